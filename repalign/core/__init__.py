@@ -1,0 +1,1 @@
+"""Mathematics: arrays in, frozen values out. No files, no printing, no state."""

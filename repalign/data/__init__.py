@@ -1,0 +1,1 @@
+"""The inputs that users bring: texts, images, factors."""

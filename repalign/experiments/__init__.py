@@ -1,0 +1,1 @@
+"""The experiments of the papers: settings and expected numbers, run by the workflows."""

@@ -1,0 +1,1 @@
+"""Checkpoints and encoders: the only package that imports transformers and timm."""

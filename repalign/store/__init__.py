@@ -1,0 +1,1 @@
+"""Embedding stores: the only package that touches HDF5 and foreign embedding files."""

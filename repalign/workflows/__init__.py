@@ -1,0 +1,1 @@
+"""One use case a module: plain arguments in, a frozen result out."""
