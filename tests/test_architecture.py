@@ -101,7 +101,9 @@ def layer_violations(path: Path, tree: ast.AST) -> list[str]:
 def owner_violations(path: Path, tree: ast.AST) -> list[str]:
     part = part_of(path)
     tops = {name.split(".")[0] for name in imports(tree)}
-    return [f"{part} imports {top}" for top in sorted(tops & OWNERS.keys()) if part not in OWNERS[top]]
+    return [
+        f"{part} imports {top}" for top in sorted(tops & OWNERS.keys()) if part not in OWNERS[top]
+    ]
 
 
 def heavy_violations(tree: ast.Module) -> list[str]:
@@ -113,7 +115,9 @@ def print_violations(tree: ast.AST) -> list[str]:
     return [
         f"line {node.lineno}"
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
     ]
 
 
