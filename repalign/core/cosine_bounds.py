@@ -21,6 +21,7 @@ from repalign.core.compute import probe_matmul
 from repalign.core.rows import take_in_order
 
 _BLOCK_ROWS = 8192
+_INTEGER_OF = {torch.bfloat16: torch.int16, torch.float32: torch.int32}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +42,14 @@ class UnitRows:
         return int(self.rounded.shape[1])
 
     def lowest_cosines(self, first: slice, second: slice) -> Float[np.ndarray, " a"]:
-        """Return, per row of ``first``, a lower bound of its cosine with any of ``second``."""
-        lowest = torch.amin(self.rounded[first] @ self.rounded[second].T, dim=1)
-        cosine = lowest.double().cpu().numpy()
+        """Return, per row of ``first``, a lower bound, at most 0, of its cosines with ``second``."""
+        negated = torch.neg(self.rounded[first]) @ self.rounded[second].T
+        # Positive floating numbers are ordered as the integers of the same bits, and negative
+        # ones are negative integers: the maximum over integers, which is eight times as fast,
+        # is the floating maximum wherever that is positive. Elsewhere all cosines are positive.
+        bits = negated.view(_INTEGER_OF[negated.dtype]).amax(dim=1)
+        highest = torch.where(bits > 0, bits, 0).view(negated.dtype)
+        cosine = -highest.double().cpu().numpy()
         own, other = self.error[first], float(self.error[second].max())
         result_rounding = 2.0**-8 if self.rounded.dtype == torch.bfloat16 else 2.0**-23
         margin = own + (1 + own) * other + 2 * self.dim * 2.0**-23

@@ -27,6 +27,7 @@ _MEMORY = 10
 _CURVATURE_FLOOR = 0.01
 _SUPER_GAUSSIAN_PASSES = 20
 _STEP_TRIES = 4
+_UPHILL = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +49,15 @@ class RotationFit:
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """What one pass over the rows gives: s_i-free gradient and mean slope of the score."""
+    """What one pass over the rows gives, without signs.
 
-    product: np.ndarray  # E ψ(y) yᵀ
-    slope: np.ndarray  # E ψ'(y)
+    Attributes:
+        product: E ψ(y) yᵀ, k×k.
+        slope: E ψ'(y), length k.
+    """
+
+    product: torch.Tensor
+    slope: torch.Tensor
 
 
 def fit_rotation(
@@ -68,7 +74,8 @@ def fit_rotation(
     The first passes take all components for super-Gaussian; then every sign follows its
     component. It ends when the gradient is below the tolerance or after ``max_passes``.
     """
-    search = _Search(start, sign=contrast.super_gaussian_sign)
+    first = torch.from_numpy(start).to(device=data.device, dtype=torch.float64)
+    search = _Search(first, sign=contrast.super_gaussian_sign)
     passes = 0
     while True:
         here = _measure(data, contrast, search.trial)
@@ -78,100 +85,109 @@ def fit_rotation(
         search.observe(here, adaptive=passes > _SUPER_GAUSSIAN_PASSES)
         converged = search.gradient_rms < tolerance and passes > _SUPER_GAUSSIAN_PASSES
         if converged or passes >= max_passes:
-            return RotationFit(search.best, passes, search.gradient_rms, converged)
+            rotation = search.best.cpu().numpy()
+            return RotationFit(rotation, passes, search.gradient_rms, converged)
         search.step()
 
 
-def _measure(data: WhitenedRows, contrast: Contrast, rotation: np.ndarray) -> _Pass:
-    rank = rotation.shape[0]
-    w = torch.from_numpy(rotation.T.copy()).to(device=data.device, dtype=torch.float32)
-    total = torch.zeros((rank, rank), dtype=torch.float64, device=data.device)
-    slope = torch.zeros(rank, dtype=torch.float64, device=data.device)
+def _measure(data: WhitenedRows, contrast: Contrast, rotation: torch.Tensor) -> _Pass:
+    w = rotation.T.contiguous().float()
+    total = torch.zeros_like(rotation)
+    slope = torch.zeros_like(rotation[0])
     for block in data.blocks():
         score, slopes = contrast.score(block @ w)
         total += score.T @ block
         slope += slopes
-    product = total.cpu().numpy() / data.n_rows @ rotation.T
-    return _Pass(product, slope.cpu().numpy() / data.n_rows)
+    return _Pass((total / data.n_rows) @ rotation.T, slope / data.n_rows)
 
 
 class _Search:
     """L-BFGS on the group of rotations; the trial is where the next pass looks."""
 
-    def __init__(self, start: np.ndarray, *, sign: float) -> None:
+    def __init__(self, start: torch.Tensor, *, sign: float) -> None:
         self.trial = start
         self.best = start
-        self.gradient_rms = np.inf
-        self.signs = np.full(len(start), sign)
-        self._pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=_MEMORY)
-        self._direction: np.ndarray | None = None
-        self._gradient: np.ndarray | None = None
-        self._curvature = np.ones_like(start)
+        self.gradient_rms = float("inf")
+        self._signs = torch.full_like(start[0], sign)
+        self._pairs: deque[tuple[torch.Tensor, torch.Tensor, float]] = deque(maxlen=_MEMORY)
+        self._gradient = torch.zeros_like(start)
+        self._curvature = torch.ones_like(start)
+        self._direction: torch.Tensor | None = None
         self._length, self._tries = 1.0, 0
-        self._rejected = False
+        self._is_rejected = False
 
     def observe(self, here: _Pass, *, adaptive: bool) -> None:
         """Take in the pass at the trial: accept it, or mark it as a step that was too long."""
-        excess = here.slope - np.diag(here.product)
+        excess = here.slope - here.product.diagonal()
         if adaptive:
             self._follow_signs(excess)
-        gradient = _skew(self.signs[:, None] * here.product)
-        if self._direction is not None and self._gradient is not None:
-            before = float(np.sum(self._gradient * self._direction))
-            after = float(np.sum(gradient * self._direction))
-            if after > 0.9 * abs(before) and self._tries < _STEP_TRIES:
-                self._rejected = True
-                self._tries += 1
-                # Where the slope, taken for a line, would vanish.
-                self._length *= min(max(-before / (after - before), 0.1), 0.5)
-                return
-            move = self._length * self._direction
-            change = gradient - self._gradient
-            product = float(np.sum(move * change))
-            # Only pairs of clear positive curvature keep the model of the Hessian positive.
-            if product > 1e-8 * float(np.linalg.norm(move) * np.linalg.norm(change)):
-                self._pairs.append((move, change, 1.0 / product))
-        self._rejected = False
+        gradient = _skew(self._signs[:, None] * here.product)
+        self._is_rejected = self._direction is not None and self._overshoots(gradient)
+        if self._is_rejected:
+            return
+        if self._direction is not None:
+            self._remember(self._length * self._direction, gradient - self._gradient)
         self.best, self._gradient = self.trial, gradient
-        half = 0.5 * self.signs * excess
-        self._curvature = np.maximum(half[:, None] + half[None, :], _CURVATURE_FLOOR)
+        half = 0.5 * self._signs * excess
+        self._curvature = (half[:, None] + half[None, :]).clamp_(min=_CURVATURE_FLOOR)
         rank = len(gradient)
-        self.gradient_rms = float(np.linalg.norm(gradient) / np.sqrt(max(rank * (rank - 1), 1)))
+        norm = float(torch.linalg.norm(gradient))
+        self.gradient_rms = norm / max(rank * (rank - 1), 1) ** 0.5
 
-    def _follow_signs(self, excess: np.ndarray) -> None:
-        signs = np.where(excess < 0, -1.0, 1.0)
-        if np.any(signs != self.signs):
+    def _follow_signs(self, excess: torch.Tensor) -> None:
+        signs = torch.where(excess < 0, -1.0, 1.0).to(excess.dtype)
+        if not torch.equal(signs, self._signs):
             # The function that is minimised has changed: the memory is of another one.
             self._pairs.clear()
             self._direction = None
-            self.signs = signs
+            self._signs = signs
+
+    def _overshoots(self, gradient: torch.Tensor) -> bool:
+        """Whether the slope along the step has turned uphill, and shorten the step if so."""
+        assert self._direction is not None
+        before, after = _dot(self._gradient, self._direction), _dot(gradient, self._direction)
+        if after <= _UPHILL * abs(before) or self._tries >= _STEP_TRIES:
+            return False
+        self._tries += 1
+        # Where the slope, taken for a straight line, would vanish.
+        self._length *= min(max(-before / (after - before), 0.1), 0.5)
+        return True
+
+    def _remember(self, move: torch.Tensor, change: torch.Tensor) -> None:
+        product = _dot(move, change)
+        # Only pairs of clear positive curvature keep the model of the Hessian positive.
+        if product > 1e-8 * float(torch.linalg.norm(move) * torch.linalg.norm(change)):
+            self._pairs.append((move, change, 1.0 / product))
 
     def step(self) -> None:
         """Set the next trial: along a new direction, or less far along the last one."""
-        if not self._rejected or self._direction is None:
+        if not self._is_rejected or self._direction is None:
             self._direction = self._lbfgs_direction()
             self._length, self._tries = 1.0, 0
         self.trial = _cayley(self._length * self._direction) @ self.best
 
-    def _lbfgs_direction(self) -> np.ndarray:
-        assert self._gradient is not None
-        q = self._gradient.copy()
+    def _lbfgs_direction(self) -> torch.Tensor:
+        q = self._gradient.clone()
         weights = []
         for move, change, inverse in reversed(self._pairs):
-            weight = inverse * float(np.sum(move * q))
+            weight = inverse * _dot(move, q)
             weights.append(weight)
-            q -= weight * change
-        z = q / self._curvature
+            q.sub_(change, alpha=weight)
+        z = q.div_(self._curvature)
         for (move, change, inverse), weight in zip(self._pairs, reversed(weights), strict=True):
-            z += (weight - inverse * float(np.sum(change * z))) * move
-        return -z
+            z.add_(move, alpha=weight - inverse * _dot(change, z))
+        return z.neg_()
 
 
-def _skew(matrix: np.ndarray) -> np.ndarray:
+def _dot(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float(torch.dot(a.reshape(-1), b.reshape(-1)))
+
+
+def _skew(matrix: torch.Tensor) -> torch.Tensor:
     return (matrix - matrix.T) / 2
 
 
-def _cayley(skew: np.ndarray) -> np.ndarray:
+def _cayley(skew: torch.Tensor) -> torch.Tensor:
     """Return (I − A/2)⁻¹(I + A/2), a rotation that agrees with exp(A) to second order."""
-    identity = np.eye(len(skew))
-    return np.linalg.solve(identity - skew / 2, identity + skew / 2)
+    identity = torch.eye(len(skew), dtype=skew.dtype, device=skew.device)
+    return torch.linalg.solve(identity - skew / 2, identity + skew / 2)
