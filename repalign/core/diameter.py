@@ -73,9 +73,9 @@ def diameter(
 ) -> Diameter:
     """Return the largest Euclidean distance between two rows.
 
-    ``centre`` may be any point; the mean (found by one more reading where it is not given) prunes
-    best. ``budget`` bounds the number of multiplications of the search, and thereby its time, without
-    making the result depend on the speed of the machine.
+    ``centre`` may be any point; the mean (found by one more reading where it is not given)
+    prunes best. ``budget`` bounds the number of multiplications of the search, and thereby its
+    time, without making the result depend on the speed of the machine.
 
     Raises:
         InputError: There is no row, or a value is not finite (the row is named).

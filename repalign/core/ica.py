@@ -50,7 +50,7 @@ class IcaSettings:
     solver: IcaSolver = "picard"
     start: IcaStart = "pca"
     seed: int = 0
-    max_passes: int = 200
+    max_passes: int = 400
     tolerance: float = 3e-5
     n_fit_rows: int | None = None
     max_rank: int | None = None

@@ -28,6 +28,9 @@ _CURVATURE_FLOOR = 0.01
 _SUPER_GAUSSIAN_PASSES = 20
 _STEP_TRIES = 4
 _UPHILL = 0.9
+_STEEPEST = 30.0
+_COARSE_RMS = 1.5e-4
+_COARSE_PATIENCE = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,27 +79,53 @@ def fit_rotation(
     """
     first = torch.from_numpy(start).to(device=data.device, dtype=torch.float64)
     search = _Search(first, sign=contrast.super_gaussian_sign)
-    passes = 0
-    while True:
-        here = _measure(data, contrast, search.trial)
-        passes += 1
+    phase = _CoarsePhase(is_on=data.coarse is not None, limit=max_passes // 2)
+    for done in range(1, max_passes + 1):
+        coarse = phase.is_on
+        here = _measure(data, contrast, search.trial, coarse=coarse)
         if on_progress is not None:
-            on_progress(passes, max_passes)
-        search.observe(here, adaptive=passes > _SUPER_GAUSSIAN_PASSES)
-        converged = search.gradient_rms < tolerance and passes > _SUPER_GAUSSIAN_PASSES
-        if converged or passes >= max_passes:
-            rotation = search.best.cpu().numpy()
-            return RotationFit(rotation, passes, search.gradient_rms, converged)
-        search.step()
+            on_progress(done, max_passes)
+        search.observe(here, adaptive=done > _SUPER_GAUSSIAN_PASSES)
+        if done > _SUPER_GAUSSIAN_PASSES and not coarse and search.gradient_rms < tolerance:
+            return RotationFit(search.rotation, done, search.gradient_rms, converged=True)
+        if coarse and phase.ends(done, search.gradient_rms):
+            search.look_again()
+        else:
+            search.step()
+    return RotationFit(search.rotation, max_passes, search.gradient_rms, converged=False)
 
 
-def _measure(data: WhitenedRows, contrast: Contrast, rotation: torch.Tensor) -> _Pass:
-    w = rotation.T.contiguous().float()
+class _CoarsePhase:
+    """The first part of the search, on rounded rows, and when to leave it.
+
+    Rounding moves the gradient by up to 5e-5; above ``_COARSE_RMS`` it does not matter.
+    """
+
+    def __init__(self, *, is_on: bool, limit: int) -> None:
+        self.is_on = is_on
+        self._limit = limit
+        self._lowest, self._lowest_at = float("inf"), 0
+
+    def ends(self, done: int, gradient_rms: float) -> bool:
+        """Whether the pass just done was the last: near the optimum, stuck, or long enough."""
+        if done <= _SUPER_GAUSSIAN_PASSES:
+            return False
+        if gradient_rms < self._lowest:
+            self._lowest, self._lowest_at = gradient_rms, done
+        stuck = done - self._lowest_at >= _COARSE_PATIENCE
+        self.is_on = not (gradient_rms < _COARSE_RMS or stuck or done >= self._limit)
+        return not self.is_on
+
+
+def _measure(
+    data: WhitenedRows, contrast: Contrast, rotation: torch.Tensor, *, coarse: bool
+) -> _Pass:
+    w = rotation.T.contiguous().to(torch.bfloat16 if coarse else torch.float32)
     total = torch.zeros_like(rotation)
     slope = torch.zeros_like(rotation[0])
-    for block in data.blocks():
-        score, slopes = contrast.score(block @ w)
-        total += score.T @ block
+    for block in data.blocks(coarse=coarse):
+        score, slopes = contrast.score((block @ w).float())
+        total += score.to(block.dtype).T @ block
         slope += slopes
     return _Pass((total / data.n_rows) @ rotation.T, slope / data.n_rows)
 
@@ -134,6 +163,16 @@ class _Search:
         norm = float(torch.linalg.norm(gradient))
         self.gradient_rms = norm / max(rank * (rank - 1), 1) ** 0.5
 
+    @property
+    def rotation(self) -> Float[np.ndarray, "k k"]:
+        """The best point so far."""
+        return self.best.cpu().numpy()
+
+    def look_again(self) -> None:
+        """Let the next pass look at the best point once more, as if no step had led there."""
+        self.trial, self._direction, self._is_rejected = self.best, None, False
+        self._pairs.clear()
+
     def _follow_signs(self, excess: torch.Tensor) -> None:
         signs = torch.where(excess < 0, -1.0, 1.0).to(excess.dtype)
         if not torch.equal(signs, self._signs):
@@ -155,8 +194,11 @@ class _Search:
 
     def _remember(self, move: torch.Tensor, change: torch.Tensor) -> None:
         product = _dot(move, change)
-        # Only pairs of clear positive curvature keep the model of the Hessian positive.
-        if product > 1e-8 * float(torch.linalg.norm(move) * torch.linalg.norm(change)):
+        length, rise = float(torch.linalg.norm(move)), float(torch.linalg.norm(change))
+        # Pairs of no clear positive curvature would make the model of the Hessian indefinite;
+        # pairs far steeper than the curvature are rounding, and would stop the search.
+        steepest = _STEEPEST * float(self._curvature.max())
+        if product > 1e-8 * length * rise and rise < steepest * length:
             self._pairs.append((move, change, 1.0 / product))
 
     def step(self) -> None:
