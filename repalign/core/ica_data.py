@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Integer
+from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
 from repalign.core.checks import check_finite_block
@@ -50,6 +50,21 @@ class WhitenedRows:
             yield from _whitened_blocks(self.rows, self.whitening, self.device)
             return
         yield from torch.split(self.resident, PASS_BLOCK_ROWS)
+
+    def project(self, directions: Float[np.ndarray, "m k"]) -> "WhitenedRows":
+        """Return the coordinates of the rows along some orthonormal directions."""
+        if self.resident is None:
+            whitening = Whitening(
+                mean=self.whitening.mean,
+                matrix=directions @ self.whitening.matrix,
+                inverse=self.whitening.inverse @ directions.T,
+                variances=np.ones(len(directions)),
+                n_constant=0,
+                cut=self.whitening.cut,
+            )
+            return WhitenedRows(self.rows, whitening, self.device, None)
+        onto = torch.from_numpy(directions.T.copy()).to(self.resident)
+        return WhitenedRows(self.rows, self.whitening, self.device, self.resident @ onto)
 
 
 def _whitened_blocks(rows: Rows, whitening: Whitening, device: str) -> Iterator[torch.Tensor]:

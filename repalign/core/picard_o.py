@@ -3,34 +3,29 @@
 The method of Ablin, Cardoso and Gramfort (ICASSP 2018), which has the fixed points of symmetric
 FastICA: over rotations W of whitened rows z, stationary points of Σ_i s_i E G(y_i), y = W z,
 where the sign s_i is that of E ψ'_i − E y_i ψ_i (for log cosh: +1 for components of heavier
-tails than the Gaussian, −1 for lighter).
-One pass over the rows gives A = E ψ(y) zᵀ, from which the relative gradient is the skew part of
-diag(s) A Wᵀ, and E ψ'(y), from which the curvature along a plane (i, j) is about
-(s_i(E ψ'_i − E y_i ψ_i) + s_j(E ψ'_j − E y_j ψ_j)) / 2.
-
-No loss is computed: a step is accepted when the slope along it has not turned uphill by more
-than the slope it began with, so that every pass also serves the next step.
+tails than the Gaussian, −1 for lighter). One pass over the rows gives A = E ψ(y) zᵀ, from which
+the relative gradient is the skew part of diag(s) A Wᵀ, and E ψ'(y), from which the curvature
+along a plane (i, j) is about (s_i(E ψ'_i − E y_i ψ_i) + s_j(E ψ'_j − E y_j ψ_j)) / 2.
 """
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
+from repalign.core.contrast_pass import measure_contrast
 from repalign.core.ica_contrast import Contrast
 from repalign.core.ica_data import WhitenedRows
+from repalign.core.rotation_search import RotationSearch
 
-_MEMORY = 10
-_CURVATURE_FLOOR = 0.01
-_SUPER_GAUSSIAN_PASSES = 20
-_STEP_TRIES = 4
-_UPHILL = 0.9
-_STEEPEST = 30.0
+_FIXED_SIGN_PASSES = 20
 _COARSE_RMS = 1.5e-4
 _COARSE_PATIENCE = 40
+# Components fitted to Gaussian data have excesses of up to about this times √(k / n).
+_HEAVY_EXCESS = 0.5
+_SMALL_SEARCH = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,25 +37,27 @@ class RotationFit:
         passes: Passes over the rows.
         gradient_rms: Root mean square of the skew gradient off the diagonal.
         converged: The gradient reached the tolerance.
+        excess: E ψ'(y) − E y ψ(y) of each component.
     """
 
     rotation: Float[np.ndarray, "k k"]
     passes: int
     gradient_rms: float
     converged: bool
+    excess: Float[np.ndarray, " k"]
 
 
-@dataclass(frozen=True, eq=False)
-class _Pass:
-    """What one pass over the rows gives, without signs.
+@dataclass(frozen=True)
+class Stopping:
+    """When a search ends.
 
     Attributes:
-        product: E ψ(y) yᵀ, k×k.
-        slope: E ψ'(y), length k.
+        max_passes: Passes over the rows.
+        tolerance: Root mean square of the gradient that counts as converged.
     """
 
-    product: torch.Tensor
-    slope: torch.Tensor
+    max_passes: int
+    tolerance: float
 
 
 def fit_rotation(
@@ -68,31 +65,91 @@ def fit_rotation(
     contrast: Contrast,
     start: Float[np.ndarray, "k k"],
     *,
-    max_passes: int,
-    tolerance: float,
+    stopping: Stopping,
+    seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RotationFit:
     """Search for the rotation to independent components, from an orthogonal start.
 
-    The first passes take all components for super-Gaussian; then every sign follows its
-    component. It ends when the gradient is below the tolerance or after ``max_passes``.
+    The first passes take all components for super-Gaussian, which finds those more surely than
+    signs that flip while nothing is separated; then every sign follows its component. Where
+    sources are sub-Gaussian this ends with them mixed as evenly as possible, at a stationary
+    point that no sign can leave. So the components of no heavier tails than a fit of Gaussian
+    data are turned at random (``seed``) among themselves; if they then have lighter tails than
+    the Gaussian, they are searched again, by themselves, as sub-Gaussian, and the better of the
+    two rotations is returned.
     """
-    first = torch.from_numpy(start).to(device=data.device, dtype=torch.float64)
-    search = _Search(first, sign=contrast.super_gaussian_sign)
-    phase = _CoarsePhase(is_on=data.coarse is not None, limit=max_passes // 2)
-    for done in range(1, max_passes + 1):
+    sign = contrast.super_gaussian_sign
+    found = _descend(data, contrast, start, sign, stopping, on_progress)
+    rank = len(start)
+    heavy = _HEAVY_EXCESS * np.sqrt(rank / data.n_rows)
+    weak = np.flatnonzero(sign * found.excess < heavy)
+    left = stopping.max_passes - found.passes
+    if len(weak) < 2 or left < 2:
+        return found
+    part = data.project(found.rotation[weak])
+    turn = random_rotation(len(weak), np.random.default_rng(seed))
+    here = measure_contrast(part, contrast, _tensor(turn, data.device))
+    # About one standard deviation of this mean for Gaussian components; a small search costs
+    # less than missing something.
+    noise = 1.0 / np.sqrt(len(weak) * data.n_rows) if len(weak) > _SMALL_SEARCH else 0.0
+    if sign * float(here.excess.mean()) > -noise:
+        return found
+    again = _descend(part, contrast, turn, -sign, Stopping(left, stopping.tolerance), None)
+    rotation = found.rotation.copy()
+    rotation[weak] = again.rotation @ rotation[weak]
+    rest = Stopping(max(left - again.passes, 1), stopping.tolerance)
+    last = _descend(data, contrast, rotation, None, rest, on_progress)
+    passes = found.passes + again.passes + last.passes + 1
+    better = last if np.abs(last.excess).sum() > np.abs(found.excess).sum() else found
+    return replace(better, passes=passes)
+
+
+def random_rotation(rank: int, rng: np.random.Generator) -> Float[np.ndarray, "k k"]:
+    """Return an orthogonal matrix, all equally likely."""
+    q, r = np.linalg.qr(rng.standard_normal((rank, rank)))
+    return q * np.sign(np.diag(r))
+
+
+def _descend(
+    data: WhitenedRows,
+    contrast: Contrast,
+    start: Float[np.ndarray, "k k"],
+    sign: float | None,
+    stopping: Stopping,
+    on_progress: Callable[[int, int], None] | None,
+) -> RotationFit:
+    """Descend from a start, at first with one sign for all; with None each sign is free."""
+    search = RotationSearch(_tensor(start, data.device), sign=sign or 1.0)
+    phase = _CoarsePhase(
+        is_on=data.coarse is not None and sign is not None, limit=stopping.max_passes // 2
+    )
+    is_fixed = sign is not None
+    for done in range(1, stopping.max_passes + 1):
         coarse = phase.is_on
-        here = _measure(data, contrast, search.trial, coarse=coarse)
+        here = measure_contrast(data, contrast, search.trial, coarse=coarse)
         if on_progress is not None:
-            on_progress(done, max_passes)
-        search.observe(here, adaptive=done > _SUPER_GAUSSIAN_PASSES)
-        if done > _SUPER_GAUSSIAN_PASSES and not coarse and search.gradient_rms < tolerance:
-            return RotationFit(search.rotation, done, search.gradient_rms, converged=True)
-        if coarse and phase.ends(done, search.gradient_rms):
+            on_progress(done, stopping.max_passes)
+        search.observe(here, adaptive=not is_fixed)
+        settled = search.gradient_rms < stopping.tolerance
+        if settled and not is_fixed and not coarse:
+            return _result(search, done, converged=True)
+        if is_fixed:
+            is_fixed = not settled and done < _FIXED_SIGN_PASSES
+        if coarse and not is_fixed and phase.ends(done, search.gradient_rms):
             search.look_again()
         else:
             search.step()
-    return RotationFit(search.rotation, max_passes, search.gradient_rms, converged=False)
+    return _result(search, stopping.max_passes, converged=False)
+
+
+def _result(search: RotationSearch, passes: int, *, converged: bool) -> RotationFit:
+    excess = search.excess.cpu().numpy()
+    return RotationFit(search.rotation, passes, search.gradient_rms, converged, excess)
+
+
+def _tensor(matrix: Float[np.ndarray, "k k"], device: str) -> torch.Tensor:
+    return torch.from_numpy(matrix).to(device=device, dtype=torch.float64)
 
 
 class _CoarsePhase:
@@ -108,128 +165,8 @@ class _CoarsePhase:
 
     def ends(self, done: int, gradient_rms: float) -> bool:
         """Whether the pass just done was the last: near the optimum, stuck, or long enough."""
-        if done <= _SUPER_GAUSSIAN_PASSES:
-            return False
         if gradient_rms < self._lowest:
             self._lowest, self._lowest_at = gradient_rms, done
         stuck = done - self._lowest_at >= _COARSE_PATIENCE
         self.is_on = not (gradient_rms < _COARSE_RMS or stuck or done >= self._limit)
         return not self.is_on
-
-
-def _measure(
-    data: WhitenedRows, contrast: Contrast, rotation: torch.Tensor, *, coarse: bool
-) -> _Pass:
-    w = rotation.T.contiguous().to(torch.bfloat16 if coarse else torch.float32)
-    total = torch.zeros_like(rotation)
-    slope = torch.zeros_like(rotation[0])
-    for block in data.blocks(coarse=coarse):
-        score, slopes = contrast.score((block @ w).float())
-        total += score.to(block.dtype).T @ block
-        slope += slopes
-    return _Pass((total / data.n_rows) @ rotation.T, slope / data.n_rows)
-
-
-class _Search:
-    """L-BFGS on the group of rotations; the trial is where the next pass looks."""
-
-    def __init__(self, start: torch.Tensor, *, sign: float) -> None:
-        self.trial = start
-        self.best = start
-        self.gradient_rms = float("inf")
-        self._signs = torch.full_like(start[0], sign)
-        self._pairs: deque[tuple[torch.Tensor, torch.Tensor, float]] = deque(maxlen=_MEMORY)
-        self._gradient = torch.zeros_like(start)
-        self._curvature = torch.ones_like(start)
-        self._direction: torch.Tensor | None = None
-        self._length, self._tries = 1.0, 0
-        self._is_rejected = False
-
-    def observe(self, here: _Pass, *, adaptive: bool) -> None:
-        """Take in the pass at the trial: accept it, or mark it as a step that was too long."""
-        excess = here.slope - here.product.diagonal()
-        if adaptive:
-            self._follow_signs(excess)
-        gradient = _skew(self._signs[:, None] * here.product)
-        self._is_rejected = self._direction is not None and self._overshoots(gradient)
-        if self._is_rejected:
-            return
-        if self._direction is not None:
-            self._remember(self._length * self._direction, gradient - self._gradient)
-        self.best, self._gradient = self.trial, gradient
-        half = 0.5 * self._signs * excess
-        self._curvature = (half[:, None] + half[None, :]).clamp_(min=_CURVATURE_FLOOR)
-        rank = len(gradient)
-        norm = float(torch.linalg.norm(gradient))
-        self.gradient_rms = norm / max(rank * (rank - 1), 1) ** 0.5
-
-    @property
-    def rotation(self) -> Float[np.ndarray, "k k"]:
-        """The best point so far."""
-        return self.best.cpu().numpy()
-
-    def look_again(self) -> None:
-        """Let the next pass look at the best point once more, as if no step had led there."""
-        self.trial, self._direction, self._is_rejected = self.best, None, False
-        self._pairs.clear()
-
-    def _follow_signs(self, excess: torch.Tensor) -> None:
-        signs = torch.where(excess < 0, -1.0, 1.0).to(excess.dtype)
-        if not torch.equal(signs, self._signs):
-            # The function that is minimised has changed: the memory is of another one.
-            self._pairs.clear()
-            self._direction = None
-            self._signs = signs
-
-    def _overshoots(self, gradient: torch.Tensor) -> bool:
-        """Whether the slope along the step has turned uphill, and shorten the step if so."""
-        assert self._direction is not None
-        before, after = _dot(self._gradient, self._direction), _dot(gradient, self._direction)
-        if after <= _UPHILL * abs(before) or self._tries >= _STEP_TRIES:
-            return False
-        self._tries += 1
-        # Where the slope, taken for a straight line, would vanish.
-        self._length *= min(max(-before / (after - before), 0.1), 0.5)
-        return True
-
-    def _remember(self, move: torch.Tensor, change: torch.Tensor) -> None:
-        product = _dot(move, change)
-        length, rise = float(torch.linalg.norm(move)), float(torch.linalg.norm(change))
-        # Pairs of no clear positive curvature would make the model of the Hessian indefinite;
-        # pairs far steeper than the curvature are rounding, and would stop the search.
-        steepest = _STEEPEST * float(self._curvature.max())
-        if product > 1e-8 * length * rise and rise < steepest * length:
-            self._pairs.append((move, change, 1.0 / product))
-
-    def step(self) -> None:
-        """Set the next trial: along a new direction, or less far along the last one."""
-        if not self._is_rejected or self._direction is None:
-            self._direction = self._lbfgs_direction()
-            self._length, self._tries = 1.0, 0
-        self.trial = _cayley(self._length * self._direction) @ self.best
-
-    def _lbfgs_direction(self) -> torch.Tensor:
-        q = self._gradient.clone()
-        weights = []
-        for move, change, inverse in reversed(self._pairs):
-            weight = inverse * _dot(move, q)
-            weights.append(weight)
-            q.sub_(change, alpha=weight)
-        z = q.div_(self._curvature)
-        for (move, change, inverse), weight in zip(self._pairs, reversed(weights), strict=True):
-            z.add_(move, alpha=weight - inverse * _dot(change, z))
-        return z.neg_()
-
-
-def _dot(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float(torch.dot(a.reshape(-1), b.reshape(-1)))
-
-
-def _skew(matrix: torch.Tensor) -> torch.Tensor:
-    return (matrix - matrix.T) / 2
-
-
-def _cayley(skew: torch.Tensor) -> torch.Tensor:
-    """Return (I − A/2)⁻¹(I + A/2), a rotation that agrees with exp(A) to second order."""
-    identity = torch.eye(len(skew), dtype=skew.dtype, device=skew.device)
-    return torch.linalg.solve(identity - skew / 2, identity + skew / 2)
