@@ -381,14 +381,14 @@ def main() -> None:
         )
         print(json.dumps(figures))
         return
-    from engine_report import write_report
-
     stored = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     for name in options.only.split(","):
         about = machine()
         with tempfile.TemporaryDirectory() as folder:
             stored[name] = SECTIONS[name](options.yardstick, Path(folder)) | {"machine": about}
         FIGURES.write_text(json.dumps(stored, indent=1) + "\n")
+    from engine_report import write_report
+
     print(write_report(stored, HERE / "README.md"))
 
 
