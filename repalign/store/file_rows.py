@@ -76,7 +76,7 @@ class FileRows:
 
     def _fill(self, values: NDArray[Any], first_row: int, *, skip_bytes: int = 0) -> None:
         """Read consecutive values from ``first_row`` on into ``values``."""
-        buffer = memoryview(values.reshape(-1).view(np.uint8))
+        buffer = values.reshape(-1).view(np.uint8).data
         position = self._offset + first_row * self._row_bytes + skip_bytes
         while len(buffer):
             count = os.preadv(self._descriptor, [buffer], position)

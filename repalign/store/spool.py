@@ -38,7 +38,7 @@ class RowSpool:
     def write(self, first_row: int, values: NDArray[Any]) -> None:
         """Write consecutive rows from ``first_row`` on."""
         block = np.ascontiguousarray(values, dtype=self._dtype)
-        buffer = memoryview(block.reshape(-1).view(np.uint8))
+        buffer = block.reshape(-1).view(np.uint8).data
         position = first_row * self._row_bytes
         while len(buffer):
             count = os.pwrite(self._file.fileno(), buffer, position)

@@ -126,7 +126,9 @@ def _read_ids(
 ) -> list[str]:
     label = f"{request.path}::{name}"
     if name not in headers:
-        raise InputError(f"{request.path}: has no array {name!r} of ids; it has {', '.join(headers)}")
+        raise InputError(
+            f"{request.path}: has no array {name!r} of ids; it has {', '.join(headers)}"
+        )
     header = headers[name]
     n_values = int(np.prod(header.shape, dtype=object))
     if header.dtype.kind not in "SUiu" or n_values * header.dtype.itemsize > MAX_ID_ARRAY_BYTES:
