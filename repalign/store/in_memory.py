@@ -45,15 +45,16 @@ def as_source(
     if isinstance(embeddings, str | Path):
         return open_embeddings(embeddings, ids=ids)
     found: Sequence[str] | None = ids
+    values: Any = embeddings
     is_bfloat16 = False
     raw: RawRows
-    if _is_a(embeddings, "torch", "Tensor"):
-        raw, is_bfloat16 = tensor_rows(embeddings, label=name)
-    elif _is_a(embeddings, "pandas", "DataFrame"):
-        raw = _array_rows(_frame_values(embeddings, name=name), name=name)
-        found = ids if ids is not None else _frame_ids(embeddings, name=name)
+    if _is_a(values, "torch", "Tensor"):
+        raw, is_bfloat16 = tensor_rows(values, label=name)
+    elif _is_a(values, "pandas", "DataFrame"):
+        raw = _array_rows(_frame_values(values, name=name), name=name)
+        found = ids if ids is not None else _frame_ids(values, name=name)
     else:
-        raw = _array_rows(_plain_array(embeddings, name=name), name=name)
+        raw = _array_rows(_plain_array(values, name=name), name=name)
     rows = FloatRows(raw, label=name, bfloat16=is_bfloat16)
     if found is not None:
         check_id_count(found, rows.shape[0], ids_from=f"{name} (ids)", label=name)
