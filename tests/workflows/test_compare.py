@@ -16,26 +16,10 @@ from repalign.workflows.compare_settings import (
 )
 from repalign.workflows.comparison import COLUMNS, CompareResult
 
-    "target",
-    "source_view",
-    "target_view",
-    "n_rows",
-    "source_dim",
-    "target_dim",
-    "map",
-    "split",
-    "error",
-    "ci_low",
-    "ci_high",
-    "null",
-    "p_value",
-    "efficiency",
-    "efficiency_low",
-    "efficiency_high",
-    "diameter",
-    "converged",
-    "seed",
-]
+SPEC_COLUMNS_TEXT = """
+source target source_view target_view n_rows source_dim target_dim map split error ci_low ci_high
+null p_value efficiency efficiency_low efficiency_high diameter converged seed
+"""
 
 
 def errors(result: CompareResult, split: str = "in-sample") -> dict[str, float | None]:
@@ -290,7 +274,7 @@ def test_one_outlying_row_is_warned_of() -> None:
 
 
 def test_the_record_has_the_columns_that_users_rely_on_in_their_order() -> None:
-    assert list(COLUMNS[: len(SPEC_COLUMNS)]) == SPEC_COLUMNS
+    assert list(COLUMNS[:20]) == SPEC_COLUMNS_TEXT.split()
     x, y = planted()
     frame = compare(x, y, settings=cheap()).to_frame()
     assert list(frame.columns) == list(COLUMNS)
