@@ -43,7 +43,7 @@ def check_condition_names(names: tuple[str, ...]) -> tuple[ConditionName, ...]:
 
     Raises InputError on an unknown or repeated name, or on none.
     """
-    known = dict(zip(CONDITIONS, CONDITIONS, strict=True))
+    known: dict[str, ConditionName] = {condition: condition for condition in CONDITIONS}
     for name in names:
         if name not in known:
             raise InputError(f"no condition is called {name}; expected {', '.join(CONDITIONS)}")

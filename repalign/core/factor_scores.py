@@ -222,8 +222,11 @@ def _repeat(
 ) -> dict[str, list[float]]:
     values: dict[str, list[float]] = {}
     for done, (factor_rows, latent_rows) in enumerate(draws, start=1):
-        found = score_factors(factors.take(factor_rows), latents[latent_rows], settings)
-        for score in found.scores:
+        drawn = factors.take(factor_rows)
+        # A half can miss all classes of a rare factor but one; it then says nothing.
+        varies = bool((drawn.codes.max(axis=0) > 0).all())
+        found = score_factors(drawn, latents[latent_rows], settings) if varies else None
+        for score in found.scores if found is not None else ():
             if score.value is not None:
                 values.setdefault(score.name, []).append(score.value)
         if on_progress is not None:
