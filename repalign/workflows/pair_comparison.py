@@ -87,14 +87,15 @@ def _compare(
 
 def _usable_maps(pair: PairRows, settings: CompareSettings) -> tuple[list[str], list[str]]:
     """Return the maps that these widths allow, and why others are left out."""
-    widths = pair.source.shape[1], pair.target.shape[1]
+    widths = pair.join.source.shape[1], pair.join.target.shape[1]
     if widths[0] == widths[1]:
         return list(settings.maps), []
+    note = f"widths differ ({widths[0]} and {widths[1]}), policy {settings.width_policy}: "
+    if settings.width_policy == "pca":
+        note += f"the wider side is cut to its {min(widths)} leading principal components"
+        return list(settings.maps), [note]
+    note += f"the permutation matches {min(widths)} columns and predicts the others by their mean"
     names = [name for name in settings.maps if name != "identity"]
-    note = (
-        f"widths differ ({widths[0]} and {widths[1]}), policy {settings.width_policy}: the "
-        f"permutation matches {min(widths)} columns and predicts the others by their mean"
-    )
     if len(names) < len(settings.maps):
         note += "; the identity map is left out"
     return names, [note]
