@@ -108,6 +108,7 @@ def test_existing_files_are_kept_unless_told(pooled_store: Path) -> None:
     export_store(source, out, overwrite=True)
     np.testing.assert_array_equal(np.load(out), VALUES)
     out.unlink()
+    pooled_store.with_name("a.ids.txt").write_text("mine")
     with pytest.raises(InputError, match=r"a.ids.txt: exists"):
         export_store(source, out)
 
