@@ -44,6 +44,7 @@ class DirectoryContent:
         n_shards: planned number of shards, if it was given.
         is_complete: whether no shard is to come.
         fingerprint: fingerprint of all rows, if there is a manifest.
+        replaces: identity of the packed file that was there when the shards were begun.
     """
 
     description: Description
@@ -52,6 +53,7 @@ class DirectoryContent:
     n_shards: int | None
     is_complete: bool
     fingerprint: str | None
+    replaces: str | None = None
 
 
 def parts_directory(path: Path) -> Path:
@@ -62,10 +64,21 @@ def parts_directory(path: Path) -> Path:
     return path.with_name(path.name + PARTS_SUFFIX) if path.suffix == ".h5" else path
 
 
-def begin_directory(path: Path, description: Description, n_shards: int | None) -> None:
+def begin_directory(
+    path: Path, description: Description, n_shards: int | None, replaces: str | None
+) -> None:
     """Create a directory store without shards."""
     path.mkdir(parents=True, exist_ok=True)
-    write_sealed(path / DESCRIPTION, _VERSION | description.to_json() | {"n_shards": n_shards})
+    plan = {"n_shards": n_shards, "replaces": replaces}
+    write_sealed(path / DESCRIPTION, _VERSION | description.to_json() | plan)
+
+
+def file_identity(path: Path) -> str | None:
+    """Return what tells a file from the one that replaces it, or None if there is none."""
+    if not path.exists():
+        return None
+    status = path.stat()
+    return f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
 
 
 def write_manifest(
@@ -118,7 +131,10 @@ def read_directory(path: Path) -> DirectoryContent:
         index = _joined(index or header.index, header.index, path / record.file)
         shards.append(record)
     is_complete = n_shards is not None and len(shards) == n_shards
-    return DirectoryContent(description, index, tuple(shards), n_shards, is_complete, None)
+    replaces = take(content, "replaces", (str, type(None)), where)
+    return DirectoryContent(
+        description, index, tuple(shards), n_shards, is_complete, None, replaces
+    )
 
 
 def remove_directory(path: Path) -> None:
