@@ -49,7 +49,7 @@ def prepare_environment(*, offline: bool) -> None:
         )
 
 
-def fetch_repository(name: str, revision: str | None, *, tokenizer: bool = True) -> Path:
+def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -> Path:
     """Return the local snapshot directory of a hub repository, downloading what is missing.
 
     safetensors are preferred; a pickle file is fetched only where there are none.
@@ -63,14 +63,9 @@ def fetch_repository(name: str, revision: str | None, *, tokenizer: bool = True)
         raise ModelError(
             f"no config.json for {name}{at}: {reason}; check the name, or give a local directory"
         )
-    for candidates in (SAFETENSORS, PICKLES):
-        found = [path for file in candidates if (path := _fetch(name, revision, file))]
-        if found:
-            _fetch_shards(name, revision, found[0])
-            break
-    else:
-        raise ModelError(f"{name} holds no safetensors or PyTorch weights; try another revision")
-    for file in _SMALL_FILES if tokenizer else ():
+    if weights:
+        _fetch_weights(name, revision)
+    for file in _SMALL_FILES:
         _fetch(name, revision, file)
     return config.parent
 
@@ -97,6 +92,15 @@ def _fetch(name: str, revision: str | None, file: str) -> Path | None:
         reason = str(error).splitlines()[0]
         raise ModelError(f"cannot fetch {file} of {name}: {reason}") from error
     return None if path is None else Path(path)
+
+
+def _fetch_weights(name: str, revision: str | None) -> None:
+    for candidates in (SAFETENSORS, PICKLES):
+        found = [path for file in candidates if (path := _fetch(name, revision, file))]
+        if found:
+            _fetch_shards(name, revision, found[0])
+            return
+    raise ModelError(f"{name} holds no safetensors or PyTorch weights; try another revision")
 
 
 def _fetch_shards(name: str, revision: str | None, index: Path) -> None:

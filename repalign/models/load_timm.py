@@ -38,7 +38,7 @@ def load_timm(architecture: str, weights: Path | None = None) -> LoadedModel:
     repository = pretrained.hf_hub_id if pretrained is not None else None
     if not repository:
         raise ModelError(f"timm:{architecture} has no published weights; give timm:name@file")
-    directory = fetch_repository(repository, None, tokenizer=False)
+    directory = fetch_repository(repository, None)
     return load_timm_directory(directory, f"timm:{architecture}")
 
 

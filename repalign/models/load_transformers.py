@@ -107,7 +107,9 @@ def _check_report(name: str, report: Mapping[str, Any]) -> None:
 @contextmanager
 def _quiet_loading() -> Iterator[None]:
     # The report is read and acted upon above; the library's own table of it is noise.
-    from transformers.utils import logging as transformers_logging
+    from transformers.utils import logging as library
+
+    transformers_logging: Any = library
 
     before = transformers_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()
@@ -154,7 +156,8 @@ def _call_unmasked(module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
     config: Any = module.config
     config.mask_ratio = 0.0
     pixels = inputs["pixel_values"]
-    patches = module.embeddings.patch_embeddings.num_patches  # type: ignore[union-attr]
+    embeddings: Any = module.embeddings
+    patches = embeddings.patch_embeddings.num_patches
     noise = torch.arange(patches, dtype=torch.float32, device=pixels.device)
     module(pixel_values=pixels, noise=noise.expand(len(pixels), -1))
 

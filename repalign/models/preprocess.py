@@ -50,11 +50,11 @@ class ImagePreprocess:
             image = _resize(image, self.resize, self.interpolation)
         if self.crop is not None:
             image = _crop(image, self.crop)
-        pixels = np.asarray(image, dtype=np.float32) / np.float32(255)
-        if pixels.ndim == 2:
-            pixels = pixels[:, :, None]
-        pixels = (pixels - np.asarray(self.mean, np.float32)) / np.asarray(self.std, np.float32)
-        return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+        pixels: NDArray[np.float32] = np.asarray(image, dtype=np.float32)
+        pixels = np.atleast_3d(pixels) / np.float32(255)
+        mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
+        normalised = (pixels - mean) / std
+        return np.ascontiguousarray(normalised.transpose(2, 0, 1))
 
     def as_dict(self) -> dict[str, object]:
         """The preprocessing as plain values for a store's spec."""

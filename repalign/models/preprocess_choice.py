@@ -29,11 +29,11 @@ def choose_preprocess(model: LoadedModel, wanted: str | None = None) -> ImagePre
             f"preprocessing {chosen.name} gives {len(chosen.mean)} channels, the model takes "
             f"{channels}; choose another --preprocess"
         )
-    is_fixed = model.prefix_tokens > 0
-    if is_fixed and chosen.output_size != (height, width):
-        got = "no fixed size" if chosen.output_size is None else f"size {chosen.output_size}"
+    size = chosen.output_size
+    if size is None or (model.prefix_tokens > 0 and size != (height, width)):
+        got = "images of no fixed size" if size is None else f"{size[0]}×{size[1]} pixels"
         raise InputError(
-            f"preprocessing {chosen.name} gives {got}, the model takes {(height, width)}; "
+            f"preprocessing {chosen.name} gives {got}, the model takes {height}×{width}; "
             f"for instance --preprocess canonical{height}"
         )
     return chosen
@@ -86,8 +86,12 @@ def _named(wanted: str, channels: int) -> ImagePreprocess:
         pretrained = timm.get_pretrained_cfg(spec.name)
         if pretrained is None:
             raise InputError(f"timm has no preprocessing for {spec.name!r}")
-        return preprocess_of_timm(pretrained.to_dict(), wanted)
-    directory = fetch_repository(spec.name, spec.revision) if spec.loader == "hf" else spec.path
+        return preprocess_of_timm(vars(pretrained), wanted)
+    directory = (
+        fetch_repository(spec.name, spec.revision, weights=False)
+        if spec.loader == "hf"
+        else spec.path
+    )
     if directory is None or not directory.is_dir():
         raise InputError(f"no preprocessing in {wanted!r}; expected a directory or hf:repository")
     config = directory / "preprocessor_config.json"

@@ -47,7 +47,7 @@ def parse_model(text: str) -> ModelSpec:
     """
     prefix, colon, rest = text.partition(":")
     if colon and prefix in LOADERS and rest:
-        return _parse_prefixed(prefix, rest)  # type: ignore[arg-type]
+        return _parse_prefixed(prefix, rest)
     path = Path(text).expanduser()
     if text and path.exists():
         return ModelSpec("local", "", path=path)

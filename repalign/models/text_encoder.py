@@ -129,10 +129,12 @@ def _load_tokenizer(directory: Path) -> Any:
         raise ModelError(
             f"the tokenizer in {directory.name} wants to run its own code (auto_map); refused"
         )
+    # tokenizer.json is the whole pipeline and is taken as it is; the automatic choice goes by
+    # the model type and may rebuild another pipeline from the vocabulary alone.
+    has_pipeline = (directory / "tokenizer.json").is_file()
+    chosen: Any = PreTrainedTokenizerFast if has_pipeline else AutoTokenizer
     try:
-        wrapped = AutoTokenizer.from_pretrained(
-            directory, local_files_only=True, trust_remote_code=False
-        )
+        wrapped = chosen.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
         raise ModelError(
             f"no usable tokenizer in {directory.name}: {str(error).splitlines()[0][:160]}; "

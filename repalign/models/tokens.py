@@ -42,8 +42,10 @@ def parse_tokens(text: str) -> TokenChoice:
 
     Raises InputError for anything else.
     """
-    if text == "all" or text == "last":
-        return TokenChoice(text)
+    if text == "all":
+        return TokenChoice("all")
+    if text == "last":
+        return TokenChoice("last")
     match = re.fullmatch(r"(stride|sample):([1-9]\d{0,8})", text)
     if match is None:
         raise InputError(f"unknown token choice {text!r}; expected all, last, stride:k or sample:n")

@@ -129,14 +129,20 @@ def _as_rows(tensor: Tensor, channels_last: bool, kind: str) -> Tensor:
     return as_sequence(tensor, channels_last=channels_last)
 
 
-def probe_shapes(model: LoadedModel, taps: Sequence[Tap]) -> dict[str, ViewShape]:
-    """Find the size of tapped tensors by one pass over a blank input on the model's device."""
+def probe_shapes(
+    model: LoadedModel, taps: Sequence[Tap], image_size: Sequence[int] | None = None
+) -> dict[str, ViewShape]:
+    """Find the size of tapped tensors by one pass over a blank input on the model's device.
+
+    ``image_size`` is ``(height, width)``; the model's own when it is not given.
+    """
     device = next(model.module.parameters()).device
     if model.family.kind == "text":
         inputs = {"input_ids": torch.zeros(1, 2, dtype=torch.int64, device=device)}
     else:
         assert model.image_size is not None
-        inputs = {"pixel_values": torch.zeros(1, *model.image_size, device=device)}
+        channels, *own = model.image_size
+        inputs = {"pixel_values": torch.zeros(1, channels, *(image_size or own), device=device)}
     found = run_taps(model, taps, inputs)
     is_text = model.family.kind == "text"
     return {

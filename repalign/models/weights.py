@@ -77,7 +77,8 @@ def _read_pickle(path: Path) -> Mapping[str, object]:
         ) from error
     if not isinstance(loaded, Mapping):
         raise ModelError(
-            f"{path.name} holds a {type(loaded).__name__}, not a state dict; save model.state_dict()"
+            f"{path.name} holds a {type(loaded).__name__}, not a state dict; "
+            "save model.state_dict()"
         )
     return loaded
 
