@@ -1,6 +1,7 @@
 """Encoders saved in the transformers format, from a directory on this disk."""
 
 import logging
+import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from repalign.models.families import ARCHITECTURES, CNN, DECODER, VIT_MAE, Archi
 from repalign.models.hub import snapshot_commit
 from repalign.models.layers import FINAL, LayerMap, Tap, find_blocks, map_layers
 from repalign.models.loaded import Call, LoadedModel, Origin
-from repalign.models.weights import PICKLES, SAFETENSORS, check_keys, file_sha256
+from repalign.models.weights import PICKLES, SAFETENSORS, check_keys, file_sha256, unsafe_pickle
 
 _BLOCK_COUNTS = ("num_hidden_layers", "n_layer", "n_layers")
 
@@ -86,6 +87,8 @@ def _load_module(directory: Path, architecture: Architecture, weights: Path, nam
                 output_loading_info=True,
                 **options,
             )
+    except pickle.UnpicklingError as error:
+        raise unsafe_pickle(weights.name, error) from error
     except (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
         raise ModelError(

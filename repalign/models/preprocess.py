@@ -24,7 +24,8 @@ _CANONICAL = re.compile(r"canonical([1-9]\d{0,3})")
 class ImagePreprocess:
     """Resize, crop at the centre, scale to 0…1, normalise.
 
-    ``resize`` is the length of the shorter edge, or ``(height, width)`` to squash to, or None;
+    ``odd_crop`` says where a crop that cannot be centred exactly goes: timm rounds half a pixel
+    to even, transformers down. ``resize`` is the length of the shorter edge, or ``(height, width)`` to squash to, or None;
     ``crop`` is ``(height, width)`` or None. ``mean`` and ``std`` have one value per channel.
     The orientation that EXIF data suggest is ignored, as timm and transformers do.
     """
@@ -35,6 +36,7 @@ class ImagePreprocess:
     interpolation: Interpolation
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    odd_crop: Literal["even", "down"] = "even"
 
     @property
     def output_size(self) -> tuple[int, int] | None:
@@ -49,7 +51,7 @@ class ImagePreprocess:
         if self.resize is not None:
             image = _resize(image, self.resize, self.interpolation)
         if self.crop is not None:
-            image = _crop(image, self.crop)
+            image = _crop(image, self.crop, self.odd_crop)
         pixels: NDArray[np.float32] = np.asarray(image, dtype=np.float32)
         pixels = np.atleast_3d(pixels) / np.float32(255)
         mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
@@ -114,7 +116,7 @@ def preprocess_of_transformers(config: Mapping[str, Any], name: str) -> ImagePre
     normalise = config.get("do_normalize", True)
     mean = tuple(config.get("image_mean") or (0.5, 0.5, 0.5)) if normalise else (0.0, 0.0, 0.0)
     std = tuple(config.get("image_std") or (0.5, 0.5, 0.5)) if normalise else (1.0, 1.0, 1.0)
-    return ImagePreprocess(name, resize, crop, numbers[resample], mean, std)
+    return ImagePreprocess(name, resize, crop, numbers[resample], mean, std, odd_crop="down")
 
 
 def _transformers_geometry(
@@ -168,12 +170,12 @@ def _resize(image: "Image", size: int | tuple[int, int], interpolation: Interpol
     return image.resize(target, Resampling(_PIL_NUMBER[interpolation]))
 
 
-def _crop(image: "Image", size: tuple[int, int]) -> "Image":
+def _crop(image: "Image", size: tuple[int, int], odd: Literal["even", "down"]) -> "Image":
     height, width = size
     if image.width < width or image.height < height:
         raise InputError(
             f"an image of {image.width}×{image.height} cannot be cropped to {width}×{height}"
         )
-    left = round((image.width - width) / 2.0)
-    top = round((image.height - height) / 2.0)
+    halved = (image.width - width) / 2, (image.height - height) / 2
+    left, top = (round(x) if odd == "even" else math.floor(x) for x in halved)
     return image.crop((left, top, left + width, top + height))

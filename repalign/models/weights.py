@@ -70,17 +70,22 @@ def _read_pickle(path: Path) -> Mapping[str, object]:
         with torch.serialization.safe_globals([argparse.Namespace]):
             loaded = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ModelError(
-            f"{path.name} cannot be read as weights only ({reason[:160]}); convert it to "
-            "safetensors where it was made: files that run code when loaded are refused"
-        ) from error
+        raise unsafe_pickle(path.name, error) from error
     if not isinstance(loaded, Mapping):
         raise ModelError(
             f"{path.name} holds a {type(loaded).__name__}, not a state dict; "
             "save model.state_dict()"
         )
     return loaded
+
+
+def unsafe_pickle(name: str, error: Exception) -> ModelError:
+    """Return the error for a pickle file that is damaged or wants to run code."""
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return ModelError(
+        f"{name} cannot be read as weights only ({reason[:160]}); convert it to "
+        "safetensors where it was made: files that run code when loaded are refused"
+    )
 
 
 def check_keys(source: str, missing: Iterable[str], unexpected: Iterable[str]) -> None:

@@ -199,10 +199,10 @@ def test_timm_and_torchvision_names_and_weights_are_checked(
     with pytest.raises(InputError, match="unknown timm architecture 'resnet18x'"):
         load_model("timm:resnet18x")
     with pytest.raises(
-        InputError, match="unknown torchvision model 'resnet19'; did you mean resnet"
+        InputError, match=r"unknown torchvision model 'resnet19'; did you mean resnet"
     ):
         load_model("torchvision:resnet19")
-    with pytest.raises(ModelError, match="weights of another shape: .*does not fit"):
+    with pytest.raises(ModelError, match=r"weights of another shape: .*does not fit"):
         load_model(f"timm:resnet18@{tmp_path / 'w.pth'}")
     (tmp_path / "notes.txt").touch()
     with pytest.raises(InputError, match=r"notes.txt is no model"):
@@ -215,7 +215,7 @@ def test_a_timm_directory_of_an_unknown_kind_is_refused(tiny: ModuleType, tmp_pa
     with pytest.raises(ModelError, match="timm architecture 'no_such_net', which is unknown"):
         load_model(str(directory))
     edit_config(directory, architecture="resnet18", model_args={"x": {"nested": 1}})
-    with pytest.raises(ModelError, match="model_args .* 'x' of a kind that is refused"):
+    with pytest.raises(ModelError, match=r"model_args .* 'x' of a kind that is refused"):
         load_model(str(directory))
 
 

@@ -66,5 +66,5 @@ def test_a_preset_is_replaced_and_a_typo_gets_near_matches() -> None:
     assert model == "hf:EleutherAI/pythia-160m-seed1"
     assert preset is PRESETS["pythia-160m-seed1"]
     assert resolve_name("hf:gpt2") == ("hf:gpt2", None)
-    with pytest.raises(InputError, match="did you mean .*pythia-160m-seed1"):
+    with pytest.raises(InputError, match=r"did you mean .*pythia-160m-seed1"):
         resolve_name("pythia160m-seed1")
