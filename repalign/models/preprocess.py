@@ -24,9 +24,10 @@ _CANONICAL = re.compile(r"canonical([1-9]\d{0,3})")
 class ImagePreprocess:
     """Resize, crop at the centre, scale to 0…1, normalise.
 
-    ``odd_crop`` says where a crop that cannot be centred exactly goes: timm rounds half a pixel
-    to even, transformers down. ``resize`` is the length of the shorter edge, or ``(height, width)`` to squash to, or None;
+    ``resize`` is the length of the shorter edge, or ``(height, width)`` to squash to, or None;
     ``crop`` is ``(height, width)`` or None. ``mean`` and ``std`` have one value per channel.
+    ``odd_crop`` says where a crop goes that cannot be centred exactly: timm rounds half a pixel
+    to even, transformers down.
     The orientation that EXIF data suggest is ignored, as timm and transformers do.
     """
 
