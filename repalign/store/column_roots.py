@@ -1,0 +1,33 @@
+"""Digests of a column that lies in several files."""
+
+from collections.abc import Iterable, Iterator
+
+from repalign.store.content_digest import column_root, fingerprint_of, leaf_digest
+from repalign.store.schema import Column
+from repalign.store.stored_rows import StoredRows
+
+
+def is_aligned(column: Column, rows: StoredRows) -> bool:
+    """Tell whether every file but the last ends with a whole leaf of the column."""
+    return not (rows.starts[:-1] % column.leaf_rows).any()
+
+
+def joined_fingerprint(rows: StoredRows, columns: Iterable[Column]) -> str:
+    """Return the fingerprint of the rows of all files together.
+
+    The stored digests are used where the files end with whole leaves; otherwise values are read.
+    """
+    columns = tuple(columns)
+    roots = {column.path: column_root(_joined_leaves(column, rows)) for column in columns}
+    return fingerprint_of(int(rows.starts[-1]), columns, roots)
+
+
+def _joined_leaves(column: Column, rows: StoredRows) -> Iterator[bytes]:
+    """Return the leaf digests of a column over all files."""
+    if is_aligned(column, rows):
+        for file in rows.files():
+            yield from file.column(column.path).digests()
+    else:
+        n_rows = int(rows.starts[-1])
+        for start in range(0, n_rows, column.leaf_rows):
+            yield leaf_digest(rows.read(column, start, min(n_rows, start + column.leaf_rows)))

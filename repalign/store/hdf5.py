@@ -1,0 +1,23 @@
+"""h5py, imported with the search for HDF5 filter plugins switched off.
+
+A file may name any filter, and HDF5 would load a shared library to serve it. Filters that were
+registered by an explicit import (hdf5plugin) keep working.
+"""
+
+import os
+import sys
+
+_SEARCH = "HDF5_PLUGIN_PRELOAD"
+_OFF = "::"
+
+if "h5py" in sys.modules or _SEARCH in os.environ:
+    import h5py
+else:
+    # HDF5 reads the variable once, when it is loaded: nothing is left behind in the environment.
+    os.environ[_SEARCH] = _OFF
+    try:
+        import h5py
+    finally:
+        del os.environ[_SEARCH]
+
+__all__ = ["h5py"]

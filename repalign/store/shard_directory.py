@@ -1,0 +1,189 @@
+"""A store as a directory of immutable shards: its description, its manifest, its removal."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from repalign.exceptions import StoreError
+from repalign.store.layout import (
+    Description,
+    IndexLayout,
+    parse_description,
+    parse_index_layout,
+    take,
+    take_sha256,
+)
+from repalign.store.schema import (
+    DESCRIPTION,
+    FORMAT,
+    FORMAT_VERSION,
+    MANIFEST,
+    PARTS_SUFFIX,
+    SHARD_NAME,
+)
+from repalign.store.sealed_json import read_sealed, write_sealed
+from repalign.store.shard_record import (
+    ShardRecord,
+    committed_numbers,
+    join_layouts,
+    parse_record,
+    read_record,
+    shard_name,
+)
+
+_VERSION = {"format": FORMAT, "format_version": FORMAT_VERSION}
+
+
+@dataclass(frozen=True)
+class DirectoryContent:
+    """What a directory store declares.
+
+    Args:
+        description: how the rows were made.
+        index: columns of the row index; None before the first shard.
+        shards: committed shards from number 0 on, without a gap.
+        n_shards: planned number of shards, if it was given.
+        is_complete: whether no shard is to come.
+        fingerprint: fingerprint of all rows, if a manifest has it.
+    """
+
+    description: Description
+    index: IndexLayout | None
+    shards: tuple[ShardRecord, ...]
+    n_shards: int | None
+    is_complete: bool
+    fingerprint: str | None
+
+
+def parts_directory(path: Path) -> Path:
+    """Return where the shards of a store lie while it is written.
+
+    A store that is to become one file has them beside it, in ``<name>.h5.parts``.
+    """
+    return path.with_name(path.name + PARTS_SUFFIX) if path.suffix == ".h5" else path
+
+
+def begin_directory(path: Path, description: Description, n_shards: int | None) -> None:
+    """Create a directory store without shards."""
+    path.mkdir(parents=True, exist_ok=True)
+    write_sealed(path / DESCRIPTION, _VERSION | description.to_json() | {"n_shards": n_shards})
+
+
+def write_manifest(
+    path: Path,
+    description: Description,
+    index: IndexLayout,
+    shards: Iterable[ShardRecord],
+    fingerprint: str,
+) -> None:
+    """Write the manifest that makes a directory store complete."""
+    content = _VERSION | description.to_json()
+    content |= {
+        "index": list(index.columns),
+        "id_bytes": index.id_bytes,
+        "shards": [asdict(shard) | {"file": shard.file} for shard in shards],
+        "fingerprint": fingerprint,
+    }
+    write_sealed(path / MANIFEST, content)
+
+
+def read_directory(path: Path) -> DirectoryContent:
+    """Return what a directory store declares, from its manifest or from the shards present.
+
+    Raises:
+        StoreError: not a directory store, or a damaged one.
+    """
+    if (path / MANIFEST).is_file() or (path / MANIFEST).is_symlink():
+        return _read_manifest(path)
+    if not (path / DESCRIPTION).exists():
+        raise StoreError(f"{path}: no {MANIFEST} and no {DESCRIPTION}; not a store")
+    where = str(path / DESCRIPTION)
+    content = read_sealed(path / DESCRIPTION)
+    _check_version(content, where)
+    description = parse_description(content, where)
+    n_shards = take(content, "n_shards", (int, type(None)), where)
+    shards: list[ShardRecord] = []
+    index: IndexLayout | None = None
+    for expected, number in enumerate(committed_numbers(path)):
+        if number != expected:
+            break
+        record, layout = read_record(path, number)
+        index = layout if index is None else join_layouts(index, layout, path, number)
+        shards.append(record)
+    is_complete = n_shards is not None and len(shards) == n_shards
+    return DirectoryContent(description, index, tuple(shards), n_shards, is_complete, None)
+
+
+def remove_directory(path: Path) -> None:
+    """Remove a directory store: only what this format puts there, never anything else.
+
+    Raises:
+        StoreError: the directory holds other files.
+    """
+    if not (path / DESCRIPTION).exists() and not (path / MANIFEST).exists():
+        raise StoreError(f"{path}: not a store; nothing was removed")
+    others = [entry.name for entry in path.iterdir() if not _is_ours(entry.name)]
+    if others:
+        raise StoreError(f"{path}: also holds {others[0]!r}; move it away, nothing was removed")
+    # the description goes last, so that an interrupted removal can be repeated
+    for entry in sorted(path.iterdir(), key=lambda entry: entry.name == DESCRIPTION):
+        entry.unlink()
+    path.rmdir()
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the unfinished files of writers that were killed; no writer may be active."""
+    for entry in path.iterdir():
+        if entry.name.startswith(".") and entry.name.endswith(".tmp"):
+            entry.unlink(missing_ok=True)
+
+
+def _is_ours(name: str) -> bool:
+    """Tell whether a name is one that this format gives."""
+    is_shard = SHARD_NAME.fullmatch(name) or SHARD_NAME.fullmatch(name.replace(".json", ".h5"))
+    is_temporary = name.startswith(".") and name.endswith(".tmp")
+    return bool(is_shard) or is_temporary or name in {DESCRIPTION, MANIFEST}
+
+
+def _read_manifest(path: Path) -> DirectoryContent:
+    """Return what the manifest of a complete directory store declares."""
+    where = str(path / MANIFEST)
+    content = read_sealed(path / MANIFEST)
+    _check_version(content, where)
+    shards = []
+    for number, entry in enumerate(take(content, "shards", list, where)):
+        inside = f"{where}: shards: {number}"
+        if not isinstance(entry, dict):
+            raise StoreError(f"{inside}: not a JSON object; the file is damaged")
+        record = parse_record(entry, inside)
+        # the name is checked, not used: it could lead out of the directory
+        if record.number != number or entry.get("file") != record.file:
+            raise StoreError(
+                f"{inside}: key 'file' is {str(entry.get('file'))[:64]!r}, expected "
+                f"{shard_name(number)!r}"
+            )
+        shards.append(record)
+    if not shards:
+        raise StoreError(f"{where}: key 'shards' is empty; the file is damaged")
+    return DirectoryContent(
+        description=parse_description(content, where),
+        index=parse_index_layout(content, where),
+        shards=tuple(shards),
+        n_shards=len(shards),
+        is_complete=True,
+        fingerprint=take_sha256(content, "fingerprint", where),
+    )
+
+
+def _check_version(content: Mapping[str, Any], where: str) -> None:
+    """Refuse other formats and versions."""
+    if content.get("format") != FORMAT:
+        raise StoreError(f"{where}: not a {FORMAT}")
+    version = take(content, "format_version", int, where)
+    if version != FORMAT_VERSION:
+        advice = "update your installation" if version > FORMAT_VERSION else "the file is damaged"
+        raise StoreError(
+            f"{where}: format_version is {version}, this installation reads version "
+            f"{FORMAT_VERSION}; {advice}"
+        )
