@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import typer
 from rich.console import Console
@@ -16,10 +17,17 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-OnProgress = Callable[[int, int], None]
+OnStage = Callable[[str, int, int], None]
 
 
-def _ignore_progress(done: int, total: int) -> None:
+class OnProgress(Protocol):
+    """Called with what is done and what there is in all; may rename the bar."""
+
+    def __call__(self, done: int, total: int, stage: str | None = None) -> None:
+        """Move the bar."""
+
+
+def _ignore_progress(done: int, total: int, stage: str | None = None) -> None:
     """Stand in for a bar that nobody sees."""
 
 
@@ -76,10 +84,21 @@ class Talk:
         with Progress(*columns, console=self._console(), transient=True) as bar:
             task = bar.add_task(description, total=None)
 
-            def on_progress(done: int, total: int) -> None:
-                bar.update(task, completed=done, total=total)
+            def on_progress(done: int, total: int, stage: str | None = None) -> None:
+                name = description if stage is None else f"{description}: {stage}"
+                bar.update(task, completed=done, total=total, description=name)
 
             yield on_progress
+
+    @contextmanager
+    def stages(self, description: str) -> Iterator[OnStage]:
+        """Show a bar that names the stage it is in; the callback takes (stage, done, total)."""
+        with self.progress(description) as on_progress:
+
+            def on_stage(stage: str, done: int, total: int) -> None:
+                on_progress(done, total, stage)
+
+            yield on_stage
 
 
 def talk_of(context: typer.Context) -> Talk:

@@ -1,6 +1,6 @@
 """Every convention of ``compare`` that changes a number, with the paper's choice as default."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from repalign.exceptions import InputError
@@ -27,27 +27,6 @@ ALL_MAPS = (
 
 
 @dataclass(frozen=True)
-class IcaSettings:
-    """How the ICA of each space is fitted, without looking at the other.
-
-    Attributes:
-        solver: ``picard`` converges to a gradient norm that is reported; ``sklearn`` is
-            FastICA with its defaults, as in the paper, converged or not.
-        contrast: Nonlinearity of the contrast.
-        max_passes: Passes over the rows at most.
-        n_seeds: Fits per space; more than one tells how far restarts agree.
-        rows: ``disjoint`` fits the two spaces on different halves of the rows, so that nothing
-            but what holds on new rows can match.
-    """
-
-    solver: IcaSolver = "picard"
-    contrast: IcaContrast = "logcosh"
-    max_passes: int = 200
-    n_seeds: int = 1
-    rows: IcaRows = "same"
-
-
-@dataclass(frozen=True)
 class CompareSettings:
     """What to fit, how to judge it, and how much to spend on trusting it.
 
@@ -60,7 +39,13 @@ class CompareSettings:
         n_gaussian: Gaussian twins for the null of the ICA efficiency; None takes one where it
             costs little.
         n_bootstrap: Bootstrap draws for the intervals; 0 for none.
-        ica: How ICA is fitted.
+        ica_solver: ``picard`` converges to a gradient norm that is reported; ``sklearn`` is
+            FastICA with its defaults, as in the paper, converged or not.
+        ica_contrast: Nonlinearity of the contrast.
+        ica_max_passes: Passes over the rows at most.
+        ica_seeds: Fits per space; more than one tells how far restarts agree.
+        ica_rows: ``disjoint`` fits the ICA of the two spaces on different halves of the rows,
+            so that nothing but what holds on new rows can match.
         permutation_cost: What the assignment of columns maximises.
         width_policy: What to do with spaces of different widths.
         both_directions: Also map the target back to the source.
@@ -75,7 +60,11 @@ class CompareSettings:
     n_null: int | None = None
     n_gaussian: int | None = None
     n_bootstrap: int = 1000
-    ica: IcaSettings = IcaSettings()
+    ica_solver: IcaSolver = "picard"
+    ica_contrast: IcaContrast = "logcosh"
+    ica_max_passes: int = 200
+    ica_seeds: int = 1
+    ica_rows: IcaRows = "same"
     permutation_cost: PermutationCost = "inner-product"
     width_policy: WidthPolicy = "zero-pad"
     both_directions: bool = False
@@ -110,7 +99,7 @@ def paper_settings() -> CompareSettings:
         n_null=0,
         n_gaussian=0,
         n_bootstrap=0,
-        ica=IcaSettings(solver="sklearn"),
+        ica_solver="sklearn",
     )
 
 
@@ -128,5 +117,5 @@ def audit_settings() -> CompareSettings:
         n_null=99,
         n_gaussian=5,
         n_bootstrap=2000,
-        ica=replace(IcaSettings(), n_seeds=5),
+        ica_seeds=5,
     )

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from repalign.core.maps import AffineMap
+
 
 @dataclass(frozen=True)
 class ErrorRecord:
@@ -107,12 +109,16 @@ class PairReport:
 
 @dataclass(frozen=True)
 class CompareResult:
-    """The errors of every pair, map and split, with every convention and its provenance."""
+    """The errors of every pair, map and split, with every convention and its provenance.
+
+    ``maps`` holds, for every pair in the order of ``pairs``, the maps fitted on all rows.
+    """
 
     records: tuple[ErrorRecord, ...]
     pairs: tuple[PairReport, ...]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
+    maps: tuple[Mapping[str, "AffineMap"], ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:

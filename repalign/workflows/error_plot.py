@@ -65,7 +65,7 @@ def _draw_pair(panel: "Axes", records: Sequence[Record]) -> None:
                 [x + width / 2 for x, _ in nulls],
                 color=NULL_COLOUR,
                 linestyle="dotted",
-                label="null (shuffled pairs)" if number == 0 else None,
+                label="null (shuffled pairs)" if number == 0 else "_",
             )
     panel.set_xticks(range(len(maps)), maps, rotation=30, ha="right")
     panel.spines[["top", "right"]].set_visible(False)
