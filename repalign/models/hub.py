@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 from repalign.exceptions import ModelError
@@ -68,6 +69,11 @@ def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -
     for file in _SMALL_FILES:
         _fetch(name, revision, file)
     return config.parent
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of the libraries that models come from."""
+    return {name: version(name) for name in ("torch", "torchvision", "transformers", "timm")}
 
 
 def snapshot_commit(directory: Path) -> str | None:

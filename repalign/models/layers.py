@@ -103,7 +103,10 @@ def _resolve(layers: LayerMap, request: str) -> tuple[Tap, ...]:
             )
         return (Tap(PRE_NORM, layers.pre_norm.module),)
     if request == ALL:
-        return (*(_block(layers, k) for k in range(1, len(layers.blocks) + 1)), layers.final)
+        blocks = [_block(layers, k) for k in range(1, len(layers.blocks) + 1)]
+        if layers.final.module == layers.blocks[-1]:
+            blocks.pop()  # the final state is the last block's output
+        return (*blocks, layers.final)
     try:
         number = int(request)
     except ValueError:

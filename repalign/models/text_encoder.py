@@ -101,8 +101,8 @@ def pad_batch(
 ) -> tuple[dict[str, Tensor], Tensor]:
     """Pad token ids on the right; returns the model's inputs and the lengths, on the host.
 
-    The mask, where the model needs one, is boolean ``(batch, 1, width, width)``, the form that
-    transformers takes as it is; there is none when no sample is padded.
+    The mask, where the model needs one, is boolean ``(batch, 1, 1, width)``, to be widened to the
+    form that transformers takes as it is; there is none when no sample is padded.
     """
     lengths = np.array([len(sample) for sample in ids], dtype=np.int64)
     width = int(lengths.max())

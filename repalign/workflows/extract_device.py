@@ -85,7 +85,7 @@ class Fetcher:
             for key, row in rows.items():
                 host = torch.empty(row.shape, dtype=row.dtype, pin_memory=True)
                 fetched[key] = host.copy_(row, non_blocking=True)
-            event = torch.cuda.Event()
+            event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
             event.record()
             self._pending.append((tag, fetched, event))
         else:
