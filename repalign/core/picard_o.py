@@ -8,8 +8,13 @@ One pass over the rows gives A = E ψ(y) zᵀ, from which the relative gradient 
 diag(s) A Wᵀ, and E ψ'(y), from which the curvature along a plane (i, j) is about
 (s_i(E ψ'_i − E y_i ψ_i) + s_j(E ψ'_j − E y_j ψ_j)) / 2.
 
-No loss is computed: a step is accepted when the slope along it has not turned uphill by more
-than the slope it began with, so that every pass also serves the next step.
+No loss is computed within a search: a step is accepted when the slope along it has not turned
+uphill by more than the slope it began with, so that every pass also serves the next step.
+
+Two searches open from the same start. One takes all components for super-Gaussian, which finds
+more of them where most are; the other follows the sign of every component at once, as
+sub-Gaussian ones (uniform, discrete) need: the first search drives those to the most Gaussian
+mixtures, where the gradient vanishes as well. The less Gaussian of the two goes on.
 """
 
 from collections import deque
@@ -22,11 +27,15 @@ from jaxtyping import Float
 
 from repalign.core.ica_contrast import Contrast
 from repalign.core.ica_data import WhitenedRows
+from repalign.core.ica_diagnostics import report_components
 
 _MEMORY = 10
 _CURVATURE_FLOOR = 0.01
-_SUPER_GAUSSIAN_PASSES = 20
+_OPENING_PASSES = 20
 _STEP_TRIES = 4
+# Radians in any one plane: the model of the curvature holds no further, and a longer step
+# along a flat direction can throw away all that was found.
+_LONGEST_STEP = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +44,7 @@ class RotationFit:
 
     Attributes:
         rotation: W, k×k, orthogonal.
-        passes: Passes over the rows.
+        passes: Passes of the search that won, its opening included.
         gradient_rms: Root mean square of the skew gradient off the diagonal.
         converged: The gradient reached the tolerance.
     """
@@ -65,21 +74,30 @@ def fit_rotation(
 ) -> RotationFit:
     """Search for the rotation to independent components, from an orthogonal start.
 
-    The first passes take all components for super-Gaussian; then every sign follows its
-    component. It ends when the gradient is below the tolerance or after ``max_passes``.
+    After the opening of both searches the better one follows the sign of every component. It
+    ends when the gradient is below the tolerance, or after ``max_passes`` of its own.
     """
-    search = _Search(start, sign=contrast.super_gaussian_sign)
-    passes = 0
-    while True:
-        here = _measure(data, contrast, search.trial)
-        passes += 1
+    opening = min(_OPENING_PASSES, max_passes // 4)
+    total = max_passes + opening
+    searches = [_Search(start, sign=contrast.super_gaussian_sign) for _ in range(2)]
+    done = 0
+    for search, adaptive in zip(searches, (False, True), strict=True):
+        for _ in range(opening):
+            search.observe(_measure(data, contrast, search.trial), adaptive=adaptive)
+            search.step()
+            done += 1
+            if on_progress is not None:
+                on_progress(done, total)
+    # Of equals the first: it has held on to fixed signs.
+    search = min(searches, key=lambda s: report_components(data, contrast, s.best).contrast_value)
+    for passes in range(opening + 1, max_passes + 1):
+        search.observe(_measure(data, contrast, search.trial), adaptive=True)
         if on_progress is not None:
-            on_progress(passes, max_passes)
-        search.observe(here, adaptive=passes > _SUPER_GAUSSIAN_PASSES)
-        converged = search.gradient_rms < tolerance and passes > _SUPER_GAUSSIAN_PASSES
-        if converged or passes >= max_passes:
-            return RotationFit(search.best, passes, search.gradient_rms, converged)
+            on_progress(opening + passes, total)
+        if search.gradient_rms < tolerance:
+            return RotationFit(search.best, passes, search.gradient_rms, True)
         search.step()
+    return RotationFit(search.best, max_passes, search.gradient_rms, False)
 
 
 def _measure(data: WhitenedRows, contrast: Contrast, rotation: np.ndarray) -> _Pass:
@@ -164,7 +182,7 @@ class _Search:
         z = q / self._curvature
         for (move, change, inverse), weight in zip(self._pairs, reversed(weights), strict=True):
             z += (weight - inverse * float(np.sum(change * z))) * move
-        return -z
+        return -z / max(1.0, float(np.abs(z).max()) / _LONGEST_STEP)
 
 
 def _skew(matrix: np.ndarray) -> np.ndarray:

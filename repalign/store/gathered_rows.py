@@ -124,24 +124,26 @@ def arrange_rows(
     return ReorderedRows(rows, positions, label=label), "reordered copy"
 
 
-def copy_in_order(rows: Rows, positions: IntArray, *, label: str) -> Rows:
+def copy_in_order(
+    rows: Rows, positions: IntArray, *, label: str, block_bytes: int = COPY_BLOCK_BYTES
+) -> Rows:
     """Copy the rows at ``positions``, in that order, to a temporary file.
 
     The source is read once from front to back. Each block is sorted by where its rows go, so
     that neighbours are written together.
     """
     n_rows, n_columns = len(positions), rows.shape[1]
-    spool = RowSpool((n_rows, n_columns), rows.dtype, label=label)
     order = np.argsort(positions)  # destination of the wanted rows, by their place in the source
     wanted = positions[order]
-    block_rows = max(1, COPY_BLOCK_BYTES // max(n_columns * rows.dtype.itemsize, 1))
-    for start in range(0, n_rows, block_rows):
-        sources = wanted[start : start + block_rows]
-        targets = order[start : start + block_rows]
-        values = GatheredRows(rows, sources).read(0, len(sources))
-        by_target = np.argsort(targets)
-        write_runs(spool, targets[by_target], values[by_target])
-    return spool.finish(n_rows)
+    block_rows = max(1, block_bytes // max(n_columns * rows.dtype.itemsize, 1))
+    with RowSpool((n_rows, n_columns), rows.dtype, label=label) as spool:
+        for start in range(0, n_rows, block_rows):
+            sources = wanted[start : start + block_rows]
+            targets = order[start : start + block_rows]
+            values = GatheredRows(rows, sources).read(0, len(sources))
+            by_target = np.argsort(targets)
+            write_runs(spool, targets[by_target], values[by_target])
+        return spool.finish(n_rows)
 
 
 def write_runs(spool: RowSpool, targets: IntArray, values: NDArray[Any]) -> None:

@@ -8,8 +8,10 @@ import numpy as np
 
 from repalign.exceptions import InputError
 from repalign.store.float_rows import FloatRows
+from repalign.store.foreign.anndata_files import read_anndata
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
 from repalign.store.foreign.delimited_text import read_delimited_text
+from repalign.store.foreign.hdf5_files import read_hdf5
 from repalign.store.foreign.identifiers import read_id_lines, read_ids
 from repalign.store.foreign.matlab_files import read_matlab
 from repalign.store.foreign.numpy_files import read_npy, read_npz
@@ -18,6 +20,7 @@ from repalign.store.foreign.safetensors_files import read_safetensors
 from repalign.store.foreign.thingsvision import FILE_NAMES, read_thingsvision
 from repalign.store.foreign.torch_files import read_torch
 from repalign.store.row_index import POOLED, RowIndex, encode_ids
+from repalign.store.row_matching import number_samples
 from repalign.store.source import EmbeddingSource, parse_locator
 
 Reader = Callable[[ForeignRequest], ForeignMatrix]
@@ -33,6 +36,9 @@ READERS: dict[str, Reader] = {
     ".tsv": read_delimited_text,
     ".txt": read_delimited_text,
     ".mat": read_matlab,
+    ".h5ad": read_anndata,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
 }
 SIDECAR_SUFFIX = ".ids.txt"
 
@@ -81,6 +87,7 @@ def _open_foreign(
         rows=rows,
         index=_index(matrix, rows.shape[0]),
         identity="row order" if matrix.ids is None else "ids",
+        chunk_rows=matrix.chunk_rows,
         info={"layout": matrix.layout, "ids_from": matrix.ids_from or "row order"},
     )
 
@@ -120,10 +127,12 @@ def _with_ids(
 
 
 def _index(matrix: ForeignMatrix, n_rows: int) -> RowIndex:
-    token = np.full(n_rows, POOLED, dtype=np.int32) if matrix.token is None else matrix.token
-    return RowIndex(
-        sample=np.arange(n_rows, dtype=np.int64),
-        token=token,
-        sample_sha=matrix.sample_sha,
-        ids=None if matrix.ids is None else encode_ids(matrix.ids),
-    )
+    places = np.arange(n_rows, dtype=np.int64)
+    ids = None if matrix.ids is None else encode_ids(matrix.ids)
+    pooled = np.full(n_rows, POOLED, dtype=np.int32)
+    if ids is None or matrix.token is None:
+        token = pooled if matrix.token is None else matrix.token
+        return RowIndex(places, token, matrix.sample_sha, ids)
+    # several rows of one id are tokens of one sample
+    by_id = RowIndex(places, pooled, ids=ids)
+    return RowIndex(number_samples(by_id), matrix.token, matrix.sample_sha, ids)

@@ -67,6 +67,11 @@ def match_rows(indexes: Sequence[RowIndex], *, key: MatchKey) -> RowMatch:
     )
 
 
+def number_samples(index: RowIndex) -> IntArray:
+    """Number the distinct ids of an index from 0, in the order in which they first appear."""
+    return _number_distinct(_identifier_words([index]))
+
+
 def _first_of_each(codes: IntArray) -> IntArray:
     """Return the distinct codes in the order in which they first appear."""
     _, first = np.unique(codes, return_index=True)

@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,11 +45,16 @@ class RowSpool:
             buffer = buffer[count:]
             position += count
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._file.close()
+
     def finish(self, n_rows: int) -> FileRows:
-        """Return the first ``n_rows`` rows for reading; nothing can be written afterwards."""
+        """Return the first ``n_rows`` rows for reading; they outlive the spool."""
         self._file.truncate(n_rows * self._row_bytes)
         descriptor = os.dup(self._file.fileno())
-        self._file.close()
         shape = (n_rows, self._shape[1])
         return FileRows(descriptor, label=self._label, shape=shape, dtype=self._dtype)
 
@@ -76,9 +81,9 @@ def spool_blocks(
 
     ``n_rows`` is an upper bound where the number is not known beforehand.
     """
-    spool = RowSpool((n_rows, n_columns), dtype, label=label)
     written = 0
-    for block in blocks:
-        spool.write(written, block)
-        written += len(block)
-    return spool.finish(written)
+    with RowSpool((n_rows, n_columns), dtype, label=label) as spool:
+        for block in blocks:
+            spool.write(written, block)
+            written += len(block)
+        return spool.finish(written)

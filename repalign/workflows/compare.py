@@ -68,6 +68,9 @@ def compare(
     if not pairs:
         raise InputError(f"compare: got {len(sources)} set of embeddings, expected at least two")
     fits = IcaStore()
+    if settings.has_ica:
+        for source in dict.fromkeys(source for pair in pairs for source in pair):
+            fits.seed_of(source.fingerprint, settings)
     results = []
     for source, target in pairs:
         join = join_sources([source, target], policy=settings.on_mismatch)

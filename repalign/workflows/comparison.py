@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from repalign.workflows.error_table import ErrorTable, error_table
+from repalign.workflows.error_table_text import as_text
 
 if TYPE_CHECKING:
     import pandas
@@ -153,7 +154,7 @@ class CompareResult:
 
     def table(self) -> str:
         """Return the table in the paper's layout as text."""
-        return self.error_table().as_text()
+        return as_text(self.error_table())
 
     def plot(self) -> "Figure":
         """Draw errors by map, in-sample beside held-out, with intervals and nulls."""

@@ -90,15 +90,13 @@ class PairFitter:
         for number, (rows, mean, scatter) in enumerate(sides):
             chosen = halves[number]
             half = number if self.settings.ica_rows == "disjoint" else None
-            key = (self.pair.space_keys[number], part, half)
-            covariance = scatter / moments.n
             found.append(
                 self.fits.fit(
-                    key,
-                    rows,
-                    chosen,
+                    self.pair.space_keys[number],
+                    (part, half),
+                    rows if chosen is None else RowSubset(rows, chosen),
                     mean=mean,
-                    covariance=covariance,
+                    covariance=scatter / moments.n,
                     settings=self.settings,
                     machine=self.machine,
                 )

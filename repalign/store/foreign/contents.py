@@ -44,6 +44,7 @@ class ForeignMatrix:
         token: token position of each row, or None.
         sample_sha: hash of each row's input, or None.
         bfloat16: the 16-bit words of ``raw`` are bfloat16 values.
+        chunk_rows: rows that are always read together; 1 where any row can be read alone.
     """
 
     view: str
@@ -54,6 +55,7 @@ class ForeignMatrix:
     token: NDArray[Any] | None = None
     sample_sha: NDArray[np.uint8] | None = None
     bfloat16: bool = False
+    chunk_rows: int = 1
 
 
 def choose_view(request: ForeignRequest, available: Mapping[str, tuple[int, ...]]) -> str:

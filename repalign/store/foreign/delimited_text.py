@@ -154,7 +154,7 @@ def _value_blocks(path: Path, layout: _Layout, kept: RowColumns) -> Iterator[NDA
             encoding="utf-8-sig",
         ) as chunks:
             for chunk in chunks:
-                kept.add(chunk[text_names])
+                kept.add({name: chunk[name].tolist() for name in text_names})
                 yield _numbers(chunk[list(layout.value_names)], first_row=row, path=path)
                 row += len(chunk)
     except (pd.errors.ParserError, UnicodeDecodeError, OverflowError) as error:

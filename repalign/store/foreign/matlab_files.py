@@ -20,6 +20,7 @@ NUMBERS = {
 }  # fmt: skip
 MAX_VALUES = 2**31  # the format is read whole; it cannot hold larger arrays itself
 ROWS_VIEW = "features"
+DAMAGED = (ValueError, TypeError, KeyError, IndexError, OSError, EOFError, MemoryError, zlib.error)
 
 
 def read_matlab(request: ForeignRequest) -> ForeignMatrix:
@@ -83,12 +84,14 @@ def _load(request: ForeignRequest, names: list[str]) -> dict[str, Any]:
 
 def _guarded(request: ForeignRequest, action: Any) -> Any:
     """Run a reader of scipy and say in one line what is wrong with the file."""
+    from scipy.io.matlab import MatReadError
+
     try:
         return action()
     except NotImplementedError as error:
         raise InputError(
             f"{request.path}: is a MATLAB file of version 7.3; save it with -v7 or as .npy"
         ) from error
-    except (ValueError, TypeError, KeyError, IndexError, OSError, EOFError, zlib.error) as error:
+    except (*DAMAGED, MatReadError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"{request.path}: is no readable MATLAB file ({reason})") from error

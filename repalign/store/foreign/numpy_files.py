@@ -20,7 +20,7 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
-from repalign.store.spool import RowSpool, spool_blocks
+from repalign.store.spool import spool_blocks
 
 BLOCK_BYTES = 64 * 2**20
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, then the lengths of name and extra field
@@ -80,6 +80,7 @@ def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignM
         if name != id_name and header.dtype.kind not in "SU"
     }
     view = choose_view(request, matrices)
+    ids = None if id_name is None else _read_ids(request, archive, headers, id_name)
     label = f"{request.path}::{view}"
     header = headers[view]
     info = _member(archive, view)
@@ -89,7 +90,6 @@ def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignM
         raw = _open_values(request.path, header, start, label=label)
     else:
         raw = _decompress(archive, info, header, label=label)
-    ids = None if id_name is None else _read_ids(request, archive, headers, id_name)
     return ForeignMatrix(
         view=view,
         raw=raw,
@@ -172,15 +172,12 @@ def _decompress(
     shape = check_matrix_shape(header.shape, label=label)
     float_type(header.dtype, label=label)
     stored = (shape[1], shape[0]) if header.is_fortran else shape
-    spool = RowSpool(stored, header.dtype, label=label)
     with archive.open(info) as stream:
         stream.read(header.offset)
-        row = 0
-        for block in _row_blocks(stream, stored, header.dtype, label=label):
-            spool.write(row, block)
-            row += len(block)
-        stream.read(1)  # reaching the end makes zipfile compare the checksum
-    rows = spool.finish(row)
+        blocks = _row_blocks(stream, stored, header.dtype, label=label)
+        rows = spool_blocks(
+            blocks, n_rows=stored[0], n_columns=stored[1], dtype=header.dtype, label=label
+        )
     return _transposed(rows, label=label) if header.is_fortran else rows
 
 
@@ -198,6 +195,7 @@ def _row_blocks(
                 "it was cut or damaged, write it again"
             )
         yield np.frombuffer(data, dtype=dtype).reshape(count, shape[1])
+    stream.read(1)  # reaching the end makes zipfile compare the checksum
 
 
 def _first_line(error: Exception) -> str:

@@ -149,7 +149,7 @@ def _value_blocks(
 ) -> Iterator[NDArray[Any]]:
     row = 0
     for batch in table.iter_batches(batch_size=BATCH_ROWS, columns=[*columns, *extra]):
-        kept.add(batch.select(extra).to_pandas())
+        kept.add({name: batch.column(name).to_pylist() for name in extra})
         arrays = [batch.column(name) for name in columns]
         for name, array in zip(columns, arrays, strict=True):
             if array.null_count:

@@ -1,15 +1,13 @@
 """Columns of a foreign table that say which input a row is, as our own export writes them."""
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
 from repalign.store.row_index import SHA_BYTES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class RowColumns:
@@ -27,10 +25,17 @@ class RowColumns:
         self._label = label
         self._columns: dict[str, list[str]] = {}
 
-    def add(self, block: "pd.DataFrame") -> None:
-        """Add the next rows; the columns hold text."""
-        for name in block.columns:
-            self._columns.setdefault(name, []).extend(block[name].astype(str).tolist())
+    def add(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Add the next rows: lists of text or integers by the name of the column."""
+        for name, values in columns.items():
+            kept = self._columns.setdefault(name, [])
+            for value in values:
+                if isinstance(value, bool) or not isinstance(value, str | int):
+                    raise InputError(
+                        f"{self._label}: row {len(kept)} has {value!r} in column {name!r}; "
+                        "expected text or an integer"
+                    )
+                kept.append(str(value))
 
     def ids(self) -> list[str] | None:
         """Return one id per row, or None."""

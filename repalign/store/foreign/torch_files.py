@@ -1,6 +1,7 @@
 """Tensors in ``.pt`` and ``.pth`` files, loaded with ``weights_only`` and never otherwise."""
 
 import pickle
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -71,12 +72,14 @@ def _load(request: ForeignRequest) -> Any:
     import torch
 
     try:
-        return torch.load(
-            request.path,
-            map_location="cpu",
-            weights_only=True,
-            mmap=zipfile.is_zipfile(request.path),  # the old format cannot be mapped
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # on what it checks, for sparse tensors
+            return torch.load(
+                request.path,
+                map_location="cpu",
+                weights_only=True,
+                mmap=zipfile.is_zipfile(request.path),  # the old format cannot be mapped
+            )
     except (
         pickle.UnpicklingError,
         RuntimeError,
