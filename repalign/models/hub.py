@@ -1,5 +1,6 @@
 """Bringing a hub repository's files to this disk, and staying offline when asked."""
 
+import logging
 import os
 import re
 import sys
@@ -85,6 +86,10 @@ def snapshot_commit(directory: Path) -> str | None:
 def _fetch(name: str, revision: str | None, file: str) -> Path | None:
     from transformers.utils.hub import cached_file
 
+    # its retries are warnings, several lines for what becomes one error below
+    hub_logger = logging.getLogger("huggingface_hub")
+    level = hub_logger.level
+    hub_logger.setLevel(logging.ERROR)
     try:
         path = cached_file(
             name,
@@ -97,6 +102,8 @@ def _fetch(name: str, revision: str | None, file: str) -> Path | None:
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ModelError(f"cannot fetch {file} of {name}: {reason}") from error
+    finally:
+        hub_logger.setLevel(level)
     return None if path is None else Path(path)
 
 
