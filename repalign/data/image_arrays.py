@@ -16,7 +16,7 @@ from repalign.data.samples import Sample
 from repalign.exceptions import InputError
 
 _NAMES = ("images", "x", "X", "data", "arr_0")
-_MAX_IDX_BYTES = 8 * 2**30
+_MAX_IDX_BYTES = 2 * 2**30
 
 
 class ArrayImages:
