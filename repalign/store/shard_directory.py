@@ -64,6 +64,14 @@ def parts_directory(path: Path) -> Path:
     return path.with_name(path.name + PARTS_SUFFIX) if path.suffix == ".h5" else path
 
 
+def is_begun(path: Path) -> bool:
+    """Tell whether a directory holds anything but the temporary files of writers.
+
+    One without may belong to a writer that was killed, or is just about to describe its store.
+    """
+    return path.exists() and any(not _is_temporary(entry.name) for entry in path.iterdir())
+
+
 def begin_directory(path: Path, description: Description, n_shards: int | None) -> None:
     """Create a directory store without shards."""
     path.mkdir(parents=True, exist_ok=True)
@@ -135,15 +143,19 @@ def remove_directory(path: Path) -> None:
 def remove_leftovers(path: Path) -> None:
     """Remove the unfinished files of writers that were killed; no writer may be active."""
     for entry in path.iterdir():
-        if entry.name.startswith(".") and entry.name.endswith(".tmp"):
+        if _is_temporary(entry.name):
             entry.unlink(missing_ok=True)
 
 
 def _is_ours(name: str) -> bool:
     """Tell whether a name is one that this format gives."""
     is_shard = SHARD_NAME.fullmatch(name) or SHARD_NAME.fullmatch(name.replace(".json", ".h5"))
-    is_temporary = name.startswith(".") and name.endswith(".tmp")
-    return bool(is_shard) or is_temporary or name in {DESCRIPTION, MANIFEST}
+    return bool(is_shard) or _is_temporary(name) or name in {DESCRIPTION, MANIFEST}
+
+
+def _is_temporary(name: str) -> bool:
+    """Tell whether a name is one that writers give to unfinished files."""
+    return name.startswith(".") and name.endswith(".tmp")
 
 
 def _read_manifest(path: Path) -> DirectoryContent:

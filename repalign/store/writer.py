@@ -17,6 +17,7 @@ from repalign.store.row_index import RowIndex, pooled_index
 from repalign.store.shard_committer import ShardCommitter
 from repalign.store.shard_directory import (
     begin_directory,
+    is_begun,
     parts_directory,
     read_directory,
     remove_directory,
@@ -232,7 +233,7 @@ class StoreWriter:
                 self.n_rows = len(store)
             self.is_complete = True
             return
-        if not self._directory.exists():
+        if not is_begun(self._directory):
             begin_directory(self._directory, self._description, self.options.n_shards)
             return
         content = read_directory(self._directory)
