@@ -64,9 +64,21 @@ def parts_directory(path: Path) -> Path:
     return path.with_name(path.name + PARTS_SUFFIX) if path.suffix == ".h5" else path
 
 
+<<<<<<< HEAD
 def begin_directory(
     path: Path, description: Description, n_shards: int | None, replaces: str | None
 ) -> None:
+=======
+def is_begun(path: Path) -> bool:
+    """Tell whether a directory holds anything but the temporary files of writers.
+
+    One without may belong to a writer that was killed, or is just about to describe its store.
+    """
+    return path.exists() and any(not _is_temporary(entry.name) for entry in path.iterdir())
+
+
+def begin_directory(path: Path, description: Description, n_shards: int | None) -> None:
+>>>>>>> extract
     """Create a directory store without shards."""
     path.mkdir(parents=True, exist_ok=True)
     plan = {"n_shards": n_shards, "replaces": replaces}
@@ -157,12 +169,13 @@ def remove_directory(path: Path) -> None:
 def remove_leftovers(path: Path) -> None:
     """Remove the unfinished files of writers that were killed; no writer may be active."""
     for entry in path.iterdir():
-        if entry.name.startswith(".") and entry.name.endswith(".tmp"):
+        if _is_temporary(entry.name):
             entry.unlink(missing_ok=True)
 
 
 def _is_ours(name: str) -> bool:
     """Tell whether a name is one that this format gives."""
+<<<<<<< HEAD
     is_temporary = name.startswith(".") and name.endswith(".tmp")
     return bool(SHARD_NAME.fullmatch(name)) or is_temporary or name in {DESCRIPTION, MANIFEST}
 
@@ -175,6 +188,15 @@ def _joined(first: IndexLayout, other: IndexLayout, shard: Path) -> IndexLayout:
             f"are {', '.join(first.columns)}; all shards of a store have the same"
         )
     return IndexLayout(first.columns, max(first.id_bytes, other.id_bytes))
+=======
+    is_shard = SHARD_NAME.fullmatch(name) or SHARD_NAME.fullmatch(name.replace(".json", ".h5"))
+    return bool(is_shard) or _is_temporary(name) or name in {DESCRIPTION, MANIFEST}
+
+
+def _is_temporary(name: str) -> bool:
+    """Tell whether a name is one that writers give to unfinished files."""
+    return name.startswith(".") and name.endswith(".tmp")
+>>>>>>> extract
 
 
 def _read_manifest(path: Path) -> DirectoryContent:

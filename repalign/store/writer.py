@@ -20,6 +20,7 @@ from repalign.store.shard_committer import ShardCommitter
 from repalign.store.shard_directory import (
     begin_directory,
     file_identity,
+    is_begun,
     parts_directory,
     read_directory,
     remove_directory,
@@ -246,7 +247,7 @@ class StoreWriter:
             self.is_complete = True
             return
         if content is None:
-            if self._directory.exists() and any(self._directory.iterdir()):
+            if is_begun(self._directory):
                 raise InputError(
                     f"{self._directory}: is there and is no store; choose another path"
                 )
