@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
-
 from repalign.core.conditions import Condition, check_condition_names, fit_condition
 from repalign.core.deconfounding import FoldMeasure
 from repalign.core.score import Score

@@ -110,6 +110,7 @@ def condition_settings(settings: TransformSettings, seed: int) -> ConditionSetti
         contrast=settings.ica_contrast,  # type: ignore[arg-type]
         solver=settings.ica_solver,
         max_passes=settings.max_passes,
+        max_rank=settings.components,
         seed=seed,
         # The first repetition starts at the principal directions, as everywhere else.
         start="pca" if seed == settings.seed else "random",
