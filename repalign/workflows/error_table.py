@@ -8,112 +8,117 @@ Record = Mapping[str, Any]
 
 # Heading of every map, in the order of the columns; the arrow says which way is better.
 HEADINGS = {
-    "mean": "Mean only ↓",
+    "mean": "Mean ↓",
     "identity": "Identity ↓",
     "permutation": "Permutation ↓",
-    "permutation+scale": "Permutation+scale ↓",
-    "rigid-noscale": "Rigid, no scale ↓",
+    "permutation+scale": "Perm.+scale ↓",
+    "rigid-noscale": "No scale ↓",
     "rigid": "Rigid ↓",
     "linear": "Linear ↓",
     "ica": "ICA ↓",
     "ica+scale": "ICA+scale ↓",
-    "ica-components": "ICA, components ↓",
+    "ica-components": "ICA comp. ↓",
 }
 SUPERVISED = ("rigid-noscale", "rigid", "linear")
-EFFICIENCY = "eff. % ↑"
+EFFICIENCY = "% eff. ↑"
 UNDEFINED = "n/a"
-CAPTION = (
-    "error = mean ‖prediction − target‖ / diameter of the target; ↓ lower is closer, ↑ higher is "
-    "better; null = the same fit on shuffled pairs; eff. = (permutation − ICA) / (permutation − "
-    "rigid)"
+GAP = "  "
+CAPTION = ("error: mean ‖prediction − target‖ / diameter of the target, ↓ closer",)
+INTERVALS = ("95 %: bootstrap interval; null and p: the same fits on shuffled pairs",)
+EFFICIENCIES = (
+    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better; its null:",
+    "Gaussian rows of the same covariances, where ICA can identify nothing",
 )
+UNCONVERGED = "*: ICA did not converge"
+
+
+@dataclass(frozen=True)
+class ErrorColumn:
+    """One column: a map's errors, or its efficiency."""
+
+    map: str
+    is_efficiency: bool
+
+    @property
+    def heading(self) -> str:
+        """Heading, with the arrow that says which way is better."""
+        return EFFICIENCY if self.is_efficiency else HEADINGS[self.map]
+
+    @property
+    def is_supervised(self) -> bool:
+        """Whether the map sees the pairing of rows when it is fitted."""
+        return self.map in SUPERVISED and not self.is_efficiency
+
+
+@dataclass(frozen=True)
+class ErrorLine:
+    """One line of a block: errors of one split, or their intervals, nulls or p-values."""
+
+    label: str
+    cells: tuple[str, ...]
+    is_error: bool
+
+
+@dataclass(frozen=True)
+class ErrorBlock:
+    """All lines of one pair, and what stands behind them."""
+
+    title: str
+    lines: tuple[ErrorLine, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class ErrorTable:
-    """Cells of the table: a heading a column, a line an error, interval, null or p-value."""
+    """A block a pair, a column a map."""
 
-    headings: tuple[str, ...]
-    supervised: tuple[bool, ...]
-    lines: tuple[tuple[str, ...], ...]
-    starts: tuple[int, ...]
-    caption: str = CAPTION
+    columns: tuple[ErrorColumn, ...]
+    blocks: tuple[ErrorBlock, ...]
 
-    def as_text(self) -> str:
-        """Return the table in columns of equal width."""
-        rows = [self.headings, *self.lines]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(self.headings))]
-        text = [
-            "  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows
-        ]
-        text.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join([*text, "", self.caption]) + "\n"
-
-    def as_markdown(self) -> str:
-        """Return the table as Markdown."""
-        lines = ["| " + " | ".join(self.headings) + " |", "|" + "---|" * len(self.headings)]
-        lines += ["| " + " | ".join(line) + " |" for line in self.lines]
-        return "\n".join([*lines, "", self.caption]) + "\n"
-
-    def as_latex(self) -> str:
-        """Return the table as LaTeX in the layout of the paper (needs the package booktabs)."""
-        first, last = _span(self.supervised)
-        over = ["" for _ in self.headings]
-        rules = ""
-        if first is not None and last is not None:
-            over[first : last + 1] = [rf"\multicolumn{{{last - first + 1}}}{{c}}{{Supervised}}"]
-            rules = rf"\cmidrule(lr){{{first + 1}-{last + 1}}}"
-        body = [" & ".join(_latex(cell) for cell in line) + r" \\" for line in self.lines]
-        for start in reversed(self.starts[1:]):
-            body.insert(start, r"\midrule")
-        return "\n".join(
-            [
-                rf"\begin{{tabular}}{{lll{'r' * (len(self.headings) - 3)}}}",
-                r"\toprule",
-                " & ".join(over) + r" \\ " + rules,
-                " & ".join(_latex(heading) for heading in self.headings) + r" \\",
-                r"\midrule",
-                *body,
-                r"\bottomrule",
-                r"\end{tabular}",
-                f"% {self.caption}",
-            ]
-        )
+    @property
+    def caption(self) -> tuple[str, ...]:
+        """Explain what the table shows, and only that."""
+        lines = [line for block in self.blocks for line in block.lines]
+        parts = [CAPTION]
+        if any(not line.is_error for line in lines):
+            parts.append(INTERVALS)
+        if any(column.is_efficiency for column in self.columns):
+            parts.append(EFFICIENCIES)
+        if any(cell.endswith("*") for line in lines for cell in line.cells):
+            parts.append((UNCONVERGED,))
+        return tuple(text for part in parts for text in part)
 
 
-def error_table(records: Sequence[Record]) -> ErrorTable:
-    """Arrange records: a block of lines a pair and split, a column a map."""
-    maps = [name for name in HEADINGS if any(record["map"] == name for record in records)]
-    columns: list[tuple[str, bool]] = []
-    for name in maps:
-        columns.append((name, False))
-        if any(r["map"] == name and _has_efficiency(r) for r in records):
-            columns.append((name, True))
-    headings = ["pair", "rows", ""] + [
-        EFFICIENCY if is_efficiency else HEADINGS[name] for name, is_efficiency in columns
-    ]
-    lines: list[tuple[str, ...]] = []
-    starts = []
-    for key, block in _blocks(records).items():
-        starts.append(len(lines))
-        by_map = {record["map"]: record for record in block}
-        for i, (label, pick) in enumerate(_lines_of(block)):
-            cells = [_cell(by_map.get(name), pick, is_eff) for name, is_eff in columns]
-            lines.append((key[0] if i == 0 else "", key[1] if i == 0 else "", label, *cells))
-    supervised = [False] * 3 + [name in SUPERVISED and not is_eff for name, is_eff in columns]
-    return ErrorTable(tuple(headings), tuple(supervised), tuple(lines), tuple(starts))
+def error_table(
+    records: Sequence[Record], notes: Sequence[Sequence[str]] | None = None
+) -> ErrorTable:
+    """Arrange records in the layout of the paper, with the notes of each pair in order."""
+    columns = []
+    for name in HEADINGS:
+        of_map = [record for record in records if record["map"] == name]
+        columns += [ErrorColumn(name, is_efficiency=False)] if of_map else []
+        if name.startswith("ica") and of_map:
+            columns.append(ErrorColumn(name, is_efficiency=True))
+    blocks = []
+    for number, (title, splits) in enumerate(_pairs(records).items()):
+        lines = tuple(line for split in splits for line in _lines(split, columns))
+        blocks.append(ErrorBlock(title, lines, tuple(notes[number]) if notes else ()))
+    return ErrorTable(tuple(columns), tuple(blocks))
 
 
-def _blocks(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
-    """Group records by pair and split, in order of appearance."""
-    blocks: dict[tuple[str, str], list[Record]] = {}
+def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
+    """Group records by pair and, within a pair, by split, in order of appearance."""
+    pairs: dict[str, dict[str, list[Record]]] = {}
     for record in records:
-        views = (_named(record, "source"), _named(record, "target"))
-        kind = f"{record['split']} n={record['n_rows']}"
-        if record.get("ica_rows") == "disjoint" and record["map"].startswith("ica"):
-            kind += ", ICA on disjoint rows"
-        blocks.setdefault((" → ".join(views), kind), []).append(record)
-    return blocks
+        title = f"{_named(record, 'source')} → {_named(record, 'target')}"
+        pairs.setdefault(title, {}).setdefault(record["split"], []).append(record)
+    titled = {}
+    for title, splits in pairs.items():
+        counts = [f"{split[0]['n_rows']} rows {name}" for name, split in splits.items()]
+        widths = next(iter(splits.values()))[0]
+        dims = f"{widths['source_dim']} → {widths['target_dim']} columns"
+        titled[f"{title}   {', '.join(counts)}; {dims}"] = list(splits.values())
+    return titled
 
 
 def _named(record: Record, side: str) -> str:
@@ -121,68 +126,55 @@ def _named(record: Record, side: str) -> str:
     return f"{record[side]}::{view}" if view else str(record[side])
 
 
-def _lines_of(block: Sequence[Record]) -> list[tuple[str, str]]:
-    """Return label and kind of the lines that this block has something to say in."""
-    lines = [("error", "error")]
-    if any(record["ci_low"] is not None for record in block):
-        lines.append(("95 % interval", "interval"))
-    if any(record["null"] is not None for record in block):
-        lines += [("null", "null"), ("p", "p_value")]
-    return lines
+def _lines(split: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[ErrorLine]:
+    """Return the lines in which the records of one split have something to say."""
+    by_map = {record["map"]: record for record in split}
+    kinds = [(split[0]["split"], "error")]
+    if any(record["ci_low"] is not None for record in split):
+        kinds.append(("  95 %", "interval"))
+    if any(record["null"] is not None for record in split):
+        kinds += [("  null", "null"), ("  p", "p_value")]
+    return [
+        ErrorLine(
+            label,
+            tuple(_cell(by_map.get(column.map), kind, column.is_efficiency) for column in columns),
+            is_error=kind == "error",
+        )
+        for label, kind in kinds
+    ]
 
 
-def _has_efficiency(record: Record) -> bool:
-    return str(record["map"]).startswith("ica")
-
-
-def _cell(record: Record | None, pick: str, is_efficiency: bool) -> str:
+def _cell(record: Record | None, kind: str, is_efficiency: bool) -> str:
     if record is None:
         return ""
     if is_efficiency:
-        return _efficiency_cell(record, pick)
-    if pick == "interval":
-        return _range(record["ci_low"], record["ci_high"], "{:.3f}")
-    if pick == "p_value":
-        return "" if record["p_value"] is None else f"{record['p_value']:.3g}"
-    value = record[pick]
-    if value is None:
-        return UNDEFINED if pick == "error" else ""
-    text = f"{value:.3f}"
-    return text + "*" if pick == "error" and record["converged"] is False else text
+        return _efficiency_cell(record, kind)
+    if kind == "interval":
+        low, high = record["ci_low"], record["ci_high"]
+        return "" if low is None or high is None else f"{_short(low)}–{_short(high)}"
+    if kind == "p_value":
+        return "" if record["p_value"] is None else _short(record["p_value"])
+    if record[kind] is None:
+        return UNDEFINED if kind == "error" else ""
+    star = "*" if kind == "error" and record["converged"] is False else ""
+    return _short(record[kind]) + star
 
 
-def _efficiency_cell(record: Record, pick: str) -> str:
-    if pick == "error":
-        return _percent(record["efficiency"])
-    if pick == "interval":
-        if record["efficiency_low"] is None:
-            return ""
-        return _range(100 * record["efficiency_low"], 100 * record["efficiency_high"], "{:.0f}")
-    if pick == "null" and record["efficiency_null"] is not None:
-        return f"{_percent(record['efficiency_null'])} Gaussian"
+def _efficiency_cell(record: Record, kind: str) -> str:
+    if kind == "error":
+        return UNDEFINED if record["efficiency"] is None else _percent(record["efficiency"])
+    if kind == "interval" and record["efficiency_low"] is not None:
+        return f"{_percent(record['efficiency_low'])} to {_percent(record['efficiency_high'])}"
+    if kind == "null" and record["efficiency_null"] is not None:
+        return _percent(record["efficiency_null"])
     return ""
 
 
-def _percent(value: float | None) -> str:
-    return UNDEFINED if value is None else f"{100 * value:.0f}"
+def _short(value: float) -> str:
+    """Return three decimals as the paper prints them: .219 for 0.219."""
+    text = f"{value:.3f}"
+    return text[1:] if text.startswith("0.") else text
 
 
-def _range(low: float | None, high: float | None, form: str) -> str:
-    if low is None or high is None:
-        return ""
-    return f"{form.format(low)} to {form.format(high)}"
-
-
-def _span(flags: Sequence[bool]) -> tuple[int | None, int | None]:
-    where = [i for i, flag in enumerate(flags) if flag]
-    return (where[0], where[-1]) if where else (None, None)
-
-
-def _latex(cell: str) -> str:
-    replaced = cell.replace("\\", r"\textbackslash{}")
-    for plain, latex in {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#"}.items():
-        replaced = replaced.replace(plain, latex)
-    symbols = {"→": r"$\to$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "‖": r"$\|$", "−": "--"}
-    for symbol, latex in symbols.items():
-        replaced = replaced.replace(symbol, latex)
-    return replaced
+def _percent(value: float) -> str:
+    return f"{100 * value:.0f}"

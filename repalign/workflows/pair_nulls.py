@@ -1,7 +1,7 @@
 """The nulls of one pair: shuffled pairing for every error, a Gaussian twin for the efficiency."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from repalign.core.splits import Split
 from repalign.workflows.compare_settings import CompareSettings
 from repalign.workflows.machine import Machine
 from repalign.workflows.pair_errors import PairFitter
-from repalign.workflows.space_ica import fit_space
+from repalign.workflows.space_ica import SEED_STRIDE, fit_space
 
 # A null on more rows costs more and says the same: far from n ≈ p it no longer depends on n.
 MAX_NULL_ROWS = 20_000
@@ -109,12 +109,15 @@ def _twin_efficiency(
             ArrayRows(rows),
             mean=mean,
             covariance=scatter / twin.n,
-            settings=settings,
+            settings=replace(settings, ica_seeds=1),
             machine=machine,
+            seed=seed + number * SEED_STRIDE,
         ).fit
-        for rows, mean, scatter in (
-            (source_rows, twin.mean_x, twin.sxx),
-            (target_rows, twin.mean_y, twin.syy),
+        for number, (rows, mean, scatter) in enumerate(
+            (
+                (source_rows, twin.mean_x, twin.sxx),
+                (target_rows, twin.mean_y, twin.syy),
+            )
         )
     ]
     matching = match_components(twin, fits[0], fits[1]).matching

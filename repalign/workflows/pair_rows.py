@@ -1,6 +1,5 @@
 """The aligned rows of one pair, which of them belong together, and how they are split."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +17,15 @@ from repalign.workflows.compare_settings import CompareSettings
 from repalign.workflows.machine import Machine
 
 
+@dataclass(frozen=True)
+class SpaceKey:
+    """What a space is: content, the pair whose common rows were chosen, and the width cut to."""
+
+    fingerprint: str
+    common: tuple[str, str] | None
+    width: int | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class PairRows:
     """Rows of source and target, the same inputs in the same order.
@@ -30,7 +38,8 @@ class PairRows:
         split: Which rows fit and which judge.
         parts: Moments of every part of the split.
         join: How the rows were matched.
-        space_keys: Names of the two spaces with these rows, for results kept between pairs.
+        space_keys: Names of the two spaces with these rows, equal where the content is, for
+            results kept between pairs.
     """
 
     source: Rows
@@ -39,7 +48,7 @@ class PairRows:
     split: Split
     parts: tuple[PairMoments, ...]
     join: Join
-    space_keys: tuple[Hashable, Hashable]
+    space_keys: tuple[SpaceKey, SpaceKey]
 
     @property
     def n_rows(self) -> int:
@@ -85,8 +94,8 @@ def read_pair(
     )
     first, last = join.sources[0], join.sources[-1]
     common = None if join.report.is_complete else (first.name, last.name)
-    keys = tuple((item.name, item.view, common) for item in (first, last))
-    pair = PairRows(source, target, members, split, parts, join, (keys[0], keys[1]))
+    keys = (SpaceKey(first.fingerprint, common), SpaceKey(last.fingerprint, common))
+    pair = PairRows(source, target, members, split, parts, join, keys)
     if widths[0] != widths[1] and settings.width_policy == "pca":
         return _cut_to_common_width(pair)
     return pair
@@ -118,7 +127,7 @@ def _cut_to_common_width(pair: PairRows) -> PairRows:
             pair,
             source=MappedRows(pair.source, cut),
             parts=tuple(_map_source(part, cut) for part in pair.parts),
-            space_keys=((pair.space_keys[0], width), pair.space_keys[1]),
+            space_keys=(replace(pair.space_keys[0], width=width), pair.space_keys[1]),
         )
     return _cut_to_common_width(pair.reversed()).reversed()
 

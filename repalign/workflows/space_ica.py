@@ -1,18 +1,19 @@
 """ICA of one space on some of its rows, fitted once and kept for every pair that needs it."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from repalign.aliases import FloatArray, IntArray, Rows
+from repalign.aliases import FloatArray, Rows
 from repalign.core.ica import IcaFit, IcaSettings, fit_ica
 from repalign.core.permutation import match_signed
-from repalign.core.row_views import RowSubset
 from repalign.workflows.compare_settings import CompareSettings
 from repalign.workflows.machine import Machine
+from repalign.workflows.pair_rows import SpaceKey
 
-OnProgress = Callable[[int, int], None]
+# Between the seeds of two contents there is room for as many restarts.
+SEED_STRIDE = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,28 +31,49 @@ class SpaceIca:
 
 @dataclass(frozen=True, eq=False)
 class IcaStore:
-    """ICA fits by what they were fitted on, so that each is made once."""
+    """ICA fits by what they were fitted on, so that each is made once.
+
+    Every content has a seed of its own, by order of appearance: from one common start two
+    spaces would end alike where there is nothing to find, since their principal directions
+    agree. Equal content has one seed, and so one fit.
+    """
 
     fits: dict[Hashable, SpaceIca] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
 
-    def fit(
+    def seed_of(self, fingerprint: str, settings: CompareSettings) -> int:
+        """Return the first seed of a content."""
+        number = self.numbers.setdefault(fingerprint, len(self.numbers))
+        return settings.seed + SEED_STRIDE * number
+
+    def has(self, space: SpaceKey, part: Hashable) -> bool:
+        """Whether the ICA of a space on a part of its rows is known."""
+        return (space, part) in self.fits
+
+    def get(self, space: SpaceKey, part: Hashable) -> SpaceIca:
+        """Return the known ICA of a space on a part of its rows."""
+        return self.fits[space, part]
+
+    def add(
         self,
-        key: Hashable,
+        space: SpaceKey,
+        part: Hashable,
         rows: Rows,
-        chosen: IntArray | None,
         *,
         mean: FloatArray,
         covariance: FloatArray,
         settings: CompareSettings,
         machine: Machine,
-    ) -> SpaceIca:
-        """Return the fit of this key; fit it on the chosen rows (None for all) if it is new."""
-        if key not in self.fits:
-            view = rows if chosen is None else RowSubset(rows, chosen)
-            self.fits[key] = fit_space(
-                view, mean=mean, covariance=covariance, settings=settings, machine=machine
-            )
-        return self.fits[key]
+    ) -> None:
+        """Fit the ICA of a space on a part of its rows, and keep it."""
+        self.fits[space, part] = fit_space(
+            rows,
+            mean=mean,
+            covariance=covariance,
+            settings=settings,
+            machine=machine,
+            seed=self.seed_of(space.fingerprint, settings),
+        )
 
 
 def fit_space(
@@ -61,15 +83,16 @@ def fit_space(
     covariance: FloatArray,
     settings: CompareSettings,
     machine: Machine,
+    seed: int,
 ) -> SpaceIca:
-    """Fit ICA, and again from random starts where more than one seed is asked for."""
+    """Fit ICA from a random start, and from others where more than one seed is asked for."""
     fits = []
     for number in range(settings.ica_seeds):
         chosen = IcaSettings(
             contrast=settings.ica_contrast,
             solver=settings.ica_solver,
-            start="pca" if number == 0 else "random",
-            seed=settings.seed + number,
+            start="random",
+            seed=seed + number,
             max_passes=settings.ica_max_passes,
         )
         fits.append(
