@@ -73,6 +73,11 @@ def begin_directory(
     write_sealed(path / DESCRIPTION, _VERSION | description.to_json() | plan)
 
 
+def is_unused(path: Path) -> bool:
+    """Tell whether a directory holds nothing but what a killed writer left before beginning."""
+    return all(_is_temporary(entry.name) for entry in path.iterdir())
+
+
 def file_identity(path: Path) -> str | None:
     """Return what tells a file from the one that replaces it, or None if there is none."""
     if not path.exists():
@@ -157,14 +162,19 @@ def remove_directory(path: Path) -> None:
 def remove_leftovers(path: Path) -> None:
     """Remove the unfinished files of writers that were killed; no writer may be active."""
     for entry in path.iterdir():
-        if entry.name.startswith(".") and entry.name.endswith(".tmp"):
+        if _is_temporary(entry.name):
             entry.unlink(missing_ok=True)
 
 
 def _is_ours(name: str) -> bool:
     """Tell whether a name is one that this format gives."""
-    is_temporary = name.startswith(".") and name.endswith(".tmp")
-    return bool(SHARD_NAME.fullmatch(name)) or is_temporary or name in {DESCRIPTION, MANIFEST}
+    is_known = SHARD_NAME.fullmatch(name) or name in {DESCRIPTION, MANIFEST}
+    return bool(is_known) or _is_temporary(name)
+
+
+def _is_temporary(name: str) -> bool:
+    """Tell whether a name is that of an unfinished file."""
+    return name.startswith(".") and name.endswith(".tmp")
 
 
 def _joined(first: IndexLayout, other: IndexLayout, shard: Path) -> IndexLayout:
