@@ -36,7 +36,7 @@ def _walk(words: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 def _section(words: str, command: Any) -> str:
     parameters = [p for p in command.params if not getattr(p, "hidden", False)]
-    usage = " ".join([words, *(p.human_readable_name for p in parameters if not _is_option(p))])
+    usage = " ".join([words, *(p.name.upper() for p in parameters if not _is_option(p))])
     lines = [f"## {words}", "", f"`{usage}`", "", cleandoc(command.help or ""), ""]
     rows = [
         f"| {_names(p)} | {_help(p)} | {_default(p)} |"
@@ -54,7 +54,7 @@ def _is_option(parameter: Any) -> bool:
 
 def _names(parameter: Any) -> str:
     if not _is_option(parameter):
-        return f"`{parameter.human_readable_name}`"
+        return f"`{parameter.name.upper()}`"
     return ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
 
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from repalign.exceptions import InputError
 from repalign.store.array_rows import ArrayRows, RawRows
 from repalign.store.float_rows import FloatRows
-from repalign.store.foreign.contents import check_id_count, check_matrix_shape, texts_of
+from repalign.store.foreign.contents import check_matrix_shape, texts_of
 from repalign.store.foreign.torch_files import tensor_rows
 from repalign.store.opening import open_embeddings
 from repalign.store.row_index import pooled_index
-from repalign.store.source import EmbeddingSource
+from repalign.store.source import EmbeddingSource, with_ids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,38 +34,42 @@ def as_source(
     Args:
         embeddings: a source, a path (``file::view``), a numpy array, a torch tensor, a pandas
             frame (its index gives the ids, unless it is a plain range) or nested lists.
-        ids: one id per row, where the object carries none.
+        ids: one id per row, for embeddings that carry none; their own ids are kept.
         name: how messages and results call an object in memory.
 
     Raises:
         InputError: not a matrix of finite numbers, or not one id per row.
     """
     if isinstance(embeddings, EmbeddingSource):
-        return embeddings
-    if isinstance(embeddings, str | Path):
-        return open_embeddings(embeddings, ids=ids)
-    found: Sequence[str] | None = ids
-    values: Any = embeddings
-    is_bfloat16 = False
+        source = embeddings
+    elif isinstance(embeddings, str | Path):
+        source = open_embeddings(embeddings)
+    else:
+        source = _object_source(embeddings, name=name)
+    return source if ids is None else with_ids(source, ids)
+
+
+def _object_source(values: Any, *, name: str) -> EmbeddingSource:
+    """Return an object in memory as a source; only a frame has ids."""
     raw: RawRows
+    ids: Sequence[str] | None = None
+    is_bfloat16 = False
     if _is_a(values, "torch", "Tensor"):
         raw, is_bfloat16 = tensor_rows(values, label=name)
     elif _is_a(values, "pandas", "DataFrame"):
         raw = _array_rows(_frame_values(values, name=name), name=name)
-        found = ids if ids is not None else _frame_ids(values, name=name)
+        ids = _frame_ids(values, name=name)
     else:
         raw = _array_rows(_plain_array(values, name=name), name=name)
     rows = FloatRows(raw, label=name, bfloat16=is_bfloat16)
-    if found is not None:
-        check_id_count(found, rows.shape[0], ids_from=f"{name} (ids)", label=name)
     return EmbeddingSource(
         name=name,
         path=None,
         view=name,
         rows=rows,
-        index=pooled_index(rows.shape[0], ids=found),
-        identity="row order" if found is None else "ids",
-        info={"layout": f"{type(embeddings).__name__} in memory"},
+        index=pooled_index(rows.shape[0], ids=ids),
+        identity="row order" if ids is None else "ids",
+        info={"layout": f"{type(values).__name__} in memory"},
     )
 
 

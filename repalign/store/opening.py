@@ -19,8 +19,10 @@ from repalign.store.foreign.parquet_files import read_parquet
 from repalign.store.foreign.safetensors_files import read_safetensors
 from repalign.store.foreign.thingsvision import FILE_NAMES, read_thingsvision
 from repalign.store.foreign.torch_files import read_torch
+from repalign.store.native_source import is_store, native_source
 from repalign.store.row_index import POOLED, RowIndex, encode_ids
 from repalign.store.row_matching import number_samples
+from repalign.store.shard_directory import parts_directory
 from repalign.store.source import EmbeddingSource, parse_locator
 
 Reader = Callable[[ForeignRequest], ForeignMatrix]
@@ -55,21 +57,44 @@ def open_embeddings(
     Args:
         path: file or directory, or ``path::view``.
         view: which matrix of the file, where it has several.
-        ids: one id per row of a foreign file: a list, a file of lines, or ``table.csv::column``.
+        ids: one id per row of a foreign file that carries none: a list, a file of lines, or
+            ``table.csv::column``.
         id_column: column or array of the same foreign file that holds the ids.
 
     Raises:
         InputError: no such file, an unknown layout, or values that cannot be embeddings.
-        StoreError: a repalign store that is damaged.
+        StoreError: a repalign store that is damaged or not finished.
         MissingExtraError: the reader of this layout is an optional dependency.
     """
     locator = parse_locator(path)
     if view is not None and locator.view is not None and view != locator.view:
         raise InputError(f"{path}: names the view {locator.view!r}, asked is {view!r}; give one")
     request = ForeignRequest(locator.path, view=view or locator.view, id_column=id_column)
-    if not request.path.exists():
-        raise InputError(f"{request.path}: there is no such file or directory")
-    return _open_foreign(request, ids=ids)
+    check_exists(request.path)
+    if not is_store(request.path):
+        return _open_foreign(request, ids=ids)
+    if ids is not None or id_column is not None:
+        raise InputError(
+            f"{request.path}: is a repalign store, which carries the identity of its rows; leave "
+            "the ids out"
+        )
+    return native_source(request.path, view=request.view)
+
+
+def check_exists(path: Path) -> None:
+    """Check that there is something at a path.
+
+    Raises:
+        InputError: there is nothing, or only a store that is not finished.
+    """
+    if path.exists():
+        return
+    parts = parts_directory(path)
+    if parts.exists():
+        raise InputError(
+            f"{path}: is not finished, its shards are in {parts}; continue the run that writes it"
+        )
+    raise InputError(f"{path}: there is no such file or directory")
 
 
 def _open_foreign(
@@ -111,6 +136,11 @@ def _with_ids(
     request: ForeignRequest, matrix: ForeignMatrix, ids: str | Path | Sequence[str] | None
 ) -> ForeignMatrix:
     """Add the ids that were given, or that lie beside the file, to the matrix."""
+    if ids is not None and matrix.ids is not None:
+        raise InputError(
+            f"{request.path}: carries its own ids ({matrix.ids_from}); leave the other ids out, "
+            "or name another column (--id-column)"
+        )
     if isinstance(ids, str | Path):
         return replace(matrix, ids=read_ids(str(ids)), ids_from=str(ids))
     if ids is not None:

@@ -67,7 +67,7 @@ def match_rows(indexes: Sequence[RowIndex], *, key: MatchKey) -> RowMatch:
     )
 
 
-def number_samples(index: RowIndex) -> IntArray:
+def number_samples(index: RowIndex) -> NDArray[np.int64]:
     """Number the distinct ids of an index from 0, in the order in which they first appear."""
     return _number_distinct(_identifier_words([index]))
 

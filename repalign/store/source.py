@@ -1,8 +1,8 @@
 """One set of embeddings as every command sees it: rows, who they are, where they come from."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ import numpy as np
 
 from repalign.aliases import FloatArray, Rows
 from repalign.exceptions import InputError
-from repalign.store.row_index import RowIndex
+from repalign.store.row_index import RowIndex, encode_ids
 
 Identity = Literal["ids", "sample numbers", "row order"]
 
@@ -86,6 +86,25 @@ def parse_locator(text: str | Path) -> Locator:
     if not path or not view:
         raise InputError(f"{text!r}: expected a path, or path::view to choose a view in it")
     return Locator(Path(path), view)
+
+
+def with_ids(source: EmbeddingSource, ids: Sequence[str]) -> EmbeddingSource:
+    """Return a source whose rows have the given ids, unless it has ids of its own.
+
+    Raises:
+        InputError: not one id per row.
+    """
+    if source.identity == "ids":
+        return source
+    if len(ids) != source.n_rows:
+        raise InputError(
+            f"{source.name}: has {source.n_rows} rows and got {len(ids)} ids; give one id per row"
+        )
+    columns = {**source.index.columns, "ids": encode_ids(ids)}
+    info = {**source.info, "ids_from": "the ids given"}
+    return replace(
+        source, index=RowIndex(**columns), identity="ids", info=info, known_fingerprint=None
+    )
 
 
 def row_blocks(rows: Rows, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, FloatArray]]:

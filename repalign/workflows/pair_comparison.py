@@ -8,6 +8,7 @@ import numpy as np
 
 from repalign.aliases import IntArray
 from repalign.core.maps import AffineMap
+from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.store.join import Join
 from repalign.store.row_index import POOLED, decode_ids
 from repalign.store.source import EmbeddingSource
@@ -40,12 +41,13 @@ def compare_pair(
     groups: IntArray | None = None,
 ) -> list[PairResult]:
     """Compare the first source of a join with its last, in one direction or both."""
-    pair = read_pair(join, settings, machine, groups)
     source, target = join.sources[0], join.sources[-1]
-    results = [_compare(pair, source, target, settings, machine=machine, fits=fits)]
-    if settings.both_directions:
-        back = pair.reversed()
-        results.append(_compare(back, target, source, settings, machine=machine, fits=fits))
+    with one_thread_if(is_small(join.report.n_common, source.dim, target.dim)):
+        pair = read_pair(join, settings, machine, groups)
+        results = [_compare(pair, source, target, settings, machine=machine, fits=fits)]
+        if settings.both_directions:
+            back = pair.reversed()
+            results.append(_compare(back, target, source, settings, machine=machine, fits=fits))
     return results
 
 
@@ -87,14 +89,15 @@ def _compare(
 
 def _usable_maps(pair: PairRows, settings: CompareSettings) -> tuple[list[str], list[str]]:
     """Return the maps that these widths allow, and why others are left out."""
-    widths = pair.source.shape[1], pair.target.shape[1]
+    widths = pair.join.source.shape[1], pair.join.target.shape[1]
     if widths[0] == widths[1]:
         return list(settings.maps), []
+    note = f"widths differ ({widths[0]} and {widths[1]}), policy {settings.width_policy}: "
+    if settings.width_policy == "pca":
+        note += f"the wider side is cut to its {min(widths)} leading principal components"
+        return list(settings.maps), [note]
+    note += f"the permutation matches {min(widths)} columns and predicts the others by their mean"
     names = [name for name in settings.maps if name != "identity"]
-    note = (
-        f"widths differ ({widths[0]} and {widths[1]}), policy {settings.width_policy}: the "
-        f"permutation matches {min(widths)} columns and predicts the others by their mean"
-    )
     if len(names) < len(settings.maps):
         note += "; the identity map is left out"
     return names, [note]

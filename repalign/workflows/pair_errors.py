@@ -9,7 +9,7 @@ from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.core.alignment_error import row_errors
 from repalign.core.diameter import Diameter, diameter
 from repalign.core.maps import AffineMap
-from repalign.core.moments import PairMoments, leave_one_out, merge_all
+from repalign.core.moments import PairMoments, leave_one_out, merge_all, pair_moments
 from repalign.core.nulls import JudgedMap
 from repalign.core.robust_scale import quantile_diameter, target_rms_radius
 from repalign.core.row_views import MappedRows, RowSubset
@@ -80,39 +80,48 @@ class PairFitter:
         """Return the ICA of both sides, fitted without the rows of one part."""
         if not any(name.startswith("ica") for name in self.names):
             return None
-        moments = self.moments_without(part)
-        halves = self._halves(part)
-        sides = (
-            (self.pair.source, moments.mean_x, moments.sxx),
-            (self.pair.target, moments.mean_y, moments.syy),
-        )
-        found = []
-        for number, (rows, mean, scatter) in enumerate(sides):
-            chosen = halves[number]
-            half = number if self.settings.ica_rows == "disjoint" else None
-            found.append(
-                self.fits.fit(
-                    self.pair.space_keys[number],
-                    (part, half),
-                    rows if chosen is None else RowSubset(rows, chosen),
+        fits = []
+        for side in (0, 1):
+            half = side if self.settings.ica_rows == "disjoint" else None
+            key = self.pair.space_keys[side], (part, half)
+            if not self.fits.has(*key):
+                rows, mean, covariance = self._ica_rows(part, side)
+                self.fits.add(
+                    *key,
+                    rows,
                     mean=mean,
-                    covariance=scatter / moments.n,
+                    covariance=covariance,
                     settings=self.settings,
                     machine=self.machine,
                 )
-            )
-        return found[0], found[1]
+            fits.append(self.fits.get(*key))
+        return fits[0], fits[1]
 
-    def _halves(self, part: int | None) -> tuple[IntArray | None, IntArray | None]:
-        """Return the rows on which each side fits its ICA; None for all."""
-        rows = None if part is None else self.pair.split.fitting_rows(part)
-        if self.settings.ica_rows == "same":
-            return rows, rows
-        if rows is None:
-            rows = np.arange(self.pair.n_rows)
-        order = np.random.default_rng(self.settings.seed).permutation(rows)
+    def _ica_rows(self, part: int | None, side: int) -> tuple[Rows, FloatArray, FloatArray]:
+        """Return the rows on which one side fits its ICA, with their own mean and covariance."""
+        chosen = None if part is None else self.pair.split.fitting_rows(part)
+        moments = self.moments_without(part)
+        if self.settings.ica_rows == "disjoint":
+            chosen = self._half(chosen, side)
+            # Not those of all rows: what is white on all rows is not white on half of them.
+            (moments,) = pair_moments(
+                RowSubset(self.pair.source, chosen),
+                RowSubset(self.pair.target, chosen),
+                memory_bytes=self.machine.memory_bytes,
+                device=self.machine.device,
+            )
+        rows = self.pair.source if side == 0 else self.pair.target
+        mean, scatter = (
+            (moments.mean_x, moments.sxx) if side == 0 else (moments.mean_y, moments.syy)
+        )
+        return rows if chosen is None else RowSubset(rows, chosen), mean, scatter / moments.n
+
+    def _half(self, rows: IntArray | None, side: int) -> IntArray:
+        """Return the half of the rows that belongs to one side."""
+        every = np.arange(self.pair.n_rows) if rows is None else rows
+        order = np.random.default_rng(self.settings.seed).permutation(every)
         middle = len(order) // 2
-        return np.sort(order[:middle]), np.sort(order[middle:])
+        return np.sort(order[:middle] if side == 0 else order[middle:])
 
     def fit(self, moments: PairMoments, part: int | None) -> PairMaps:
         """Fit all maps on moments of rows without one part, be they paired or shuffled."""

@@ -46,7 +46,15 @@ class IcaStore:
         number = self.numbers.setdefault(fingerprint, len(self.numbers))
         return settings.seed + SEED_STRIDE * number
 
-    def fit(
+    def has(self, space: SpaceKey, part: Hashable) -> bool:
+        """Whether the ICA of a space on a part of its rows is known."""
+        return (space, part) in self.fits
+
+    def get(self, space: SpaceKey, part: Hashable) -> SpaceIca:
+        """Return the known ICA of a space on a part of its rows."""
+        return self.fits[space, part]
+
+    def add(
         self,
         space: SpaceKey,
         part: Hashable,
@@ -56,19 +64,16 @@ class IcaStore:
         covariance: FloatArray,
         settings: CompareSettings,
         machine: Machine,
-    ) -> SpaceIca:
-        """Return the fit of a space on a part of its rows; fit it on these rows if it is new."""
-        key = (space, part)
-        if key not in self.fits:
-            self.fits[key] = fit_space(
-                rows,
-                mean=mean,
-                covariance=covariance,
-                settings=settings,
-                machine=machine,
-                seed=self.seed_of(space.fingerprint, settings),
-            )
-        return self.fits[key]
+    ) -> None:
+        """Fit the ICA of a space on a part of its rows, and keep it."""
+        self.fits[space, part] = fit_space(
+            rows,
+            mean=mean,
+            covariance=covariance,
+            settings=settings,
+            machine=machine,
+            seed=self.seed_of(space.fingerprint, settings),
+        )
 
 
 def fit_space(

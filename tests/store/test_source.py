@@ -78,7 +78,7 @@ def test_the_index_of_a_frame_gives_ids() -> None:
     frame = pd.DataFrame(VALUES, index=NAMES)
 
     assert as_source(frame).index.ids[1] == b"cat-1"
-    assert as_source(frame, ids=[f"dog-{row}" for row in range(6)]).index.ids[1] == b"dog-1"
+    assert as_source(frame, ids=[f"dog-{row}" for row in range(6)]).index.ids[1] == b"cat-1"
     assert as_source(frame.sort_index(ascending=False)).index.ids[0] == b"cat-5"
 
 
@@ -87,6 +87,7 @@ def test_sources_and_paths_are_passed_on(tmp_path: Path) -> None:
     source = as_source(tmp_path / "a.npy", ids=NAMES)
 
     assert as_source(source) is source
+    assert as_source(source, ids=NAMES[::-1]) is source
     assert source.index.ids[2] == b"cat-2"
 
 
@@ -112,7 +113,7 @@ def test_objects_that_are_no_embeddings_are_refused(values: object, message: str
 
 
 def test_wrong_numbers_of_ids_and_nan_are_refused() -> None:
-    with pytest.raises(InputError, match=r"mine \(ids\): holds 2 ids, mine has 6 rows"):
+    with pytest.raises(InputError, match=r"mine: has 6 rows and got 2 ids; give one id per row"):
         as_source(VALUES, ids=["a", "b"], name="mine")
     with pytest.raises(InputError, match="mine: row 0 holds nan in column 0"):
         as_source([[np.nan]], name="mine").rows.read(0, 1)

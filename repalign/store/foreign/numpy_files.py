@@ -20,6 +20,7 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
+from repalign.store.foreign.row_columns import RowColumns
 from repalign.store.spool import spool_blocks
 
 BLOCK_BYTES = 64 * 2**20
@@ -77,10 +78,13 @@ def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignM
     matrices = {
         name: header.shape
         for name, header in headers.items()
-        if name != id_name and header.dtype.kind not in "SU"
+        if name != id_name and name not in RowColumns.NAMES and header.dtype.kind not in "SU"
     }
     view = choose_view(request, matrices)
-    ids = None if id_name is None else _read_ids(request, archive, headers, id_name)
+    ids = None
+    if id_name is not None:
+        id_label = f"{request.path}::{id_name}"
+        ids = texts_of(_read_small(request, archive, headers, id_name, "SUiu"), label=id_label)
     label = f"{request.path}::{view}"
     header = headers[view]
     info = _member(archive, view)
@@ -96,6 +100,7 @@ def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignM
         layout="numpy archive",
         ids=ids,
         ids_from="" if id_name is None else f"{request.path}::{id_name}",
+        **_identity(request, archive, headers),
     )
 
 
@@ -118,12 +123,25 @@ def _data_start(path: Path, info: zipfile.ZipInfo) -> int:
     return int(info.header_offset + LOCAL_HEADER.size + name_length + extra_length)
 
 
-def _read_ids(
+def _identity(
+    request: ForeignRequest, archive: zipfile.ZipFile, headers: dict[str, _Header]
+) -> dict[str, Any]:
+    """Return token positions and input hashes, where the archive has them."""
+    return {
+        name: _read_small(request, archive, headers, name, "iu")
+        for name in RowColumns.NAMES
+        if name in headers
+    }
+
+
+def _read_small(
     request: ForeignRequest,
     archive: zipfile.ZipFile,
     headers: dict[str, _Header],
     name: str,
-) -> list[str]:
+    kinds: str,
+) -> NDArray[Any]:
+    """Read an array that says what the rows are."""
     label = f"{request.path}::{name}"
     if name not in headers:
         raise InputError(
@@ -131,17 +149,17 @@ def _read_ids(
         )
     header = headers[name]
     n_values = int(np.prod(header.shape, dtype=object))
-    if header.dtype.kind not in "SUiu" or n_values * header.dtype.itemsize > MAX_ID_ARRAY_BYTES:
+    if header.dtype.kind not in kinds or n_values * header.dtype.itemsize > MAX_ID_ARRAY_BYTES:
         raise InputError(
-            f"{label}: ids are {header.dtype} of shape {header.shape}; expected one text or "
-            "integer per row"
+            f"{label}: is {header.dtype} of shape {header.shape}; expected one text or integer per "
+            "row"
         )
     with archive.open(_member(archive, name)) as stream:
         try:
-            values = np.lib.format.read_array(stream, allow_pickle=False)
+            values: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise InputError(f"{label}: is damaged ({_first_line(error)})") from error
-    return texts_of(values, label=label)
+    return values
 
 
 def _open_values(path: Path, header: _Header, offset: int, *, label: str) -> FileRows:

@@ -137,7 +137,7 @@ def test_too_many_objects_are_refused(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_refused(tmp_path: Path, values: np.ndarray) -> None:
-    path = tmp_path / "a.h5"
+    path = tmp_path / "a.hdf5"
     with h5py.File(path, "w") as file:
         file["emb"] = values
     whole = path.read_bytes()

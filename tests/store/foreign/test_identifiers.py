@@ -84,3 +84,10 @@ def test_a_wrong_number_of_ids_is_refused(tmp_path: Path, values: np.ndarray) ->
 
     with pytest.raises(InputError, match=r"ids.txt: holds 2 ids, .*a.npy::a has 50 rows; give one"):
         open_embeddings(tmp_path / "a.npy", ids=write(tmp_path / "ids.txt", "x\ny\n"))
+
+
+def test_other_ids_for_a_file_that_carries_its_own_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "id,e0\nx,1\n")
+
+    with pytest.raises(InputError, match=r"carries its own ids \(.*a.csv::id\); leave the other"):
+        open_embeddings(path, ids=["y"])

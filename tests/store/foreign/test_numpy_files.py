@@ -87,7 +87,7 @@ def test_npz_ids_from_a_named_array(tmp_path: Path, values: np.ndarray) -> None:
     assert open_embeddings(tmp_path / "a.npz", id_column="image").index.ids[7] == b"7"
     with pytest.raises(InputError, match="has no array 'key' of ids; it has emb, image"):
         open_embeddings(tmp_path / "a.npz", id_column="key")
-    with pytest.raises(InputError, match=r"a.npz::emb: ids are float32 of shape \(50, 4\)"):
+    with pytest.raises(InputError, match=r"a.npz::emb: is float32 of shape \(50, 4\)"):
         open_embeddings(tmp_path / "a.npz", id_column="emb")
 
 
