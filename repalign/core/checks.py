@@ -1,0 +1,108 @@
+"""The one place that validates shapes, types, finiteness and pairing of what users bring."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from repalign.aliases import Rows
+from repalign.exceptions import InputError
+
+LARGEST = 1e100
+"""Largest magnitude that is accepted: sums of squares of larger values overflow."""
+
+_FLOATS = (np.float16, np.float32, np.float64)
+
+
+def check_matrix(values: Any, *, name: str = "values") -> Float[np.ndarray, "rows columns"]:
+    """Return an array-like as a finite matrix of floats, at least one row and one column.
+
+    Integers become float64; float16, float32 and float64 stay what they are.
+
+    Raises:
+        InputError: It is not a matrix of finite real numbers; the first bad row is named.
+    """
+    matrix = np.asarray(values)
+    if matrix.dtype.kind in "iub":
+        matrix = matrix.astype(np.float64)
+    if matrix.dtype not in _FLOATS:
+        raise InputError(
+            f"{name} has type {matrix.dtype}; expected real numbers (float16, float32 or float64)"
+        )
+    if matrix.ndim != 2:
+        raise InputError(
+            f"{name} has shape {matrix.shape}; expected two dimensions, rows by columns"
+        )
+    check_shape(matrix.shape, name=name)
+    check_finite_block(matrix, first_row=0, name=name)
+    return matrix
+
+
+def check_shape(shape: tuple[int, ...], *, name: str = "values") -> None:
+    """Refuse a matrix without rows or columns.
+
+    Raises:
+        InputError: It has no rows or no columns.
+    """
+    if shape[0] < 1 or shape[1] < 1:
+        raise InputError(f"{name} has shape {tuple(shape)}; expected at least one row and column")
+
+
+def check_finite_block(
+    block: Float[np.ndarray, "rows columns"], *, first_row: int, name: str = "values"
+) -> None:
+    """Refuse NaN, infinity and values whose squares overflow, naming the first such row.
+
+    ``first_row`` is the number of the block's first row in the whole.
+
+    Raises:
+        InputError: Naming row, column and value of the first bad entry.
+    """
+    # The extremes are NaN where any value is, and comparing with NaN is false.
+    if block.size == 0 or -LARGEST <= float(block.min()) <= float(block.max()) <= LARGEST:
+        return
+    bad = ~(np.abs(block.astype(np.float64)) <= LARGEST)
+    row = int(np.argmax(bad.any(axis=1)))
+    column = int(np.argmax(bad[row]))
+    raise InputError(
+        f"{name} has {block[row, column]} at row {first_row + row}, column {column}; "
+        f"expected finite numbers of at most {LARGEST:g}: remove the row or rescale the values"
+    )
+
+
+def check_paired(source: Rows, target: Rows) -> int:
+    """Return the common number of rows of two representations of the same inputs.
+
+    Raises:
+        InputError: The numbers of rows differ, or there is no row or column.
+    """
+    check_shape(source.shape, name="the source")
+    check_shape(target.shape, name="the target")
+    if source.shape[0] != target.shape[0]:
+        raise InputError(
+            f"the source has {source.shape[0]} rows and the target {target.shape[0]}; "
+            "expected the same inputs in the same order: join them by row id first"
+        )
+    return source.shape[0]
+
+
+def check_parts(part_of_row: np.ndarray | None, *, n_rows: int, n_parts: int) -> None:
+    """Refuse part numbers that do not cover the rows or lie outside ``0 .. n_parts - 1``.
+
+    Raises:
+        InputError: The length differs from the number of rows, or a number is out of range.
+    """
+    if n_parts < 1:
+        raise InputError(f"{n_parts} parts were asked for; expected at least one")
+    if part_of_row is None:
+        return
+    if part_of_row.shape != (n_rows,) or part_of_row.dtype.kind not in "iu":
+        raise InputError(
+            f"part_of_row has shape {part_of_row.shape} and type {part_of_row.dtype}; "
+            f"expected one integer for each of the {n_rows} rows"
+        )
+    if n_rows and not (part_of_row.min() >= 0 and part_of_row.max() < n_parts):
+        raise InputError(
+            f"part_of_row runs from {part_of_row.min()} to {part_of_row.max()}; "
+            f"expected 0 to {n_parts - 1}"
+        )

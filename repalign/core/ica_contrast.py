@@ -1,0 +1,64 @@
+"""Contrast functions of ICA: what is measured on each component, and its derivatives."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+ContrastName = Literal["logcosh", "exp", "cube"]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A scalar function G of a component y, with ψ = G' and the mean of G under a Gaussian.
+
+    Attributes:
+        name: As given by the user and by scikit-learn.
+        score: Replaces y by ψ(y) and returns it with the column sums of ψ'(y).
+        value: G(y), for reports.
+        gaussian_mean: E G(y) for a standard normal y.
+        super_gaussian_sign: Sign of E ψ'(y) − E y ψ(y) for tails heavier than the Gaussian's.
+    """
+
+    name: ContrastName
+    score: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+    value: Callable[[torch.Tensor], torch.Tensor]
+    gaussian_mean: float
+    super_gaussian_sign: float
+
+
+def _logcosh_score(y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    if y.device.type == "cpu":
+        # numpy's single-precision tanh is six times as fast as torch's, on the same memory.
+        np.tanh(y.numpy(), out=y.numpy())
+    else:
+        y.tanh_()
+    return y, y.shape[0] - (y * y).sum(0)
+
+
+def _logcosh_value(y: torch.Tensor) -> torch.Tensor:
+    size = y.abs()
+    return size + torch.log1p(torch.exp(-2 * size)) - float(np.log(2.0))
+
+
+def _exp_score(y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    square = y * y
+    bell = torch.exp(-0.5 * square)
+    slope = ((1 - square) * bell).sum(0)
+    return y.mul_(bell), slope
+
+
+def _cube_score(y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    square = y * y
+    return y.mul_(square), 3 * square.sum(0)
+
+
+CONTRASTS: dict[str, Contrast] = {
+    # E log cosh of a standard normal has no closed form; by quadrature to all digits.
+    "logcosh": Contrast("logcosh", _logcosh_score, _logcosh_value, 0.3745672074914380, 1.0),
+    "exp": Contrast("exp", _exp_score, lambda y: -torch.exp(-0.5 * y * y), -(2.0**-0.5), 1.0),
+    "cube": Contrast("cube", _cube_score, lambda y: 0.25 * y**4, 0.75, -1.0),
+}
+"""Name → contrast function; the names are scikit-learn's."""

@@ -1,0 +1,79 @@
+"""Whitened rows for ICA: in memory when they fit, else whitened anew from the rows on each pass."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Integer
+
+from repalign.aliases import Rows
+from repalign.core.checks import check_finite_block
+from repalign.core.rows import SubsetRows, iter_blocks
+from repalign.core.whitening import Whitening
+
+PASS_BLOCK_ROWS = 4096
+_READ_ROWS = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedRows:
+    """Rows of unit covariance in single precision, on the device.
+
+    Attributes:
+        rows: The rows to fit on.
+        whitening: Takes them to unit covariance.
+        device: Where the blocks are wanted.
+        resident: All whitened rows, n×k, or None where they are streamed.
+    """
+
+    rows: Rows
+    whitening: Whitening
+    device: str
+    resident: torch.Tensor | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.rows.shape[0]
+
+    def blocks(self) -> Iterator[torch.Tensor]:
+        """Yield consecutive blocks of whitened rows, to be read only."""
+        if self.resident is None:
+            yield from _whitened_blocks(self.rows, self.whitening, self.device)
+            return
+        yield from torch.split(self.resident, PASS_BLOCK_ROWS)
+
+
+def _whitened_blocks(rows: Rows, whitening: Whitening, device: str) -> Iterator[torch.Tensor]:
+    matrix = torch.from_numpy(np.ascontiguousarray(whitening.matrix.T)).to(device).float()
+    for start, block in iter_blocks(rows, _READ_ROWS):
+        check_finite_block(block, first_row=start, name="the rows of the ICA")
+        # Centred in double precision: a large common offset would cost single-precision digits.
+        centred = torch.from_numpy(block.astype(np.float64) - whitening.mean)
+        yield centred.to(device=device, dtype=torch.float32) @ matrix
+
+
+def whiten_rows(
+    rows: Rows, whitening: Whitening, *, memory_bytes: int, device: str
+) -> WhitenedRows:
+    """Whiten rows, and keep them in memory where half of the cap holds them."""
+    n_rows, rank = rows.shape[0], whitening.rank
+    resident = None
+    if 4 * n_rows * rank <= memory_bytes // 2:
+        resident = torch.empty((n_rows, rank), dtype=torch.float32, device=device)
+        start = 0
+        for block in _whitened_blocks(rows, whitening, device):
+            resident[start : start + len(block)] = block
+            start += len(block)
+    return WhitenedRows(rows=rows, whitening=whitening, device=device, resident=resident)
+
+
+def sample_rows(rows: Rows, n_sample: int, *, seed: int) -> Rows:
+    """Return ``n_sample`` rows drawn without replacement, or all where there are no more."""
+    n_rows = rows.shape[0]
+    if n_sample >= n_rows:
+        return rows
+    rng = np.random.default_rng(seed)
+    chosen: Integer[np.ndarray, " n"] = np.sort(rng.choice(n_rows, n_sample, replace=False))
+    return SubsetRows(rows, chosen)

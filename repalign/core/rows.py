@@ -1,0 +1,127 @@
+"""Rows in memory, and the blocks in which rows of any size are read."""
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Integer
+
+from repalign.aliases import Rows
+from repalign.exceptions import InputError
+
+DEFAULT_MEMORY = 2 * 2**30
+"""Bytes that a computation may hold beside its result, unless told otherwise."""
+
+# Larger blocks are no faster (they leave the caches) and smaller ones waste calls.
+_BLOCK_BYTES = 64 * 2**20
+_SMALLEST_BLOCK = 16
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayRows:
+    """Rows of a two-dimensional array or memory map, read without a copy of the whole."""
+
+    values: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and number of columns."""
+        return int(self.values.shape[0]), int(self.values.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Floating type in which the values are stored."""
+        return self.values.dtype
+
+    def read(self, start: int, stop: int) -> Float[np.ndarray, "rows columns"]:
+        """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
+        block = np.array(self.values[start:stop])
+        release_pages(self.values)
+        return block
+
+    def take(self, rows: Integer[np.ndarray, " rows"]) -> Float[np.ndarray, "rows columns"]:
+        """Return the given rows as a new array."""
+        block = np.asarray(self.values[rows])
+        release_pages(self.values)
+        return block
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetRows:
+    """Some of the rows of another representation: a split, a fold, a sample.
+
+    Attributes:
+        rows: The representation that is chosen from.
+        chosen: Its row numbers, strictly increasing.
+    """
+
+    rows: Rows
+    chosen: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of chosen rows and number of columns."""
+        return int(self.chosen.shape[0]), self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Floating type in which the values are stored."""
+        return self.rows.dtype
+
+    def read(self, start: int, stop: int) -> Float[np.ndarray, "rows columns"]:
+        """Return the chosen rows number ``start`` to ``stop`` (exclusive)."""
+        return self.rows.take(self.chosen[start:stop])
+
+    def take(self, rows: Integer[np.ndarray, " rows"]) -> Float[np.ndarray, "rows columns"]:
+        """Return the chosen rows of the given numbers."""
+        return self.rows.take(self.chosen[rows])
+
+
+def take_in_order(
+    rows: Rows, wanted: Integer[np.ndarray, " rows"]
+) -> Float[np.ndarray, "rows columns"]:
+    """Return rows in any order, possibly repeated."""
+    unique, position = np.unique(wanted, return_inverse=True)
+    return rows.take(unique)[position]
+
+
+def release_pages(values: np.ndarray) -> None:
+    """Let go of the pages of a read-only memory map, which else count as memory of the process.
+
+    The pages stay in the file cache, so that reading them again is cheap. A map that can be
+    written is left alone: for a private one this would throw the changes away.
+    """
+    buffer = values.base
+    if isinstance(buffer, mmap.mmap) and getattr(values, "mode", None) == "r":
+        buffer.madvise(mmap.MADV_DONTNEED)
+
+
+def block_rows_for(memory_bytes: int, *, row_bytes: int, reserved_bytes: int = 0) -> int:
+    """Return how many rows a block may have so that a computation stays within its memory.
+
+    ``row_bytes`` counts everything that is held per row of the block (the stored values and
+    every temporary), ``reserved_bytes`` what is held whatever the block.
+
+    Raises:
+        InputError: The cap leaves no room for the smallest block.
+    """
+    room = memory_bytes - reserved_bytes
+    rows = min(room // 2, _BLOCK_BYTES) // max(row_bytes, 1)
+    if rows < _SMALLEST_BLOCK and room < _SMALLEST_BLOCK * row_bytes:
+        needed = reserved_bytes + _SMALLEST_BLOCK * row_bytes
+        raise InputError(
+            f"the memory cap is {memory_bytes} bytes, and {needed} are needed for the smallest "
+            "block of rows; raise the cap"
+        )
+    return max(rows, _SMALLEST_BLOCK)
+
+
+def iter_blocks(
+    rows: Rows, block_rows: int
+) -> Iterator[tuple[int, Float[np.ndarray, "rows columns"]]]:
+    """Yield consecutive blocks of rows, each with the number of its first row."""
+    n_rows = rows.shape[0]
+    for start in range(0, n_rows, block_rows):
+        yield start, rows.read(start, min(start + block_rows, n_rows))
