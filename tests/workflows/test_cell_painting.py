@@ -42,10 +42,9 @@ def test_the_table_of_the_real_profiles() -> None:
     pytest.importorskip("lightgbm")
     values, columns = profiles()
     settings = BatchSettings(
-        top_shares=(0.25,),
-        n_permuted=2,
+        top_shares=(),
         transform=TransformSettings(
-            conditions=("raw", "pca", "pca+ica", "pca+rotation"), components=30
+            conditions=("raw", "pca+ica"), components=30
         ),
     )
 
@@ -53,13 +52,10 @@ def test_the_table_of_the_real_profiles() -> None:
 
     frame = result.to_frame()
     auroc = frame[frame.measure == "AUROC"].set_index("condition")
-    assert values.shape == (2147, 145) or values.shape[0] > 1000
-    assert len(np.unique(columns["plate"])) >= 20
+    assert values.shape == (1200, 145)
+    assert len(np.unique(columns["plate"])) == 20
     assert (auroc.n_folds == 5).all()
-    # Treated and control wells stand on different plates for the most part: without the label
-    # there is nothing to tell on held-out plates, with it there is.
-    assert auroc.value["pca"] > 0.55
-    permuted = frame[frame.measure == "AUROC-permuted"].value
-    assert permuted.between(0.35, 0.65).all()
-    batch = frame[frame.measure == "batch-accuracy"]
-    assert (batch.value > 2 * batch["null"]).all()
+    # A weak effect beside strong plates: every condition is above its own null.
+    assert (auroc.value > auroc["null"] + 0.05).all()
+    batch = frame[frame.measure == "batch-accuracy"].set_index("condition")
+    assert batch.value["raw"] > 10 * batch["null"]["raw"]
