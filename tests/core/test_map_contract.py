@@ -1,5 +1,7 @@
 """What every map that is fitted from moments promises; a new kind joins by being registered."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -213,5 +215,5 @@ def test_squared_errors_are_ordered_by_the_freedom_of_the_map(seed: int) -> None
         ("permutation+scale", "permutation", "identity"),
     ]
     for chain in chains:
-        for better, worse in zip(chain, chain[1:], strict=False):
+        for better, worse in itertools.pairwise(chain):
             assert rms[better] <= rms[worse] * (1 + 1e-12), (better, worse)

@@ -43,9 +43,7 @@ def test_the_table_of_the_real_profiles() -> None:
     values, columns = profiles()
     settings = BatchSettings(
         top_shares=(),
-        transform=TransformSettings(
-            conditions=("raw", "pca+ica"), components=30
-        ),
+        transform=TransformSettings(conditions=("raw", "pca+ica"), components=30),
     )
 
     result = deconfound(values, columns, labels=["bortezomib"], batch="plate", settings=settings)
