@@ -94,6 +94,22 @@ def test_gaussian_means_of_the_contrasts(name: str, function: object) -> None:
     assert_allclose(CONTRASTS[name].gaussian_mean, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["uniform", "levels", "mixed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_sources_of_lighter_tails_than_the_gaussian_are_found(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sources = rng.uniform(-1, 1, (3000, 12))
+    if kind == "levels":
+        sources = rng.integers(0, 5, (3000, 12)).astype(np.float64)
+    if kind == "mixed":
+        sources[:, :6] = rng.laplace(size=(3000, 6))
+    found = fit(sources @ rotation(12, seed + 50))
+    components = found.to_components().apply(sources @ rotation(12, seed + 50))
+    cross = np.abs(np.corrcoef(components.T, sources.T)[:12, 12:])
+    assert found.converged
+    assert cross.max(axis=0).min() > 0.97
+
+
 def test_components_come_back_through_the_mixing() -> None:
     values = draw("heavy tails", 2000, 6) @ rotation(6, 1) + 5
     found = fit(values)

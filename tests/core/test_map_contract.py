@@ -1,6 +1,6 @@
 """What every map that is fitted from moments promises; a new kind joins by being registered."""
 
-from itertools import pairwise
+import itertools
 
 import numpy as np
 import pytest
@@ -215,5 +215,5 @@ def test_squared_errors_are_ordered_by_the_freedom_of_the_map(seed: int) -> None
         ("permutation+scale", "permutation", "identity"),
     ]
     for chain in chains:
-        for better, worse in pairwise(chain):
+        for better, worse in itertools.pairwise(chain):
             assert rms[better] <= rms[worse] * (1 + 1e-12), (better, worse)

@@ -14,7 +14,7 @@ def test_random_problems_agree_with_procrustes_of_scipy(seed: int) -> None:
     n, d = int(rng.integers(3, 80)), int(rng.integers(1, 10))
     x, y = rng.standard_normal((n, d)) * 3 + 2, rng.standard_normal((n, d)) - 1
     moments = moments_of(x, y)
-    _, fitted, disparity = procrustes(y, x)
+    _target, fitted, disparity = procrustes(y, x)
     norm = np.linalg.norm(y - y.mean(0))
     predicted = fit_rigid(moments).apply(x)
     assert_allclose(predicted, fitted * norm + y.mean(0), atol=1e-10 * norm)

@@ -1,0 +1,133 @@
+"""The root command: assembles the sub-commands and turns expected failures into exit codes."""
+
+import errno
+import os
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from repalign import __version__
+from repalign.cli import compare, disentangle, doctor, extract, maps, models, store
+from repalign.cli.talk import Talk
+from repalign.exceptions import RepalignError
+
+# May stand anywhere on the line, so that `repalign store info x.h5 --quiet` works too.
+ROOT_FLAGS = {"--quiet", "-q", "--verbose", "-v", "--debug"}
+
+
+def hoist_root_flags(arguments: list[str]) -> list[str]:
+    """Move the root's own flags to the front; everything after ``--`` stays where it is."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    before, after = arguments[:end], arguments[end:]
+    flags = [word for word in before if word in ROOT_FLAGS]
+    return flags + [word for word in before if word not in ROOT_FLAGS] + after
+
+
+class RepalignGroup(TyperGroup):
+    """A group whose expected failures become one line on stderr and an exit code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Accept the root's flags anywhere on the line."""
+        return super().parse_args(ctx, hoist_root_flags(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; only --debug lets the traceback of an expected failure through."""
+        try:
+            return super().invoke(ctx)
+        except RepalignError as failure:
+            if _debug(ctx):
+                raise
+            _talk(ctx).error(str(failure))
+            raise typer.Exit(failure.exit_code) from failure
+        except OSError as failure:
+            # A broken pipe is typer's business (`repalign … | head`).
+            if _debug(ctx) or failure.errno == errno.EPIPE:
+                raise
+            _talk(ctx).error(_explain_os_error(failure))
+            raise typer.Exit(1) from failure
+        except KeyboardInterrupt as failure:
+            _talk(ctx).error("interrupted; what was committed is kept, nothing is half-written")
+            raise typer.Exit(130) from failure
+
+
+def _talk(ctx: Any) -> Talk:
+    return ctx.obj if isinstance(ctx.obj, Talk) else Talk()
+
+
+def _debug(ctx: Any) -> bool:
+    return _talk(ctx).debug
+
+
+def _explain_os_error(failure: OSError) -> str:
+    where = f"{failure.filename}: " if failure.filename else ""
+    what = failure.strerror or str(failure)
+    if failure.errno == errno.ENOSPC:
+        what += "; free some space and run the same command again"
+    return where + what
+
+
+app = typer.Typer(
+    cls=RepalignGroup,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"repalign {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", help="Only data, warnings and errors; may stand anywhere."),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say more on stderr; may stand anywhere.")
+    ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug", help="Show the traceback of an expected failure too; may stand anywhere."
+        ),
+    ] = False,
+) -> None:
+    """Audit the alignment of learned representations.
+
+    Are two models' embeddings the same, up to what, and can the answer be trusted?
+
+    Data goes to stdout, everything else to stderr.
+
+    Exit codes: 0 done, 1 expected failure, 2 wrong usage, 3 a gate did not hold.
+    """
+    debug = debug or bool(os.environ.get("REPALIGN_DEBUG"))
+    context.obj = Talk(quiet=quiet, verbose=verbose, debug=debug)
+
+
+app.command("extract")(extract.extract)
+app.command("compare")(compare.compare)
+app.command("disentangle")(disentangle.disentangle)
+app.command("disentangle")(disentangle.disentangle)
+app.command("apply")(maps.apply)
+app.add_typer(maps.app, name="maps")
+app.add_typer(models.app, name="models")
+app.add_typer(store.app, name="store")
+app.command("doctor")(doctor.doctor)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,30 @@
+"""``repalign doctor``."""
+
+from dataclasses import asdict
+
+import typer
+
+from repalign.cli import output
+from repalign.cli.options import OutputOption, PlainFormatOption
+from repalign.cli.talk import talk_of
+
+
+def doctor(context: typer.Context, form: PlainFormatOption = None, to: OutputOption = None) -> None:
+    """Check this installation: versions, device, threads, caches, disk, and how to mend them.
+
+    Exit code 1 when something is broken; a missing extra is only noted.
+
+    Example: repalign doctor
+    """
+    from repalign.workflows.diagnose import diagnose
+
+    findings = diagnose()
+    records = [asdict(finding) for finding in findings]
+    output.emit(output.render_records(records, output.choose_format(form, to)), to)
+    problems = [finding for finding in findings if finding.status == "problem"]
+    talk = talk_of(context)
+    for finding in problems:
+        talk.error(f"{finding.subject}: {finding.found}; try: {finding.advice}")
+    if problems:
+        raise typer.Exit(1)
+    talk.note("everything that is required is in place")

@@ -1,0 +1,33 @@
+"""The error table of ``compare`` in every format."""
+
+import shutil
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from repalign.aliases import OutputFormat
+from repalign.cli import output
+
+if TYPE_CHECKING:
+    from repalign.workflows.comparison import CompareResult
+
+STYLES = {"heading": "bold", "title": "bold cyan", "error": "", "detail": "dim", "caption": "dim"}
+WIDTH_OFF_TERMINAL = 120
+
+
+def render_result(result: "CompareResult", form: OutputFormat) -> str:
+    """Return a result in any of the formats; JSON is complete, CSV tidy, the rest a table."""
+    from repalign.workflows.error_table_text import as_latex, as_markdown, text_lines
+
+    if form == "csv":
+        return output.records_as_csv(result.to_records())
+    if form == "json":
+        return output.as_json(result.to_dict())
+    table = result.error_table()
+    if form == "markdown":
+        return as_markdown(table)
+    if form == "latex":
+        return as_latex(table)
+    width = shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 0)).columns
+    lines = [Text(text, style=STYLES[emphasis]) for text, emphasis in text_lines(table, width)]
+    return output.draw(Text("\n").join(lines))

@@ -1,0 +1,64 @@
+"""Options that several commands share, each defined once."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+TableFormat = Literal["table", "csv", "json", "markdown", "latex"]
+PlainFormat = Literal["table", "csv", "json"]
+
+FormatOption = Annotated[
+    TableFormat | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="How to print the result. Default: a table on a terminal, CSV when stdout is piped, "
+        "by the ending of --output when it is given.",
+        show_default=False,
+    ),
+]
+PlainFormatOption = Annotated[
+    PlainFormat | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="How to print the result. Default: a table on a terminal, CSV when stdout is piped.",
+        show_default=False,
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Write the result to this file instead of stdout.", dir_okay=False
+    ),
+]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the output if it exists.")
+]
+SeedOption = Annotated[
+    int,
+    typer.Option(
+        "--seed", min=0, help="Seed of everything that is random; same seed, same result."
+    ),
+]
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        help="auto, cpu, cuda, cuda:N or mps. A device that was asked for is never replaced "
+        "by another in silence.",
+    ),
+]
+MemoryOption = Annotated[
+    str,
+    typer.Option("--memory", help="Cap on working memory, for example 2GiB; sets the block size."),
+]
+MismatchOption = Annotated[
+    Literal["refuse", "intersect"],
+    typer.Option(
+        "--on-mismatch",
+        help="What to do when the stores do not hold the same rows: refuse, or go on with the "
+        "common rows and record it in every result.",
+    ),
+]

@@ -1,0 +1,107 @@
+"""What the command line says beside its data: notes, warnings and progress, all on stderr."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+OnStage = Callable[[str, int, int], None]
+
+
+class OnProgress(Protocol):
+    """Called with what is done and what there is in all; may rename the bar."""
+
+    def __call__(self, done: int, total: int, stage: str | None = None) -> None:
+        """Move the bar."""
+
+
+def _ignore_progress(done: int, total: int, stage: str | None = None) -> None:
+    """Stand in for a bar that nobody sees."""
+
+
+@dataclass(frozen=True)
+class Talk:
+    """How much to say on stderr; one for every run of the command."""
+
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+
+    def _console(self) -> Console:
+        # Made at each use: stderr may have been replaced since. Off a terminal rich would
+        # assume 80 columns and wrap, which breaks lines that other programs read.
+        if sys.stderr.isatty():
+            return Console(stderr=True, highlight=False)
+        return Console(stderr=True, highlight=False, width=100_000)
+
+    def note(self, message: str) -> None:
+        """Say something useful that is not a warning."""
+        if not self.quiet:
+            self._console().print(message, markup=False)
+
+    def detail(self, message: str) -> None:
+        """Say something that only --verbose wants."""
+        if self.verbose and not self.quiet:
+            self._console().print(message, markup=False, style="dim")
+
+    def warn(self, message: str) -> None:
+        """Say something that changes how a result should be read; --quiet does not hide it."""
+        self._console().print(f"warning: {message}", markup=False, style="yellow")
+
+    def error(self, message: str) -> None:
+        """Say in one line why the command failed."""
+        one_line = " ".join(message.split())
+        self._console().print(f"error: {one_line}", markup=False, style="bold red")
+
+    @contextmanager
+    def progress(self, description: str) -> Iterator[OnProgress]:
+        """Show a bar while the block runs; the callback takes (done, total).
+
+        No bar off a terminal or with --quiet.
+        """
+        if self.quiet or not sys.stderr.isatty():
+            yield _ignore_progress
+            return
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self._console(), transient=True) as bar:
+            task = bar.add_task(description, total=None)
+
+            def on_progress(done: int, total: int, stage: str | None = None) -> None:
+                name = description if stage is None else f"{description}: {stage}"
+                bar.update(task, completed=done, total=total, description=name)
+
+            yield on_progress
+
+    @contextmanager
+    def stages(self, description: str) -> Iterator[OnStage]:
+        """Show a bar that names the stage it is in; the callback takes (stage, done, total)."""
+        with self.progress(description) as on_progress:
+
+            def on_stage(stage: str, done: int, total: int) -> None:
+                on_progress(done, total, stage)
+
+            yield on_stage
+
+
+def talk_of(context: typer.Context) -> Talk:
+    """Return the talk that the root command made from its options."""
+    talk = context.find_object(Talk)
+    return talk if talk is not None else Talk()

@@ -1,0 +1,80 @@
+"""Which rows fit a map and which rows judge it.
+
+Rows that belong together (the tokens of a document, the wells of a plate) never stand on both
+sides: a split draws groups, and every row follows its group.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from repalign.exceptions import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Every row has a part; each judged part is predicted by maps fitted on all other parts.
+
+    With k folds there are k parts and all are judged; with a held-out share there are two
+    parts, 0 to fit and 1 to judge.
+    """
+
+    part_of_row: Int[np.ndarray, " n"]
+    n_parts: int
+    judged: tuple[int, ...]
+
+    def judged_rows(self, part: int) -> Int[np.ndarray, " m"]:
+        """Return the rows of one part, ascending."""
+        return np.flatnonzero(self.part_of_row == part)
+
+    def fitting_rows(self, part: int) -> Int[np.ndarray, " m"]:
+        """Return the rows that fit the maps which predict this part, ascending."""
+        return np.flatnonzero(self.part_of_row != part)
+
+
+def no_split(n_rows: int) -> Split:
+    """Put all rows into one part that no other part could judge: in-sample only."""
+    return Split(np.zeros(n_rows, dtype=np.int64), n_parts=1, judged=())
+
+
+def held_out_split(groups: Int[np.ndarray, " n"], share: float, seed: int) -> Split:
+    """Hold out about this share of the groups (at least one, never all).
+
+    Raises:
+        InputError: share outside (0, 1), or fewer than two groups.
+    """
+    if not 0 < share < 1:
+        raise InputError(f"held-out share: got {share}, expected a number between 0 and 1")
+    labels, member = _groups_of(groups, needed=2)
+    n_held_out = min(max(round(share * labels), 1), labels - 1)
+    held_out = np.random.default_rng(seed).permutation(labels)[:n_held_out]
+    part_of_group = np.zeros(labels, dtype=np.int64)
+    part_of_group[held_out] = 1
+    return Split(part_of_group[member], n_parts=2, judged=(1,))
+
+
+def fold_split(groups: Int[np.ndarray, " n"], n_folds: int, seed: int) -> Split:
+    """Deal the groups at random into folds whose numbers of groups differ by at most one.
+
+    Raises:
+        InputError: fewer than two folds, or more folds than groups.
+    """
+    if n_folds < 2:
+        raise InputError(f"folds: got {n_folds}, expected at least 2")
+    labels, member = _groups_of(groups, needed=n_folds)
+    order = np.random.default_rng(seed).permutation(labels)
+    part_of_group = np.empty(labels, dtype=np.int64)
+    part_of_group[order] = np.arange(labels) % n_folds
+    return Split(part_of_group[member], n_parts=n_folds, judged=tuple(range(n_folds)))
+
+
+def _groups_of(groups: Int[np.ndarray, " n"], *, needed: int) -> tuple[int, Int[np.ndarray, " n"]]:
+    """Return how many groups there are and the number of each row's group."""
+    labels, member = np.unique(groups, return_inverse=True)
+    if labels.size < needed:
+        raise InputError(
+            f"a split into {needed} parts needs at least {needed} groups, got {labels.size}; "
+            "use fewer folds, or in-sample errors only (--split 0)"
+        )
+    return int(labels.size), member

@@ -1,0 +1,1 @@
+"""Readers of embeddings that other programs wrote; none of them runs code from a file."""

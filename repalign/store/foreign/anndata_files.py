@@ -1,0 +1,121 @@
+"""Matrices in AnnData files (``.h5ad``): ``X``, ``obsm/…`` and ``layers/…``, dense.
+
+The layout is read directly, as its specification describes it: a matrix is a dataset, the names
+of the observations are the column of ``obs`` that its attribute ``_index`` names.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from repalign.exceptions import InputError
+from repalign.store.foreign.contents import (
+    ForeignMatrix,
+    ForeignRequest,
+    check_matrix_shape,
+    choose_view,
+)
+from repalign.store.foreign.hdf5_objects import (
+    Hdf5Rows,
+    check_dataset,
+    open_file,
+    open_member,
+    told_as_input_error,
+)
+from repalign.store.foreign.hdf5_texts import read_texts, text_attribute
+from repalign.store.hdf5 import h5py
+
+MATRIX_GROUPS = ("obsm", "layers")
+
+
+def read_anndata(request: ForeignRequest) -> ForeignMatrix:
+    """Open one dense matrix of an AnnData file; the ids are the names of the observations.
+
+    ``obsm/X_pca`` may be written ``X_pca``. ``id_column`` names another column of ``obs``.
+    """
+    label = str(request.path)
+    with open_file(request.path) as file, told_as_input_error(label):
+        matrices, sparse = _matrices(file, label)
+        view = _view(request, matrices, sparse)
+        check_matrix_shape(matrices[view].shape, label=f"{label}::{view}")
+        ids, ids_from = _observation_ids(request, file)
+    raw = Hdf5Rows(request.path, view)
+    return ForeignMatrix(
+        view=view,
+        raw=raw,
+        chunk_rows=raw.chunk_rows,
+        layout="AnnData",
+        ids=ids,
+        ids_from=ids_from,
+    )
+
+
+def _matrices(file: Any, label: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the dense matrices by path, and the paths of sparse ones and tables."""
+    dense: dict[str, Any] = {}
+    other = []
+    places = [(file, "X", "X")] if "X" in file else []
+    for group_name in MATRIX_GROUPS:
+        if group_name in file:
+            group = open_member(file, group_name, f"{label}::{group_name}")
+            places += [(group, name, f"{group_name}/{name}") for name in group]
+    for group, name, path in places:
+        member = open_member(group, name, f"{label}::{path}")
+        if isinstance(member, h5py.Dataset):
+            dense[path] = member
+        else:
+            other.append(path)
+    return dense, other
+
+
+def _view(request: ForeignRequest, matrices: dict[str, Any], sparse: list[str]) -> str:
+    wanted = request.view
+    if wanted is not None and f"obsm/{wanted}" in {*matrices, *sparse}:
+        wanted = f"obsm/{wanted}"
+    if wanted in sparse:
+        raise InputError(
+            f"{request.path}::{wanted}: is sparse or a table; store it as a dense array "
+            "(adata.X = adata.X.toarray())"
+        )
+    request = ForeignRequest(request.path, view=wanted, id_column=request.id_column)
+    return choose_view(request, {name: matrix.shape for name, matrix in matrices.items()})
+
+
+def _observation_ids(request: ForeignRequest, file: Any) -> tuple[list[str] | None, str]:
+    label = f"{request.path}::obs"
+    if "obs" not in file:
+        return None, ""
+    obs = open_member(file, "obs", label)
+    if not isinstance(obs, h5py.Group):
+        raise InputError(
+            f"{label}: has the layout of AnnData before 0.7; write it with a newer one"
+        )
+    name = request.id_column or text_attribute(obs, "_index", path=request.path)
+    if name is None:
+        return None, ""
+    if name not in obs:
+        raise InputError(
+            f"{label}: has no column {name!r}; it has {', '.join(sorted(obs)) or 'none'}"
+        )
+    column = open_member(obs, name, f"{label}/{name}")
+    return _column_texts(column, path=request.path), f"{label}/{name}"
+
+
+def _column_texts(column: Any, *, path: Path) -> list[str]:
+    """Return a column of ``obs`` as text: plain or categorical."""
+    if isinstance(column, h5py.Dataset):
+        return read_texts(column, path=path)
+    label = f"{path}::{column.name.removeprefix('/')}"
+    if text_attribute(column, "encoding-type", path=path) != "categorical":
+        raise InputError(f"{label}: is no column of text or integers; name another (--id-column)")
+    names = read_texts(open_member(column, "categories", label), path=path)
+    coded = open_member(column, "codes", label)
+    if not isinstance(coded, h5py.Dataset) or coded.ndim != 1 or coded.dtype.kind not in "iu":
+        raise InputError(f"{label}/codes: is no list of integers; is the file damaged?")
+    check_dataset(coded, f"{label}/codes")
+    codes = coded[()]
+    if len(codes) and (codes.min() < 0 or codes.max() >= len(names)):
+        row = int(np.flatnonzero((codes < 0) | (codes >= len(names)))[0])
+        raise InputError(f"{label}: row {row} has no value; give every row an id")
+    return [names[code] for code in codes.tolist()]

@@ -1,0 +1,90 @@
+"""Ids of rows from a file beside the embeddings: lines of text, or a column of a table."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from repalign.exceptions import InputError
+from repalign.store.foreign.contents import ID_NAMES
+
+MAX_IDS_BYTES = 2**34
+TABLES = {".csv": ",", ".tsv": "\t"}
+
+
+def read_ids(locator: str) -> list[str]:
+    """Read ids from ``ids.txt`` (one per line) or from a column ``table.csv::column``.
+
+    Without a column, a table must have one column or one that is named ``id``, ``ids`` or
+    ``sample_id``.
+
+    Raises:
+        InputError: no such file or column, or a line without an id.
+    """
+    path_text, _, column = locator.partition("::")
+    path = Path(path_text)
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file of ids; give lines of text or a table")
+    if path.stat().st_size > MAX_IDS_BYTES:
+        raise InputError(
+            f"{path}: has {path.stat().st_size} bytes; a file of ids has at most {MAX_IDS_BYTES}"
+        )
+    if path.suffix.lower() in TABLES:
+        return _read_column(path, column or None)
+    if column:
+        raise InputError(f"{path}: is read as lines of ids and has no column {column!r}")
+    return read_id_lines(path)
+
+
+def read_id_lines(path: Path) -> list[str]:
+    """Read one id per line of UTF-8 text.
+
+    Raises:
+        InputError: a line is empty, or the file is not UTF-8.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text; expected one id per line") from error
+    if lines and not lines[-1]:
+        lines.pop()
+    ids = [line.removesuffix("\r") for line in lines]
+    if "" in ids:
+        raise InputError(f"{path}: line {ids.index('') + 1} is empty; expected one id per line")
+    return ids
+
+
+def _read_column(path: Path, column: str | None) -> list[str]:
+    import pandas as pd
+
+    try:
+        names = list(pd.read_csv(path, sep=TABLES[path.suffix.lower()], nrows=0).columns)
+        wanted = column or _only_column(path, names)
+        if wanted not in names:
+            raise InputError(f"{path}: has no column {wanted!r}; it has {_some(names)}")
+        table = pd.read_csv(
+            path,
+            sep=TABLES[path.suffix.lower()],
+            usecols=[wanted],
+            dtype=str,
+            keep_default_na=False,
+            na_filter=False,
+            skip_blank_lines=False,
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path}: is no readable table of ids ({reason})") from error
+    ids: list[str] = table[wanted].tolist()
+    if "" in ids:
+        raise InputError(f"{path}: row {ids.index('')} of column {wanted!r} is empty; give an id")
+    return ids
+
+
+def _only_column(path: Path, names: Sequence[str]) -> str:
+    named = [name for name in names if name.lower() in ID_NAMES]
+    found = named if len(named) == 1 else names
+    if len(found) == 1:
+        return found[0]
+    raise InputError(f"{path}: has the columns {_some(names)}; choose one: {path}::{names[0]}")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")

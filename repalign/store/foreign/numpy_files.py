@@ -1,0 +1,218 @@
+"""Arrays in ``.npy`` and ``.npz`` files, read by position where they are not compressed."""
+
+import struct
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.exceptions import InputError
+from repalign.store.file_rows import FileRows, open_file_rows
+from repalign.store.float_rows import float_type
+from repalign.store.foreign.contents import (
+    DAMAGE,
+    ID_NAMES,
+    ForeignMatrix,
+    ForeignRequest,
+    check_matrix_shape,
+    choose_view,
+    first_line,
+    texts_of,
+)
+from repalign.store.foreign.row_columns import RowColumns
+from repalign.store.spool import spool_blocks
+
+BLOCK_BYTES = 64 * 2**20
+LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, then the lengths of name and extra field
+MAX_ID_ARRAY_BYTES = 2**32
+
+
+class _Header:
+    """Shape, order and type of one array, and where its values start in the stream."""
+
+    def __init__(self, stream: IO[bytes], *, label: str) -> None:
+        readers = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }
+        try:
+            version = np.lib.format.read_magic(stream)
+            if version not in readers:
+                raise InputError(f"{label}: is an array of npy version {version}; expected 1 or 2")
+            self.shape, self.is_fortran, self.dtype = readers[version](stream)
+        except DAMAGE as error:
+            raise InputError(f"{label}: is no readable npy array ({first_line(error)})") from error
+        self.offset = stream.tell()
+
+
+def read_npy(request: ForeignRequest) -> ForeignMatrix:
+    """Open the matrix of a ``.npy`` file."""
+    label = str(request.path)
+    with request.path.open("rb") as stream:
+        header = _Header(stream, label=label)
+    if request.view is not None:
+        raise InputError(f"{label}: holds one array and no view {request.view!r}; leave it out")
+    raw = _open_values(request.path, header, header.offset, label=label)
+    return ForeignMatrix(view=request.path.stem, raw=raw, layout="numpy array")
+
+
+def read_npz(request: ForeignRequest) -> ForeignMatrix:
+    """Open one matrix of a ``.npz`` file; an array named ``ids`` or ``id`` gives the ids."""
+    try:
+        with zipfile.ZipFile(request.path) as archive:
+            return _read_archive(request, archive)
+    except DAMAGE as error:
+        raise InputError(
+            f"{request.path}: is no readable npz archive ({first_line(error)})"
+        ) from error
+
+
+def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignMatrix:
+    headers = {}
+    for info in archive.infolist():
+        name = info.filename.removesuffix(".npy")
+        with archive.open(info) as stream:
+            headers[name] = _Header(stream, label=f"{request.path}::{name}")
+    id_name = request.id_column or next((name for name in ID_NAMES if name in headers), None)
+    matrices = {
+        name: header.shape
+        for name, header in headers.items()
+        if name != id_name and name not in RowColumns.NAMES and header.dtype.kind not in "SU"
+    }
+    view = choose_view(request, matrices)
+    ids = None
+    if id_name is not None:
+        id_label = f"{request.path}::{id_name}"
+        ids = texts_of(_read_small(request, archive, headers, id_name, "SUiu"), label=id_label)
+    label = f"{request.path}::{view}"
+    header = headers[view]
+    info = _member(archive, view)
+    if info.compress_type == zipfile.ZIP_STORED:
+        _check_sum(archive, info)
+        start = _data_start(request.path, info) + header.offset
+        raw = _open_values(request.path, header, start, label=label)
+    else:
+        raw = _decompress(archive, info, header, label=label)
+    return ForeignMatrix(
+        view=view,
+        raw=raw,
+        layout="numpy archive",
+        ids=ids,
+        ids_from="" if id_name is None else f"{request.path}::{id_name}",
+        **_identity(request, archive, headers),
+    )
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    names = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+    return names[name]
+
+
+def _check_sum(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """Read a member once: zipfile compares its checksum at the end."""
+    with archive.open(info) as stream:
+        while stream.read(2**20):
+            pass
+
+
+def _data_start(path: Path, info: zipfile.ZipInfo) -> int:
+    with path.open("rb") as stream:
+        stream.seek(info.header_offset)
+        _, name_length, extra_length = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
+    return int(info.header_offset + LOCAL_HEADER.size + name_length + extra_length)
+
+
+def _identity(
+    request: ForeignRequest, archive: zipfile.ZipFile, headers: dict[str, _Header]
+) -> dict[str, Any]:
+    """Return token positions and input hashes, where the archive has them."""
+    return {
+        name: _read_small(request, archive, headers, name, "iu")
+        for name in RowColumns.NAMES
+        if name in headers
+    }
+
+
+def _read_small(
+    request: ForeignRequest,
+    archive: zipfile.ZipFile,
+    headers: dict[str, _Header],
+    name: str,
+    kinds: str,
+) -> NDArray[Any]:
+    """Read an array that says what the rows are."""
+    label = f"{request.path}::{name}"
+    if name not in headers:
+        raise InputError(
+            f"{request.path}: has no array {name!r} of ids; it has {', '.join(headers)}"
+        )
+    header = headers[name]
+    n_values = int(np.prod(header.shape, dtype=object))
+    if header.dtype.kind not in kinds or n_values * header.dtype.itemsize > MAX_ID_ARRAY_BYTES:
+        raise InputError(
+            f"{label}: is {header.dtype} of shape {header.shape}; expected one text or integer per "
+            "row"
+        )
+    with archive.open(_member(archive, name)) as stream:
+        try:
+            values: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+        except DAMAGE as error:
+            raise InputError(f"{label}: is damaged ({first_line(error)})") from error
+    return values
+
+
+def _open_values(path: Path, header: _Header, offset: int, *, label: str) -> FileRows:
+    shape = check_matrix_shape(header.shape, label=label)
+    float_type(header.dtype, label=label)
+    if not header.is_fortran:
+        return open_file_rows(path, shape=shape, dtype=header.dtype, offset=offset)
+    columns = open_file_rows(path, shape=(shape[1], shape[0]), dtype=header.dtype, offset=offset)
+    return _transposed(columns, label=label)
+
+
+def _transposed(columns: FileRows, *, label: str) -> FileRows:
+    """Copy a matrix that is stored column by column to a temporary file, row by row."""
+    n_columns, n_rows = columns.shape
+    step = max(1, BLOCK_BYTES // (n_columns * columns.dtype.itemsize))
+    blocks = (
+        columns.read_columns(start, min(start + step, n_rows)).T for start in range(0, n_rows, step)
+    )
+    return spool_blocks(
+        blocks, n_rows=n_rows, n_columns=n_columns, dtype=columns.dtype, label=label
+    )
+
+
+def _decompress(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, header: _Header, *, label: str
+) -> FileRows:
+    """Unpack a compressed array to a temporary file, in one pass."""
+    shape = check_matrix_shape(header.shape, label=label)
+    float_type(header.dtype, label=label)
+    stored = (shape[1], shape[0]) if header.is_fortran else shape
+    with archive.open(info) as stream:
+        stream.read(header.offset)
+        blocks = _row_blocks(stream, stored, header.dtype, label=label)
+        rows = spool_blocks(
+            blocks, n_rows=stored[0], n_columns=stored[1], dtype=header.dtype, label=label
+        )
+    return _transposed(rows, label=label) if header.is_fortran else rows
+
+
+def _row_blocks(
+    stream: IO[bytes], shape: tuple[int, int], dtype: np.dtype[Any], *, label: str
+) -> Iterator[NDArray[Any]]:
+    row_bytes = shape[1] * dtype.itemsize
+    step = max(1, BLOCK_BYTES // row_bytes)
+    for start in range(0, shape[0], step):
+        count = min(step, shape[0] - start)
+        data = stream.read(count * row_bytes)
+        if len(data) < count * row_bytes:
+            raise InputError(
+                f"{label}: ends inside row {start + len(data) // row_bytes} of {shape[0]}; "
+                "it was cut or damaged, write it again"
+            )
+        yield np.frombuffer(data, dtype=dtype).reshape(count, shape[1])
+    stream.read(1)  # reaching the end makes zipfile compare the checksum

@@ -1,0 +1,184 @@
+"""Embeddings in ``.parquet`` files: a column per dimension, or one column of lists."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.exceptions import InputError, MissingExtraError
+from repalign.store.float_rows import float_type
+from repalign.store.foreign.contents import (
+    DAMAGE,
+    ID_NAMES,
+    ForeignMatrix,
+    ForeignRequest,
+    check_matrix_shape,
+    choose_view,
+    first_line,
+)
+from repalign.store.foreign.row_columns import RowColumns
+from repalign.store.spool import spool_blocks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+COLUMNS_VIEW = "columns"  # name of the matrix that the columns of numbers form together
+BATCH_ROWS = 8192
+
+
+def read_parquet(request: ForeignRequest) -> ForeignMatrix:
+    """Open one matrix of a ``.parquet`` file; it is read once, into a temporary file.
+
+    A column of lists of numbers is a view of its name; the columns of single numbers form the
+    view ``columns``. Ids are the column ``id_column``, one named ``id``, ``ids`` or
+    ``sample_id``, or the only column of text.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError(
+            "pyarrow", extra="parquet", purpose=f"reading {request.path}"
+        ) from error
+    try:
+        with pq.ParquetFile(request.path) as table:
+            return _read_table(request, table)
+    except (pa.ArrowException, *DAMAGE) as error:
+        raise InputError(
+            f"{request.path}: is no readable parquet file ({first_line(error)})"
+        ) from error
+
+
+def _read_table(request: ForeignRequest, table: "pq.ParquetFile") -> ForeignMatrix:
+    schema = table.schema_arrow
+    id_name = _id_column(request, schema)
+    views = _views(schema, id_name, n_rows=table.metadata.num_rows)
+    view = choose_view(request, {name: shape for name, (shape, _) in views.items()})
+    columns = views[view][1]
+    label = f"{request.path}::{view}"
+    extra = [name for name in schema.names if name == id_name or name in RowColumns.NAMES]
+    kept = RowColumns(id_name=id_name, label=str(request.path))
+    blocks = _value_blocks(table, columns, extra, kept=kept, label=label)
+    first = next(blocks, None)
+    if first is None:
+        raise InputError(f"{label}: holds no row")
+    shape = check_matrix_shape((table.metadata.num_rows, first.shape[1]), label=label)
+    dtype = float_type(first.dtype, label=label)
+    raw = spool_blocks(
+        _joined(first, blocks, label=label),
+        n_rows=shape[0],
+        n_columns=shape[1],
+        dtype=dtype,
+        label=label,
+    )
+    return ForeignMatrix(
+        view=view,
+        raw=raw,
+        layout="parquet",
+        ids=kept.ids(),
+        ids_from="" if id_name is None else f"{request.path}::{id_name}",
+        token=kept.token(),
+        sample_sha=kept.sample_sha(),
+    )
+
+
+def _joined(
+    first: NDArray[Any], rest: Iterator[NDArray[Any]], *, label: str
+) -> Iterator[NDArray[Any]]:
+    """Yield all blocks and check that they have one width."""
+    yield first
+    for block in rest:
+        if block.shape[1] != first.shape[1]:
+            raise InputError(
+                f"{label}: has lists of {first.shape[1]} and of {block.shape[1]} values; "
+                "expected one length"
+            )
+        yield block
+
+
+def _id_column(request: ForeignRequest, schema: "pa.Schema") -> str | None:
+    import pyarrow.types as kinds
+
+    if request.id_column is not None:
+        if request.id_column not in schema.names:
+            raise InputError(
+                f"{request.path}: has no column {request.id_column!r}; "
+                f"it has {', '.join(schema.names[:12])}"
+            )
+        return request.id_column
+    named = next((name for name in schema.names if name.lower() in ID_NAMES), None)
+    texts = [
+        field.name
+        for field in schema
+        if (kinds.is_string(field.type) or kinds.is_large_string(field.type))
+        and field.name not in RowColumns.NAMES
+    ]
+    # the index that pandas writes when it has no name
+    index = "__index_level_0__" if "__index_level_0__" in schema.names else None
+    return named or index or (texts[0] if len(texts) == 1 else None)
+
+
+def _views(
+    schema: "pa.Schema", id_name: str | None, *, n_rows: int
+) -> dict[str, tuple[tuple[int, ...], list[str]]]:
+    """Return shape and columns of every matrix of the table; a width of 0 is not known yet."""
+    import pyarrow.types as kinds
+
+    views: dict[str, tuple[tuple[int, ...], list[str]]] = {}
+    single = []
+    for field in schema:
+        if field.name == id_name or field.name in RowColumns.NAMES:
+            continue
+        if kinds.is_fixed_size_list(field.type):
+            views[field.name] = ((n_rows, field.type.list_size), [field.name])
+        elif kinds.is_list(field.type) or kinds.is_large_list(field.type):
+            views[field.name] = ((n_rows, 0), [field.name])
+        elif kinds.is_floating(field.type) or kinds.is_integer(field.type):
+            single.append(field.name)
+    if (single and not views) or len(single) > 1:
+        views[COLUMNS_VIEW] = ((n_rows, len(single)), single)
+    return views
+
+
+def _value_blocks(
+    table: "pq.ParquetFile",
+    columns: list[str],
+    extra: list[str],
+    *,
+    kept: RowColumns,
+    label: str,
+) -> Iterator[NDArray[Any]]:
+    row = 0
+    for batch in table.iter_batches(batch_size=BATCH_ROWS, columns=[*columns, *extra]):
+        kept.add({name: batch.column(name).to_pylist() for name in extra})
+        arrays = [batch.column(name) for name in columns]
+        for name, array in zip(columns, arrays, strict=True):
+            if array.null_count:
+                missing = row + int(np.flatnonzero(array.is_null().to_numpy(False))[0])
+                raise InputError(f"{label}: row {missing} has no value in {name!r}; remove it")
+        yield _block(arrays, label=label, first_row=row)
+        row += len(batch)
+
+
+def _block(arrays: list["pa.Array"], *, label: str, first_row: int) -> NDArray[Any]:
+    """Return a block of columns, or of one column of lists, as a matrix."""
+    import pyarrow.types as kinds
+
+    array = arrays[0]
+    is_lists = kinds.is_fixed_size_list(array.type) or hasattr(array.type, "value_type")
+    if not is_lists:
+        return np.stack([column.to_numpy(zero_copy_only=False) for column in arrays], axis=1)
+    values = array.flatten()
+    if values.null_count:
+        raise InputError(f"{label}: a list from row {first_row} on has an empty value; remove it")
+    numbers = values.to_numpy(zero_copy_only=False)
+    lengths = np.asarray(array.value_lengths())
+    if len(lengths) and (lengths != lengths[0]).any():
+        row = int(np.flatnonzero(lengths != lengths[0])[0])
+        raise InputError(
+            f"{label}: row {first_row + row} has {lengths[row]} values, row {first_row} has "
+            f"{lengths[0]}; expected one length"
+        )
+    return numbers.reshape(len(array), -1)

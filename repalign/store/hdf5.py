@@ -1,0 +1,26 @@
+"""h5py, imported with the search for HDF5 filter plugins switched off.
+
+A file may name any filter, and HDF5 would load a shared library to serve it. Filters that were
+registered by an explicit import (hdf5plugin) keep working.
+"""
+
+import os
+import sys
+
+_SEARCH = "HDF5_PLUGIN_PRELOAD"
+_OFF = "::"
+
+if "h5py" in sys.modules or _SEARCH in os.environ:
+    import h5py
+else:
+    # HDF5 reads the variable once, at the first question about plugins: nothing is left behind in
+    # the environment, which programs started from here would inherit.
+    os.environ[_SEARCH] = _OFF
+    try:
+        import h5py
+
+        h5py.h5pl.size()
+    finally:
+        del os.environ[_SEARCH]
+
+__all__ = ["h5py"]

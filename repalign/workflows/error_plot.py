@@ -1,0 +1,77 @@
+"""Bars of the error of every map, in-sample beside held-out, with intervals and nulls."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from repalign.exceptions import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Record = Mapping[str, Any]
+# Told apart by people who do not tell red from green, on white and on black paper.
+COLOURS = {"in-sample": "#4477aa", "held-out": "#ee7733"}
+NULL_COLOUR = "#888888"
+PANELS_ACROSS = 3
+
+
+def plot_errors(records: Sequence[Record]) -> "Figure":
+    """Draw one panel a pair; maps whose error lives in another space than the target's too.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as failure:
+        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing") from failure
+    pairs = list(dict.fromkeys(_pair(record) for record in records))
+    across = min(len(pairs), PANELS_ACROSS)
+    down = -(-len(pairs) // across)
+    figure = Figure(figsize=(1.2 + 4.4 * across, 3.6 * down), layout="constrained")
+    panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+    for panel, pair in zip(panels, pairs, strict=False):
+        _draw_pair(panel, [record for record in records if _pair(record) == pair])
+        panel.set_title(" → ".join(pair), fontsize="medium")
+    for panel in panels[len(pairs) :]:
+        panel.set_visible(False)
+    for panel in panels[::across]:
+        panel.set_ylabel("error / diameter of the target")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
+
+
+def _pair(record: Record) -> tuple[str, str]:
+    return str(record["source"]), str(record["target"])
+
+
+def _draw_pair(panel: "Axes", records: Sequence[Record]) -> None:
+    maps = list(dict.fromkeys(record["map"] for record in records))
+    splits = [split for split in COLOURS if any(r["split"] == split for r in records)]
+    width = 0.8 / len(splits)
+    for number, split in enumerate(splits):
+        chosen = {r["map"]: r for r in records if r["split"] == split and r["error"] is not None}
+        places = [maps.index(name) + (number - (len(splits) - 1) / 2) * width for name in chosen]
+        errors = [record["error"] for record in chosen.values()]
+        panel.bar(places, errors, width, color=COLOURS[split], label=split)
+        _draw_intervals(panel, places, list(chosen.values()))
+        nulls = [(x, r["null"]) for x, r in zip(places, chosen.values(), strict=True) if r["null"]]
+        if nulls:
+            panel.hlines(
+                [null for _, null in nulls],
+                [x - width / 2 for x, _ in nulls],
+                [x + width / 2 for x, _ in nulls],
+                color=NULL_COLOUR,
+                linestyle="dotted",
+                label="null (shuffled pairs)" if number == 0 else "_",
+            )
+    panel.set_xticks(range(len(maps)), maps, rotation=30, ha="right")
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_intervals(panel: "Axes", places: Sequence[float], records: Sequence[Record]) -> None:
+    for place, record in zip(places, records, strict=True):
+        if record["ci_low"] is not None and record["ci_high"] is not None:
+            panel.vlines(place, record["ci_low"], record["ci_high"], color="black", linewidth=1.2)

@@ -1,0 +1,180 @@
+"""The table of Table 1 of the paper, with what makes it readable: baseline, splits, nulls."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Record = Mapping[str, Any]
+
+# Heading of every map, in the order of the columns; the arrow says which way is better.
+HEADINGS = {
+    "mean": "Mean ↓",
+    "identity": "Identity ↓",
+    "permutation": "Permutation ↓",
+    "permutation+scale": "Perm.+scale ↓",
+    "rigid-noscale": "No scale ↓",
+    "rigid": "Rigid ↓",
+    "linear": "Linear ↓",
+    "ica": "ICA ↓",
+    "ica+scale": "ICA+scale ↓",
+    "ica-components": "ICA comp. ↓",
+}
+SUPERVISED = ("rigid-noscale", "rigid", "linear")
+EFFICIENCY = "% eff. ↑"
+UNDEFINED = "n/a"
+GAP = "  "
+CAPTION = ("error: mean ‖prediction − target‖ / diameter of the target, ↓ closer",)
+INTERVALS = ("95 %: bootstrap interval; null and p: the same fits on shuffled pairs",)
+EFFICIENCIES = (
+    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better; its null:",
+    "Gaussian rows of the same covariances, where ICA can identify nothing",
+)
+UNCONVERGED = "*: ICA did not converge"
+
+
+@dataclass(frozen=True)
+class ErrorColumn:
+    """One column: a map's errors, or its efficiency."""
+
+    map: str
+    is_efficiency: bool
+
+    @property
+    def heading(self) -> str:
+        """Heading, with the arrow that says which way is better."""
+        return EFFICIENCY if self.is_efficiency else HEADINGS[self.map]
+
+    @property
+    def is_supervised(self) -> bool:
+        """Whether the map sees the pairing of rows when it is fitted."""
+        return self.map in SUPERVISED and not self.is_efficiency
+
+
+@dataclass(frozen=True)
+class ErrorLine:
+    """One line of a block: errors of one split, or their intervals, nulls or p-values."""
+
+    label: str
+    cells: tuple[str, ...]
+    is_error: bool
+
+
+@dataclass(frozen=True)
+class ErrorBlock:
+    """All lines of one pair, and what stands behind them."""
+
+    title: str
+    lines: tuple[ErrorLine, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ErrorTable:
+    """A block a pair, a column a map."""
+
+    columns: tuple[ErrorColumn, ...]
+    blocks: tuple[ErrorBlock, ...]
+
+    @property
+    def caption(self) -> tuple[str, ...]:
+        """Explain what the table shows, and only that."""
+        lines = [line for block in self.blocks for line in block.lines]
+        parts: list[tuple[str, ...]] = [CAPTION]
+        if any(not line.is_error for line in lines):
+            parts.append(INTERVALS)
+        if any(column.is_efficiency for column in self.columns):
+            parts.append(EFFICIENCIES)
+        if any(cell.endswith("*") for line in lines for cell in line.cells):
+            parts.append((UNCONVERGED,))
+        return tuple(text for part in parts for text in part)
+
+
+def error_table(
+    records: Sequence[Record], notes: Sequence[Sequence[str]] | None = None
+) -> ErrorTable:
+    """Arrange records in the layout of the paper, with the notes of each pair in order."""
+    columns = []
+    for name in HEADINGS:
+        of_map = [record for record in records if record["map"] == name]
+        columns += [ErrorColumn(name, is_efficiency=False)] if of_map else []
+        if name.startswith("ica") and of_map:
+            columns.append(ErrorColumn(name, is_efficiency=True))
+    blocks = []
+    for number, (title, splits) in enumerate(_pairs(records).items()):
+        lines = tuple(line for split in splits for line in _lines(split, columns))
+        blocks.append(ErrorBlock(title, lines, tuple(notes[number]) if notes else ()))
+    return ErrorTable(tuple(columns), tuple(blocks))
+
+
+def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
+    """Group records by pair and, within a pair, by split, in order of appearance."""
+    pairs: dict[str, dict[str, list[Record]]] = {}
+    for record in records:
+        title = f"{_named(record, 'source')} → {_named(record, 'target')}"
+        pairs.setdefault(title, {}).setdefault(record["split"], []).append(record)
+    titled = {}
+    for title, splits in pairs.items():
+        counts = [f"{split[0]['n_rows']} rows {name}" for name, split in splits.items()]
+        widths = next(iter(splits.values()))[0]
+        dims = f"{widths['source_dim']} → {widths['target_dim']} columns"
+        titled[f"{title}   {', '.join(counts)}; {dims}"] = list(splits.values())
+    return titled
+
+
+def _named(record: Record, side: str) -> str:
+    view = record[f"{side}_view"]
+    return f"{record[side]}::{view}" if view else str(record[side])
+
+
+def _lines(split: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[ErrorLine]:
+    """Return the lines in which the records of one split have something to say."""
+    by_map = {record["map"]: record for record in split}
+    kinds = [(split[0]["split"], "error")]
+    if any(record["ci_low"] is not None for record in split):
+        kinds.append(("  95 %", "interval"))
+    if any(record["null"] is not None for record in split):
+        kinds += [("  null", "null"), ("  p", "p_value")]
+    return [
+        ErrorLine(
+            label,
+            tuple(_cell(by_map.get(column.map), kind, column.is_efficiency) for column in columns),
+            is_error=kind == "error",
+        )
+        for label, kind in kinds
+    ]
+
+
+def _cell(record: Record | None, kind: str, is_efficiency: bool) -> str:
+    if record is None:
+        return ""
+    if is_efficiency:
+        return _efficiency_cell(record, kind)
+    if kind == "interval":
+        low, high = record["ci_low"], record["ci_high"]
+        return "" if low is None or high is None else f"{_short(low)}–{_short(high)}"
+    if kind == "p_value":
+        return "" if record["p_value"] is None else _short(record["p_value"])
+    if record[kind] is None:
+        return UNDEFINED if kind == "error" else ""
+    star = "*" if kind == "error" and record["converged"] is False else ""
+    return _short(record[kind]) + star
+
+
+def _efficiency_cell(record: Record, kind: str) -> str:
+    if kind == "error":
+        return UNDEFINED if record["efficiency"] is None else _percent(record["efficiency"])
+    if kind == "interval" and record["efficiency_low"] is not None:
+        return f"{_percent(record['efficiency_low'])} to {_percent(record['efficiency_high'])}"
+    if kind == "null" and record["efficiency_null"] is not None:
+        return _percent(record["efficiency_null"])
+    return ""
+
+
+def _short(value: float) -> str:
+    """Return three decimals as the paper prints them: .219 for 0.219."""
+    text = f"{value:.3f}"
+    return text[1:] if text.startswith("0.") else text
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.0f}"

@@ -1,0 +1,45 @@
+"""What a workflow may use of the machine, and whom it tells how far it is."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from repalign.exceptions import InputError
+
+OnStage = Callable[[str, int, int], None]
+
+UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def ignore_stage(stage: str, done: int, total: int) -> None:
+    """Stand in where nobody wants to know."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Device, cap on working memory, and the callback that hears of progress."""
+
+    device: str = "cpu"
+    memory_bytes: int = 2 * 2**30
+    on_stage: OnStage = ignore_stage
+
+    def on_progress(self, stage: str) -> Callable[[int, int], None]:
+        """Return the callback for one stage, which takes (done, total)."""
+        return partial(self.on_stage, stage)
+
+
+def parse_memory(text: str) -> int:
+    """Return the bytes of a size such as ``2GiB``, ``500 MB`` or ``1e9``.
+
+    Raises:
+        InputError: It is no such size.
+    """
+    match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmgt]?)i?b?\s*", text, re.IGNORECASE)
+    try:
+        number = float(match[1]) if match else 0.0
+    except ValueError:
+        number = 0.0
+    if match is None or number <= 0:
+        raise InputError(f"memory: got {text!r}, expected a size such as 2GiB or 500MiB")
+    return int(number * UNITS[match[2].lower()])

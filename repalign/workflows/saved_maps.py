@@ -1,0 +1,153 @@
+"""Fitted maps as artefacts: saved from a result, inspected, inverted, applied to new rows."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from repalign.core.maps import AffineMap
+from repalign.core.row_views import MappedRows
+from repalign.exceptions import InputError
+from repalign.store import write_store
+from repalign.store.map_file import SavedMap, load_map, save_map
+from repalign.store.opening import open_embeddings
+from repalign.workflows.comparison import CompareResult
+from repalign.workflows.machine import OnStage, ignore_stage
+
+if TYPE_CHECKING:
+    from repalign.store.store_info import StoreInfo
+
+SUFFIX = ".safetensors"
+
+
+@dataclass(frozen=True)
+class MapReport:
+    """What a saved map is.
+
+    Attributes:
+        path: The file.
+        kind: How it was fitted.
+        source_dim: Columns it takes.
+        target_dim: Columns it gives.
+        rank: Directions of the source that it keeps.
+        determinant_sign: +1 or −1 for a square map of full rank, 0 else.
+        smallest_stretch: Smallest singular value.
+        largest_stretch: Largest singular value; equal to the smallest for a rigid map.
+        metadata: Where it comes from.
+    """
+
+    path: str
+    kind: str
+    source_dim: int
+    target_dim: int
+    rank: int
+    determinant_sign: int
+    smallest_stretch: float
+    largest_stretch: float
+    metadata: Mapping[str, Any]
+
+
+def save_result_maps(
+    result: CompareResult, folder: str | Path, *, overwrite: bool = False
+) -> list[Path]:
+    """Save every map of a comparison, fitted on all rows, and return the files.
+
+    A file is named after its pair and map: ``01-rigid.safetensors`` for the first pair.
+    """
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    written = []
+    for number, (pair, maps) in enumerate(zip(result.pairs, result.maps, strict=True), start=1):
+        metadata = {
+            "source": _origin(pair.source),
+            "target": _origin(pair.target),
+            "n_rows": pair.n_rows,
+            "settings": dict(result.settings),
+            "versions": dict(result.versions),
+        }
+        for name, fitted in maps.items():
+            path = where / f"{number:02d}-{name.replace('+', '-')}{SUFFIX}"
+            saved = SavedMap(name, fitted.matrix, fitted.shift, metadata)
+            save_map(saved, path, overwrite=overwrite)
+            written.append(path)
+    return written
+
+
+def read_map(path: str | Path) -> AffineMap:
+    """Load a saved map."""
+    saved = load_map(path)
+    return AffineMap(kind=saved.kind, matrix=saved.matrix, shift=saved.shift)
+
+
+def describe_map(path: str | Path) -> MapReport:
+    """Say what a saved map does."""
+    saved = load_map(path)
+    stretches = np.linalg.svd(saved.matrix, compute_uv=False)
+    sign = np.linalg.slogdet(saved.matrix)[0] if saved.matrix.shape[0] == len(saved.shift) else 0
+    return MapReport(
+        path=str(path),
+        kind=saved.kind,
+        source_dim=saved.matrix.shape[0],
+        target_dim=saved.matrix.shape[1],
+        rank=int(np.linalg.matrix_rank(saved.matrix)),
+        determinant_sign=int(sign),
+        smallest_stretch=float(stretches[-1]),
+        largest_stretch=float(stretches[0]),
+        metadata=saved.metadata,
+    )
+
+
+def apply_map(
+    path: str | Path,
+    embeddings: str | Path,
+    out: str | Path,
+    *,
+    inverse: bool = False,
+    overwrite: bool = False,
+    on_stage: OnStage = ignore_stage,
+) -> "StoreInfo":
+    """Send every row through a saved map and write the result as a store.
+
+    Raises:
+        InputError: The widths do not fit, or the map cannot be inverted.
+    """
+    fitted = read_map(path)
+    if inverse:
+        fitted = fitted.inverse()
+    source = open_embeddings(embeddings)
+    if source.dim != fitted.source_dim:
+        raise InputError(
+            f"{source.name}: has {source.dim} columns, and the map {path} takes "
+            f"{fitted.source_dim}; apply it to rows of the space that it was fitted on"
+        )
+    spec = {
+        "made_by": "repalign apply",
+        "map": {"file": Path(path).name, "kind": fitted.kind, "inverse": inverse},
+        "rows": _origin({"name": source.name, "fingerprint": source.fingerprint}),
+        "info": dict(source.info),
+    }
+    return write_store(
+        out,
+        {source.view or "mapped": MappedRows(source.rows, fitted)},
+        index=source.index,
+        spec=spec,
+        overwrite=overwrite,
+        on_progress=lambda done, total: on_stage("rows", done, total),
+    )
+
+
+def _origin(side: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what names a side in the description of a map."""
+    return {key: side[key] for key in ("name", "view", "fingerprint", "dim") if key in side}
+
+
+def map_record(report: MapReport) -> dict[str, Any]:
+    """Return the report as one flat record."""
+    record = asdict(report)
+    metadata = record.pop("metadata")
+    for side in ("source", "target"):
+        origin = metadata.get(side)
+        record[side] = origin.get("name") if isinstance(origin, Mapping) else origin
+    return record

@@ -1,0 +1,105 @@
+import errno
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from repalign import GateError, InputError, MissingExtraError, __version__
+from repalign.cli.app import RepalignGroup, app, hoist_root_flags, root
+from repalign.cli.talk import talk_of
+
+FAILURES = {
+    "input": InputError("got 3,\n expected 2"),
+    "gate": GateError("rigid error 0.2 is above 0.15"),
+    "extra": MissingExtraError("pyarrow", extra="parquet", purpose="reading x.parquet"),
+    "disk": OSError(errno.ENOSPC, "No space left on device", "out.h5"),
+    "interrupt": KeyboardInterrupt(),
+    "bug": ZeroDivisionError("a real bug"),
+}
+
+
+@pytest.fixture
+def failing() -> typer.Typer:
+    """A command line with the real root and a command that fails in the wanted way."""
+    failing = typer.Typer(cls=RepalignGroup, pretty_exceptions_enable=False)
+    failing.callback()(root)
+    nested = typer.Typer()
+    failing.add_typer(nested, name="nested")
+
+    @nested.command()
+    def fail(context: typer.Context, how: str) -> None:
+        talk_of(context).note("a note")
+        raise FAILURES[how]
+
+    @nested.command()
+    def other() -> None: ...
+
+    return failing
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "line"),
+    [
+        ("input", 1, "error: got 3, expected 2"),
+        ("gate", 3, "error: rigid error 0.2 is above 0.15"),
+        ("extra", 1, "install it with: pip install 'repalign[parquet]'"),
+        ("disk", 1, "error: out.h5: No space left on device; free some space"),
+        ("interrupt", 130, "error: interrupted"),
+    ],
+)
+def test_an_expected_failure_is_one_line_and_an_exit_code(failing, how, code, line) -> None:
+    result = CliRunner().invoke(failing, ["nested", "fail", how, "--quiet"])
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert line in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_debug_lets_the_traceback_through(failing) -> None:
+    result = CliRunner().invoke(failing, ["nested", "fail", "input", "--debug"])
+    assert isinstance(result.exception, InputError)
+
+
+def test_a_bug_is_never_hidden(failing) -> None:
+    result = CliRunner().invoke(failing, ["nested", "fail", "bug"])
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_quiet_hides_notes(failing) -> None:
+    loud = CliRunner().invoke(failing, ["nested", "fail", "input"])
+    quiet = CliRunner().invoke(failing, ["-q", "nested", "fail", "input"])
+    assert "a note" in loud.stderr
+    assert "a note" not in quiet.stderr
+
+
+def test_root_flags_move_to_the_front_but_not_from_behind_two_dashes() -> None:
+    moved = hoist_root_flags(["store", "info", "-q", "x", "--debug", "--", "-v"])
+    assert moved == ["-q", "--debug", "store", "info", "x", "--", "-v"]
+
+
+def test_version() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.stdout == f"repalign {__version__}\n"
+
+
+def test_an_unknown_command_is_wrong_usage() -> None:
+    assert CliRunner().invoke(app, ["no-such-command"]).exit_code == 2
+
+
+def test_the_module_runs_as_the_command() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "repalign", "--version"], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == f"repalign {__version__}\n"
+
+
+def test_shell_completion_prints_a_script() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "repalign", "--show-completion", "bash"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "repalign" in ran.stdout + ran.stderr

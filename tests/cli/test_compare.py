@@ -1,0 +1,142 @@
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from repalign.cli.app import app
+from repalign.workflows.comparison import COLUMNS
+
+CHEAP = ["--null", "9", "--gaussian-null", "0", "--bootstrap", "50"]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    rng = np.random.default_rng(0)
+    sources = rng.laplace(size=(300, 4)) * [1, 2, 3, 4]
+    for name in ("a", "b", "c"):
+        turned = sources @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+        np.save(tmp_path / f"{name}.npy", turned + 0.1 * rng.standard_normal((300, 4)))
+    return [str(tmp_path / f"{name}.npy") for name in ("a", "b", "c")]
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["compare", *arguments])
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def test_piped_stdout_is_tidy_csv_and_warnings_go_to_stderr(files) -> None:
+    result = CliRunner().invoke(app, ["compare", *files[:2], *CHEAP])
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert tuple(rows[0]) == COLUMNS
+    assert [(row["map"], row["split"]) for row in rows[:2]] == [
+        ("mean", "in-sample"),
+        ("permutation", "in-sample"),
+    ]
+    assert len(rows) == 10
+    assert "warning: matched by row order" in result.stderr
+    ica = rows[4]
+    assert ica["converged"] == "true"
+    assert float(ica["efficiency"]) > 0.8
+    assert rows[0]["efficiency"] == ""
+
+
+def test_the_table_is_the_papers_with_arrows_and_fits_its_lines(files) -> None:
+    text = run(*files[:2], *CHEAP, "-f", "table")
+    heading = next(line for line in text.splitlines() if "Permutation ↓" in line)
+    assert re.sub(r" +", " ", heading).strip() == (
+        "Mean ↓ Permutation ↓ Rigid ↓ Linear ↓ ICA ↓ % eff. ↑"
+    )
+    assert "supervised" in text
+    assert "held-out" in text
+    assert "null" in text
+
+
+def test_json_markdown_and_latex(files, tmp_path: Path) -> None:
+    data = json.loads(run(*files[:2], *CHEAP, "-f", "json"))
+    assert data["settings"]["n_null"] == 9
+    assert data["pairs"][0]["diameter_exact"] is True
+    assert run(*files[:2], *CHEAP, "-f", "markdown").startswith("| pair |  | Mean ↓ |")
+    out = tmp_path / "table.tex"
+    run(*files[:2], *CHEAP, "-o", str(out))
+    assert r"\multicolumn{2}{c}{Supervised}" in out.read_text()
+
+
+def test_all_pairs_or_against_one(files) -> None:
+    quick = ["--quick", "--bootstrap", "0", "--maps", "rigid"]
+    every = list(csv.DictReader(io.StringIO(run(*files, *quick))))
+    assert len(every) == 3
+    against = list(csv.DictReader(io.StringIO(run(*files[1:], "--against", files[0], *quick))))
+    assert [Path(row["source"]).name for row in against] == ["a.npy", "a.npy"]
+
+
+def test_paper_is_four_maps_of_fastica_in_sample(files) -> None:
+    rows = list(csv.DictReader(io.StringIO(run(*files[:2], "--paper"))))
+    assert [row["map"] for row in rows] == ["permutation", "rigid", "linear", "ica"]
+    assert {row["split"] for row in rows} == {"in-sample"}
+    assert rows[3]["ica_solver"] == "sklearn"
+
+
+def test_ids_and_groups_come_from_files(files, tmp_path: Path) -> None:
+    ids, groups = tmp_path / "ids.txt", tmp_path / "groups.txt"
+    ids.write_text("".join(f"s{i}\n" for i in range(300)))
+    groups.write_text("".join(f"plate {i // 30}\n" for i in range(300)))
+    result = CliRunner().invoke(
+        app, ["compare", *files[:2], *CHEAP, "--ids", str(ids), "--groups", str(groups)]
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "row order" not in result.stderr
+    held_out = [r for r in csv.DictReader(io.StringIO(result.stdout)) if r["split"] == "held-out"]
+    assert {row["n_rows"] for row in held_out} == {"60"}
+
+
+def test_maps_are_saved_looked_at_and_applied(files, tmp_path: Path) -> None:
+    maps = tmp_path / "maps"
+    quick = ["--quick", "--bootstrap", "0", "--maps", "rigid"]
+    run(*files[:2], *quick, "--save-maps", str(maps))
+    shown = CliRunner().invoke(
+        app, ["maps", "info", str(maps / "01-rigid.safetensors"), "-f", "json"]
+    )
+    assert json.loads(shown.stdout)["rank"] == 4
+    out = tmp_path / "out.h5"
+    applied = CliRunner().invoke(
+        app, ["apply", str(maps / "01-rigid.safetensors"), files[0], "-o", str(out)]
+    )
+    assert applied.exit_code == 0, applied.stderr
+    near = list(
+        csv.DictReader(io.StringIO(run(str(out), files[1], "--maps", "identity", *quick[:3])))
+    )
+    assert float(near[0]["error"]) < 0.05
+
+
+def test_a_picture_is_drawn(files, tmp_path: Path) -> None:
+    picture = tmp_path / "errors.png"
+    run(*files[:2], *CHEAP, "--plot", str(picture))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["{a}"], 1, "got 1 set of embeddings, expected at least two"),
+        (["{a}", "nowhere.h5"], 1, "nowhere.h5"),
+        (["{a}", "{b}", "--maps", "affine"], 1, "maps: got affine"),
+        (["{a}", "{b}", "--paper", "--audit"], 2, "exclude each other"),
+        (["{a}", "{b}", "--memory", "lots"], 1, "expected a size such as 2GiB"),
+        (["{a}", "{b}", "--device", "tpu"], 1, "tpu"),
+        (["{a}", "{b}", "--split", "2"], 1, "held-out share: got 2.0"),
+        (["{a}", "{b}", "-o", "x.xls"], 1, "no format belongs to the ending"),
+        ([], 2, "Missing argument"),
+    ],
+)
+def test_bad_input_is_one_line_and_an_exit_code(files, arguments, code, message) -> None:
+    filled = [word.format(a=files[0], b=files[1]) for word in arguments]
+    result = CliRunner().invoke(app, ["compare", *filled])
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert result.stdout == ""

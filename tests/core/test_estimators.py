@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from repalign import InputError
+from repalign.core.estimators import ICA_KINDS, AlignmentRegressor
+from repalign.core.fit import FITTERS
+
+# `identity` needs as many targets as features, and the checks fit one target on ten features.
+KINDS = [kind for kind in (*FITTERS, *ICA_KINDS) if kind != "identity"]
+CHECKED = [AlignmentRegressor(kind) for kind in KINDS]
+
+
+@parametrize_with_checks(CHECKED)
+def test_scikit_learns_own_checks(estimator, check) -> None:
+    check(estimator)
+
+
+def test_it_predicts_a_planted_rotation_held_out_in_a_pipeline() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((120, 4))
+    y = 3 * x @ np.linalg.qr(rng.standard_normal((4, 4)))[0] - 1
+    pipeline = make_pipeline(StandardScaler(with_std=False), AlignmentRegressor("rigid"))
+    assert cross_val_score(pipeline, x, y).min() == pytest.approx(1)
+
+
+def test_float32_stays_float32() -> None:
+    x = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
+    assert AlignmentRegressor("linear").fit(x, x).predict(x).dtype == np.float32
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(InputError, match="kind: got 'affine', expected one of: mean, identity"):
+        AlignmentRegressor("affine").fit(np.ones((3, 2)), np.ones((3, 2)))
+
+
+def test_ica_follows_a_rotation_of_non_gaussian_columns() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.laplace(size=(1000, 4))
+    y = x @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    assert AlignmentRegressor("ica").fit(x, y).score(x, y) > 0.99

@@ -1,0 +1,133 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from repalign.data.factors import has_missing, read_columns, table_of
+from repalign.exceptions import InputError, MissingExtraError
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "id": ["001", "002", "003"],
+            "shape": ["heart", None, "square"],
+            "scale": [0.5, np.nan, 1.0],
+            "x": [3, 1, 2],
+        }
+    )
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_tables_are_read_with_ids_as_text_and_missing_values_marked(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"factors{suffix}"
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        frame().to_parquet(path)
+    else:
+        frame().to_csv(path, sep="\t" if suffix == ".tsv" else ",", index=False)
+
+    table = read_columns(path)
+
+    assert table.ids == ("001", "002", "003")
+    assert list(table.columns) == ["shape", "scale", "x"]
+    assert table.column("shape").tolist() == ["heart", "", "square"]
+    assert table.column("x").tolist() == [3, 1, 2]
+    for name in ("shape", "scale"):
+        assert has_missing(table.column(name)).tolist() == [False, True, False]
+    assert not has_missing(table.column("x")).any()
+
+
+def test_the_id_column_can_be_another_and_columns_can_be_chosen(tmp_path: Path) -> None:
+    frame().rename(columns={"id": "well"}).to_csv(tmp_path / "f.csv", index=False)
+    table = read_columns(tmp_path / "f.csv", id_column="well", only=["x"])
+    assert table.ids == ("1", "2", "3")
+    assert list(table.columns) == ["x"]
+    assert read_columns(tmp_path / "f.csv", only=["x"]).ids is None
+
+
+def test_npz_arrays_of_one_and_two_dimensions_are_columns(tmp_path: Path) -> None:
+    path = tmp_path / "f.npz"
+    np.savez(
+        path,
+        images=np.zeros((4, 2, 2)),
+        latents_classes=np.arange(8).reshape(4, 2),
+        named=np.arange(8).reshape(4, 2),
+        named_names=np.array(["shape", "hue"]),
+        ids=np.array(["a", "b", "c", "d"]),
+        weight=np.arange(4.0),
+    )
+
+    table = read_columns(path)
+
+    assert list(table.columns) == [
+        "latents_classes.0", "latents_classes.1", "shape", "hue", "weight",
+    ]  # fmt: skip
+    assert table.column("hue").tolist() == [1, 3, 5, 7]
+    assert table.ids == ("a", "b", "c", "d")
+    assert "the array images of shape (4, 2, 2) is no column, passed over" in table.notes[0]
+
+
+def test_pickled_arrays_are_never_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "f.npz"
+    np.savez(path, x=np.arange(3), metadata=np.array({"a": 1}, dtype=object))
+    assert list(read_columns(path).columns) == ["x"]
+
+
+def test_columns_in_memory_become_a_table() -> None:
+    table = table_of({"a": [1, 2], "b": ["x", None]}, ids=["p", "q"])
+    assert table.ids == ("p", "q")
+    assert table.column("b").tolist() == ["x", ""]
+
+
+@pytest.mark.parametrize(
+    ("columns", "ids", "message"),
+    [
+        ({"a": [1, 2], "b": [1]}, None, r"columns of unequal length \(a 2, b 1\)"),
+        ({"a": [[1, 2]]}, None, r"a has shape \(1, 2\); expected one dimension"),
+        ({}, None, "holds no column of values"),
+        ({"a": []}, None, "holds no column of values"),
+        ({"a": [1]}, ["p", "q"], "2 ids for 1 rows"),
+        ({"a": [1, 2], "id": ["p", "p"]}, None, "the id 'p' stands in 2 rows"),
+    ],
+)
+def test_unusable_columns_are_refused(columns, ids, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        table_of(columns, ids=ids)
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such file; expected a table"):
+        read_columns(tmp_path / "none.csv")
+    (tmp_path / "a.xlsx").write_bytes(b"")
+    with pytest.raises(InputError, match=r"expected one of \.csv, \.tsv, \.npz, \.parquet"):
+        read_columns(tmp_path / "a.xlsx")
+    (tmp_path / "a.npz").write_bytes(b"no zip")
+    with pytest.raises(InputError, match="is no readable npz file"):
+        read_columns(tmp_path / "a.npz")
+    (tmp_path / "a.csv").write_text("")
+    with pytest.raises(InputError, match="is no readable table"):
+        read_columns(tmp_path / "a.csv")
+    np.savez(tmp_path / "b.npz", a=np.zeros((2, 3)), a_names=np.array(["x"]))
+    with pytest.raises(InputError, match="1 names for 3 columns of a"):
+        read_columns(tmp_path / "b.npz")
+
+
+def test_an_unknown_column_is_named_beside_those_there_are(tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "f.csv", index=False)
+    with pytest.raises(InputError, match="has no column 'hue'; its columns are id, shape"):
+        read_columns(tmp_path / "f.csv", only=["hue"])
+
+
+def test_parquet_without_pyarrow_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f.parquet").write_bytes(b"PAR1")
+    for name in ("pyarrow", "fastparquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"repalign\[parquet\]"):
+        read_columns(tmp_path / "f.parquet")

@@ -1,0 +1,93 @@
+"""Ids from a file beside the embeddings."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repalign.exceptions import InputError
+from repalign.store.foreign.identifiers import read_ids
+from repalign.store.opening import open_embeddings
+
+
+def write(path: Path, text: str) -> str:
+    path.write_bytes(text.encode())
+    return str(path)
+
+
+@pytest.mark.parametrize("text", ["a\nb c\n", "a\r\nb c\r\n", "a\nb c", "\ufeffa\nb c\n"])
+def test_lines_are_ids(tmp_path: Path, text: str) -> None:
+    assert read_ids(write(tmp_path / "ids.txt", text)) == ["a", "b c"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "column"),
+    [
+        ("m.csv", "image\na\n007\n", ""),
+        ("m.csv", "label,id\nx,a\ny,007\n", ""),
+        ("m.tsv", "image\tlabel\na\tx\n007\ty\n", "::image"),
+    ],
+)
+def test_a_column_of_a_table_gives_ids(tmp_path: Path, name: str, text: str, column: str) -> None:
+    assert read_ids(write(tmp_path / name, text) + column) == ["a", "007"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "column", "message"),
+    [
+        ("ids.txt", "a\n\nb\n", "", r"line 2 is empty; expected one id per line"),
+        ("ids.txt", "a\n", "::image", "is read as lines of ids and has no column 'image'"),
+        ("m.csv", "image,label\na,x\n", "", r"has the columns image, label; choose one: .*::image"),
+        ("m.csv", "image,label\na,x\n", "::key", "has no column 'key'; it has image, label"),
+        ("m.csv", "image,label\n,x\n", "::image", "row 0 of column 'image' is empty"),
+        ("m.csv", "", "", "is no readable table of ids"),
+    ],
+)
+def test_files_without_ids_are_refused(
+    tmp_path: Path, name: str, text: str, column: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        read_ids(write(tmp_path / name, text) + column)
+
+
+def test_a_missing_file_and_bytes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"ids.txt: there is no such file of ids"):
+        read_ids(str(tmp_path / "ids.txt"))
+    (tmp_path / "ids.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="is not UTF-8 text"):
+        read_ids(str(tmp_path / "ids.txt"))
+
+
+def test_ids_of_every_kind_reach_the_index(tmp_path: Path, values: np.ndarray) -> None:
+    np.save(tmp_path / "a.npy", values[:2])
+    lines = write(tmp_path / "other.txt", "x\ny\n")
+    expected = [b"x", b"y"]
+
+    assert open_embeddings(tmp_path / "a.npy", ids=lines).index.ids.tolist() == expected
+    assert open_embeddings(tmp_path / "a.npy", ids=Path(lines)).index.ids.tolist() == expected
+    given = open_embeddings(tmp_path / "a.npy", ids=["x", "y"])
+    assert (given.index.ids.tolist(), given.identity) == (expected, "ids")
+
+
+def test_ids_beside_the_file_are_found(tmp_path: Path, values: np.ndarray) -> None:
+    np.save(tmp_path / "a.npy", values[:2])
+    write(tmp_path / "a.ids.txt", "x\ny\n")
+
+    source = open_embeddings(tmp_path / "a.npy")
+
+    assert source.index.ids.tolist() == [b"x", b"y"]
+    assert source.info["ids_from"] == str(tmp_path / "a.ids.txt")
+
+
+def test_a_wrong_number_of_ids_is_refused(tmp_path: Path, values: np.ndarray) -> None:
+    np.save(tmp_path / "a.npy", values)
+
+    with pytest.raises(InputError, match=r"ids.txt: holds 2 ids, .*a.npy::a has 50 rows; give one"):
+        open_embeddings(tmp_path / "a.npy", ids=write(tmp_path / "ids.txt", "x\ny\n"))
+
+
+def test_other_ids_for_a_file_that_carries_its_own_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "id,e0\nx,1\n")
+
+    with pytest.raises(InputError, match=r"carries its own ids \(.*a.csv::id\); leave the other"):
+        open_embeddings(path, ids=["y"])

@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repalign import InputError
+from repalign.store.opening import open_embeddings
+from repalign.workflows.compare import compare
+from repalign.workflows.compare_settings import CompareSettings
+from repalign.workflows.saved_maps import apply_map, describe_map, read_map, save_result_maps
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    rng = np.random.default_rng(0)
+    x = rng.laplace(size=(300, 4))
+    y = 2 * x @ np.linalg.qr(rng.standard_normal((4, 4)))[0] + 3
+    np.save(tmp_path / "a.npy", x)
+    np.save(tmp_path / "b.npy", y)
+    return tmp_path / "a.npy", tmp_path / "b.npy"
+
+
+def saved(pair: tuple[Path, Path], folder: Path) -> list[Path]:
+    settings = CompareSettings(held_out=0, n_null=0, n_gaussian=0, n_bootstrap=0)
+    return save_result_maps(compare(*pair, settings=settings), folder)
+
+
+def test_every_map_of_a_result_is_saved_and_reads_back(pair, tmp_path: Path) -> None:
+    files = saved(pair, tmp_path / "maps")
+    assert [path.name for path in files] == [
+        f"01-{name}.safetensors" for name in ("mean", "permutation", "rigid", "linear", "ica")
+    ]
+    x, y = np.load(pair[0]), np.load(pair[1])
+    np.testing.assert_allclose(read_map(files[2]).apply(x), y, atol=1e-9)
+
+
+def test_a_rigid_map_stretches_alike_in_all_directions(pair, tmp_path: Path) -> None:
+    report = describe_map(saved(pair, tmp_path)[2])
+    assert report.kind == "rigid"
+    assert report.rank == 4
+    assert report.smallest_stretch == pytest.approx(2)
+    assert report.largest_stretch == pytest.approx(2)
+    assert report.metadata["n_rows"] == 300
+
+
+def test_a_map_is_applied_to_a_file_and_back(pair, tmp_path: Path) -> None:
+    rigid = saved(pair, tmp_path)[2]
+    forth, back = tmp_path / "forth.h5", tmp_path / "back.h5"
+    apply_map(rigid, pair[0], forth)
+    apply_map(rigid, forth, back, inverse=True)
+    # stores hold float32
+    np.testing.assert_allclose(
+        open_embeddings(forth).rows.read(0, 300), np.load(pair[1]), rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        open_embeddings(back).rows.read(0, 300), np.load(pair[0]), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_rows_of_another_width_are_refused(pair, tmp_path: Path) -> None:
+    np.save(tmp_path / "wide.npy", np.ones((3, 7)))
+    with pytest.raises(InputError, match=r"has 7 columns, and the map .* takes 4"):
+        apply_map(saved(pair, tmp_path)[2], tmp_path / "wide.npy", tmp_path / "out.h5")
