@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.data.open_data import open_data
 from repalign.data.samples import Selection, select_samples
 from repalign.exceptions import InputError
 from repalign.workflows.extract_device import autocast_dtype, choose_device
@@ -22,6 +21,7 @@ from repalign.workflows.extract_runner import (
     release_memory,
 )
 from repalign.workflows.extract_settings import ExtractSettings
+from repalign.workflows.extract_source import open_source
 from repalign.workflows.extract_spec import build_environment, build_spec
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
     model = load_model(settings.model)
     views = make_views(model, settings.layers, settings.pools)
     _check_tokens(settings, views)
-    source = open_data(settings.data, model.family.kind, settings.read)
+    source = open_source(settings.data, model.family.kind, settings.read)
     selection = select_samples(
         source, limit=settings.limit, sample=settings.sample, seed=settings.seed
     )
