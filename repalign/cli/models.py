@@ -1,0 +1,92 @@
+"""``repalign models``."""
+
+from typing import Annotated
+
+import typer
+
+from repalign.cli import output
+from repalign.cli.extract_options import (
+    LayerOption,
+    OfflineOption,
+    PoolOption,
+    PreprocessOption,
+)
+from repalign.cli.options import OutputOption, PlainFormatOption
+from repalign.cli.talk import talk_of
+
+app = typer.Typer()
+
+
+@app.callback(invoke_without_command=True)
+def models(context: typer.Context, form: PlainFormatOption = None, to: OutputOption = None) -> None:
+    """List the presets: short names for checkpoints, with what is certain and what is inferred.
+
+    Any other model is named by hf:, timm:, torchvision:, mae: or its path.
+
+    Example: repalign models --format json
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from repalign.models.presets import PAIRS, PRESETS
+
+    pairs = {name: pair.name for pair in PAIRS for name in (pair.source, pair.target)}
+    records = [
+        {
+            "preset": preset.name,
+            "model": preset.model,
+            "pair": pairs.get(preset.name, ""),
+            "certain": preset.certain,
+            "inferred": preset.inferred,
+            "licence": preset.licence,
+        }
+        for preset in PRESETS.values()
+    ]
+    output.emit(output.render_records(records, output.choose_format(form, to)), to)
+    talk = talk_of(context)
+    for pair in PAIRS:
+        talk.note(f"pair {pair.name}: {pair.source}, {pair.target}. Certain: {pair.certain}")
+        talk.note(f"  Inferred: {pair.inferred}")
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    model: Annotated[str, typer.Argument(help="Name of a model, a preset, or a path.")],
+    layer: LayerOption = None,
+    pool: PoolOption = None,
+    preprocess: PreprocessOption = None,
+    offline: OfflineOption = False,
+    form: PlainFormatOption = None,
+    to: OutputOption = None,
+) -> None:
+    """Show a model's layers with their sizes, and the exact views that extract would make.
+
+    Loads the weights and runs one blank input, no data.
+
+    Example: repalign models show pythia-160m-seed1 --layer final --layer -2
+    """
+    from dataclasses import asdict
+
+    from repalign.models.description import describe_model
+    from repalign.models.hub import prepare_environment
+
+    prepare_environment(offline=offline)
+    found = describe_model(model, layers=layer or (), pools=pool or (), preprocess=preprocess)
+    chosen = output.choose_format(form, to)
+    if chosen == "json":
+        output.emit(output.as_json(asdict(found)), to)
+        return
+    output.emit(output.render_records([asdict(line) for line in found.layers], chosen), to)
+    talk = talk_of(context)
+    talk.note(
+        f"{found.model}: {found.class_name} ({found.loader}), family {found.family}, "
+        f"{found.parameters:,} parameters, licence {found.licence or 'unknown'}"
+    )
+    if found.certain:
+        talk.note(f"certain: {found.certain}")
+    if found.inferred:
+        talk.note(f"inferred: {found.inferred}")
+    talk.note(f"final: {found.final}; poolings: {', '.join(found.poolings)}")
+    talk.note(f"inputs: {found.prepared}")
+    for key, module, pooling in found.views:
+        talk.note(f"view {key}: {module}, pooled by {pooling}")

@@ -1,0 +1,72 @@
+"""Data sets by name through Hugging Face's datasets library, when that is installed."""
+
+import hashlib
+from typing import Any
+
+from repalign.data.images import decode_image
+from repalign.data.samples import Kind, Sample
+from repalign.data.text_tables import check_columns
+from repalign.exceptions import InputError, MissingExtraError
+
+
+class HubDataset:
+    """One column of a data set; ids from a column or row numbers, counted from 0."""
+
+    def __init__(self, name: str, kind: Kind, column: str | None, id_column: str | None) -> None:
+        self._kind = kind
+        self._column = column or kind
+        self._id_column = id_column
+        self._name, self._split, self._rows = _load(name)
+        check_columns(self._rows.column_names, self._column, id_column, self._name)
+        if kind == "image":
+            import datasets
+
+            # as files and not decoded, so that the hash is of the raw input
+            undecoded = datasets.Image(decode=False)
+            self._rows = self._rows.cast_column(self._column, undecoded)
+
+    @property
+    def description(self) -> dict[str, object]:
+        """What the data are, as plain values."""
+        return {
+            "format": "datasets",
+            "name": self._name,
+            "split": self._split,
+            "fingerprint": self._rows._fingerprint,
+            "column": self._column,
+            "id_column": self._id_column,
+        }
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def read(self, index: int) -> Sample:
+        """Return one sample."""
+        row = self._rows[index]
+        label = str(index) if self._id_column is None else str(row[self._id_column])
+        value = row[self._column]
+        if self._kind == "text":
+            if not isinstance(value, str):
+                raise InputError(f"row {index} of {self._name} has no text in {self._column!r}")
+            return Sample(label, hashlib.sha256(value.encode()).digest(), value)
+        raw = value["bytes"]
+        if raw is None:
+            raise InputError(f"row {index} of {self._name} holds no image bytes")
+        return Sample(label, hashlib.sha256(raw).digest(), decode_image(raw, f"row {index}"))
+
+
+def _load(name: str) -> tuple[str, str, Any]:
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtraError(
+            "datasets", extra="datasets", purpose="reading data sets by name"
+        ) from error
+    path, _, split = name.partition("@")
+    split = split or "train"
+    try:
+        rows = datasets.load_dataset(path, split=split)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"cannot load the data set {path}, split {split}: {reason}") from error
+    return path.rstrip("/").rsplit("/", 1)[-1], split, rows

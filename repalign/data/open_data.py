@@ -1,0 +1,96 @@
+"""Opening the user's data, whatever they are."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from repalign.data.builtin import BUILTIN, open_builtin
+from repalign.data.files import find_files, listing_sha256
+from repalign.data.hub_datasets import HubDataset
+from repalign.data.image_arrays import is_idx, open_idx, open_npz
+from repalign.data.images import ENDINGS, open_image_list, open_image_tree
+from repalign.data.samples import Chain, Kind, Source
+from repalign.data.text import JsonLines, TextFile, Unit
+from repalign.data.text_tables import CsvColumn, ParquetColumn
+from repalign.exceptions import InputError
+
+TEXT_ENDINGS = (".csv", ".jsonl", ".md", ".parquet", ".txt")
+_BUILTIN_PREFIX, _DATASETS_PREFIX = "builtin:", "datasets:"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read data: the unit of plain text, and the columns of tables."""
+
+    unit: Unit | None = None
+    column: str | None = None
+    id_column: str | None = None
+
+
+def open_data(name: str, kind: Kind, options: ReadOptions | None = None) -> Source:
+    """Open data for a model of the given kind.
+
+    ``name`` is a file, a directory, ``builtin:digits``, ``builtin:shakespeare`` (or just the
+    word, where no file is called that), or ``datasets:name[@split]``.
+
+    Raises InputError when there is nothing of that kind.
+    """
+    options = options or ReadOptions()
+    if name.startswith(_DATASETS_PREFIX):
+        rest = name.removeprefix(_DATASETS_PREFIX)
+        return HubDataset(rest, kind, options.column, options.id_column)
+    path = Path(name).expanduser()
+    word = name.removeprefix(_BUILTIN_PREFIX)
+    if word in BUILTIN and (word != name or not path.exists()):
+        if BUILTIN[word] != kind:
+            raise InputError(f"{name} is {BUILTIN[word]} data, the model takes {kind} input")
+        return open_builtin(word)
+    if not path.exists():
+        raise InputError(
+            f"no data at {name}; expected a file, a directory, "
+            f"{', '.join(f'builtin:{word}' for word in BUILTIN)} or datasets:name"
+        )
+    return _open_text(path, options) if kind == "text" else _open_images(path, options)
+
+
+def _open_text(path: Path, options: ReadOptions) -> Source:
+    if path.is_file():
+        return _open_text_file(path, options, default="line")
+    paths = find_files(path, TEXT_ENDINGS)
+    description: dict[str, object] = {
+        "format": f"text tree by {options.unit or 'file'}",
+        "name": path.resolve().name,
+        "listing_sha256": listing_sha256(path, paths),
+        "column": options.column,
+        "id_column": options.id_column,
+    }
+    names = [file.relative_to(path).as_posix() for file in paths]
+    sources = [_open_text_file(file, options, default="file") for file in paths]
+    return Chain(sources, names, description)
+
+
+def _open_text_file(path: Path, options: ReadOptions, *, default: Unit) -> Source:
+    ending = path.suffix.lower()
+    if ending == ".jsonl":
+        return JsonLines(path, options.column, options.id_column)
+    if ending == ".csv":
+        return CsvColumn(path, options.column, options.id_column)
+    if ending == ".parquet":
+        return ParquetColumn(path, options.column, options.id_column)
+    if ending in (".txt", ".md"):
+        return TextFile(path, options.unit or default)
+    raise InputError(f"{path.name} is no text that is read; expected {', '.join(TEXT_ENDINGS)}")
+
+
+def _open_images(path: Path, options: ReadOptions) -> Source:
+    if path.is_dir():
+        return open_image_tree(path)
+    if path.suffix.lower() == ".npz":
+        return open_npz(path, options.column)
+    if is_idx(path):
+        return open_idx(path)
+    if path.suffix.lower() in (".txt", ".lst"):
+        return open_image_list(path)
+    raise InputError(
+        f"{path.name} is no set of images; expected a directory of {', '.join(ENDINGS)}, a list "
+        "of paths (.txt), .npz, or IDX as MNIST ships it"
+    )

@@ -1,0 +1,104 @@
+"""Inputs of a model, one by one: what a data source is, and choosing some of its samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.exceptions import InputError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Kind = Literal["text", "image"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One input: its stable id, the SHA-256 of its raw bytes, and the text or decoded image."""
+
+    id: str
+    sha256: bytes
+    value: "str | Image"
+
+
+class Source(Protocol):
+    """Samples in a fixed order, read one by one and from several threads at once."""
+
+    @property
+    def description(self) -> dict[str, object]:
+        """What the data are, as plain values; equal for equal data wherever they lie."""
+        ...
+
+    def __len__(self) -> int:
+        """Number of samples."""
+        ...
+
+    def read(self, index: int) -> Sample:
+        """Return one sample."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Some samples of a source, in the source's order; ``ordinals`` are their places there."""
+
+    source: Source
+    ordinals: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ordinals)
+
+    def read(self, index: int) -> Sample:
+        """Return one of the chosen samples."""
+        return self.source.read(int(self.ordinals[index]))
+
+
+def select_samples(
+    source: Source, *, limit: int | None = None, sample: int | None = None, seed: int = 0
+) -> Selection:
+    """Choose the first ``limit`` samples, and of these ``sample`` at random, in order.
+
+    Raises InputError when there is nothing to choose from, or fewer than asked at random.
+    """
+    for name, number in (("--limit", limit), ("--sample", sample)):
+        if number is not None and number < 1:
+            raise InputError(f"{name} {number}: expected at least 1")
+    total = len(source) if limit is None else min(limit, len(source))
+    if total == 0:
+        raise InputError("the data hold no samples; give data with at least one")
+    if sample is None:
+        return Selection(source, np.arange(total, dtype=np.int64))
+    if sample > total:
+        raise InputError(f"--sample {sample}, but the data hold {total} samples; lower it")
+    chosen = np.random.default_rng(seed).choice(total, size=sample, replace=False)
+    return Selection(source, np.sort(chosen).astype(np.int64))
+
+
+class Chain:
+    """Several sources one after the other, as one; every id gets its source's name in front."""
+
+    def __init__(
+        self, sources: Sequence[Source], names: Sequence[str], description: dict[str, object]
+    ) -> None:
+        self._sources = tuple(sources)
+        self._names = tuple(names)
+        self._starts = np.cumsum([0, *(len(source) for source in sources)])
+        self._description = description
+
+    @property
+    def description(self) -> dict[str, object]:
+        """What the data are, as plain values."""
+        return self._description
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def read(self, index: int) -> Sample:
+        """Return one sample."""
+        which = int(np.searchsorted(self._starts, index, side="right")) - 1
+        sample = self._sources[which].read(index - int(self._starts[which]))
+        name = self._names[which]
+        return Sample(f"{name}:{sample.id}" if sample.id else name, sample.sha256, sample.value)

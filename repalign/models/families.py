@@ -1,0 +1,92 @@
+"""What is known, and tested, about each family of models: how to run it and its default view."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["text", "image"]
+Pool = Literal["token", "mean", "last", "cls", "patch-mean", "avg"]
+
+POOLS: tuple[Pool, ...] = ("token", "mean", "last", "cls", "patch-mean", "avg")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Rules shared by the models of one family.
+
+    ``pools`` are the poolings that mean something there, the default first; ``prefix_tokens``
+    is the number of tokens in front of the patches (the class token and its like).
+    """
+
+    name: str
+    kind: Kind
+    pools: tuple[Pool, ...]
+    prefix_tokens: int = 0
+    final_note: str = ""
+
+
+DECODER = Family(
+    "decoder",
+    "text",
+    ("token", "last", "mean"),
+    final_note="state after the final norm, the one that enters the unembedding",
+)
+ENCODER = Family(
+    "encoder",
+    "text",
+    ("mean", "cls", "token", "last"),
+    final_note="output of the last block, which ends in its own norm",
+)
+VIT = Family(
+    "vit",
+    "image",
+    ("patch-mean", "cls", "mean", "token"),
+    prefix_tokens=1,
+    final_note="patch tokens after the final norm",
+)
+VIT_MAE = Family(
+    "vit-mae",
+    "image",
+    ("patch-mean", "cls", "mean", "token"),
+    prefix_tokens=1,
+    final_note="unmasked patch tokens after the final norm",
+)
+CNN = Family(
+    "cnn",
+    "image",
+    ("avg", "token"),
+    final_note="what enters the classifier (for a ResNet the global average pool)",
+)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """How transformers loads the encoder of one model type."""
+
+    family: Family
+    class_name: str
+    init: dict[str, bool] = field(default_factory=dict)
+    prefix_tokens: int | None = None
+    attention: bool = True
+
+
+_NO_POOLER = {"add_pooling_layer": False}
+
+# The allow-list: a model type that is not here is not loaded.
+ARCHITECTURES: dict[str, Architecture] = {
+    "gpt_neox": Architecture(DECODER, "GPTNeoXModel"),
+    "gpt2": Architecture(DECODER, "GPT2Model"),
+    "llama": Architecture(DECODER, "LlamaModel"),
+    "mistral": Architecture(DECODER, "MistralModel"),
+    "qwen2": Architecture(DECODER, "Qwen2Model"),
+    "qwen3": Architecture(DECODER, "Qwen3Model"),
+    "olmo2": Architecture(DECODER, "Olmo2Model"),
+    "bert": Architecture(ENCODER, "BertModel", _NO_POOLER),
+    "roberta": Architecture(ENCODER, "RobertaModel", _NO_POOLER),
+    "xlm-roberta": Architecture(ENCODER, "XLMRobertaModel", _NO_POOLER),
+    "distilbert": Architecture(ENCODER, "DistilBertModel"),
+    "vit": Architecture(VIT, "ViTModel", _NO_POOLER),
+    "deit": Architecture(VIT, "DeiTModel", _NO_POOLER, prefix_tokens=2),
+    "dinov2": Architecture(VIT, "Dinov2Model"),
+    "vit_mae": Architecture(VIT_MAE, "ViTMAEModel"),
+    "resnet": Architecture(CNN, "ResNetModel", attention=False),
+}

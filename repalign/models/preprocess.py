@@ -1,0 +1,182 @@
+"""One explicit way from an image to a model's input, the same for both models of a pair."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.exceptions import InputError, ModelError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
+_PIL_NUMBER: dict[Interpolation, int] = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3}
+_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+_CANONICAL = re.compile(r"canonical([1-9]\d{0,3})")
+
+
+@dataclass(frozen=True)
+class ImagePreprocess:
+    """Resize, crop at the centre, scale to 0…1, normalise.
+
+    ``resize`` is the length of the shorter edge, or ``(height, width)`` to squash to, or None;
+    ``crop`` is ``(height, width)`` or None. ``mean`` and ``std`` have one value per channel.
+    ``odd_crop`` says where a crop goes that cannot be centred exactly: timm rounds half a pixel
+    to even, transformers down.
+    The orientation that EXIF data suggest is ignored, as timm and transformers do.
+    """
+
+    name: str
+    resize: int | tuple[int, int] | None
+    crop: tuple[int, int] | None
+    interpolation: Interpolation
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    odd_crop: Literal["even", "down"] = "even"
+
+    @property
+    def output_size(self) -> tuple[int, int] | None:
+        """Height and width of every result, None when it depends on the image."""
+        if self.crop is not None:
+            return self.crop
+        return self.resize if isinstance(self.resize, tuple) else None
+
+    def __call__(self, image: "Image") -> NDArray[np.float32]:
+        """Turn an image into ``(channels, height, width)`` float32."""
+        image = image.convert("L" if len(self.mean) == 1 else "RGB")
+        if self.resize is not None:
+            image = _resize(image, self.resize, self.interpolation)
+        if self.crop is not None:
+            image = _crop(image, self.crop, self.odd_crop)
+        pixels: NDArray[np.float32] = np.asarray(image, dtype=np.float32)
+        pixels = np.atleast_3d(pixels) / np.float32(255)
+        mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
+        normalised = (pixels - mean) / std
+        return np.ascontiguousarray(normalised.transpose(2, 0, 1))
+
+    def as_dict(self) -> dict[str, object]:
+        """The preprocessing as plain values for a store's spec."""
+        return {**asdict(self), "exif_orientation": "ignored", "scale": "1/255"}
+
+
+def parse_preprocess(text: str, channels: int = 3) -> ImagePreprocess | None:
+    """Parse ``canonicalN``: shorter edge to N/0.875, bicubic, crop N, ImageNet normalisation.
+
+    Returns None for any other text, which then names a model whose own preprocessing is meant.
+    """
+    match = _CANONICAL.fullmatch(text)
+    if match is None:
+        return None
+    size = int(match[1])
+    mean, std = _IMAGENET if channels == 3 else ((0.5,) * channels, (0.5,) * channels)
+    return ImagePreprocess(text, math.floor(size / 0.875), (size, size), "bicubic", mean, std)
+
+
+def preprocess_of_timm(config: Mapping[str, Any], name: str) -> ImagePreprocess:
+    """Preprocessing of a timm ``pretrained_cfg``, as timm's evaluation transform does it.
+
+    Raises ModelError for crop modes that are not supported.
+    """
+    channels, height, width = config.get("input_size") or (3, 224, 224)
+    fraction = config.get("crop_pct") or 0.875
+    mode = config.get("crop_mode") or "center"
+    scaled = (math.floor(height / fraction), math.floor(width / fraction))
+    if mode not in ("center", "squash") or (mode == "center" and scaled[0] != scaled[1]):
+        raise ModelError(f"{name} crops by mode {mode!r}, which is not supported; use canonical224")
+    mean, std = config.get("mean") or _IMAGENET[0], config.get("std") or _IMAGENET[1]
+    if channels == 1 and len(mean) != 1:
+        mean, std = mean[:1], std[:1]
+    return ImagePreprocess(
+        name=name,
+        resize=scaled[0] if mode == "center" else scaled,
+        crop=(height, width),
+        interpolation=_interpolation(config.get("interpolation") or "bicubic", name),
+        mean=tuple(mean),
+        std=tuple(std),
+    )
+
+
+def preprocess_of_transformers(config: Mapping[str, Any], name: str) -> ImagePreprocess:
+    """Preprocessing of a ``preprocessor_config.json``, as its image processor does it.
+
+    Raises ModelError for processors that are not supported.
+    """
+    kind = str(config.get("image_processor_type") or config.get("feature_extractor_type") or "")
+    numbers = {number: label for label, number in _PIL_NUMBER.items()}
+    resample = config.get("resample", 2)
+    if resample not in numbers:
+        raise ModelError(f"{name} resizes by the unknown resample number {resample}")
+    if not config.get("do_rescale", True):
+        raise ModelError(f"{name} does not scale pixels to 0…1, which is not supported")
+    resize, crop = _transformers_geometry(config, kind, name)
+    normalise = config.get("do_normalize", True)
+    mean = tuple(config.get("image_mean") or (0.5, 0.5, 0.5)) if normalise else (0.0, 0.0, 0.0)
+    std = tuple(config.get("image_std") or (0.5, 0.5, 0.5)) if normalise else (1.0, 1.0, 1.0)
+    return ImagePreprocess(name, resize, crop, numbers[resample], mean, std, odd_crop="down")
+
+
+def _transformers_geometry(
+    config: Mapping[str, Any], kind: str, name: str
+) -> tuple[int | tuple[int, int] | None, tuple[int, int] | None]:
+    size = config.get("size", 224)
+    if isinstance(size, Mapping) and "height" in size:
+        size = (size["height"], size["width"])
+    elif isinstance(size, Mapping):
+        size = int(size["shortest_edge"])
+    if not config.get("do_resize", True):
+        return None, None
+    if kind.startswith("ConvNext"):
+        edge = size if isinstance(size, int) else size[0]
+        if edge >= 384:
+            return (edge, edge), None
+        return int(edge / config.get("crop_pct", 0.875)), (edge, edge)
+    if kind.startswith(("ViT", "Deit", "DeiT", "Bit")):
+        crop = config.get("crop_size") if config.get("do_center_crop") else None
+        if isinstance(crop, Mapping):
+            crop = (crop["height"], crop["width"])
+        elif crop is not None:
+            crop = (crop, crop)
+        if isinstance(size, int) and kind.startswith("ViT"):
+            size = (size, size)
+        return size, crop
+    raise ModelError(
+        f"{name} uses the image processor {kind!r}, which is not supported; use canonical224"
+    )
+
+
+def _interpolation(text: str, name: str) -> Interpolation:
+    for known in _PIL_NUMBER:
+        if text == known:
+            return known
+    raise InputError(f"{name} resizes by {text!r}; expected {', '.join(_PIL_NUMBER)}")
+
+
+def _resize(image: "Image", size: int | tuple[int, int], interpolation: Interpolation) -> "Image":
+    from PIL.Image import Resampling
+
+    width, height = image.size
+    if isinstance(size, int):
+        # the longer edge is cut to whole pixels, as torchvision does
+        longer = int(size * max(width, height) / min(width, height))
+        target = (size, longer) if width <= height else (longer, size)
+    else:
+        target = (size[1], size[0])
+    if target == image.size:
+        return image
+    return image.resize(target, Resampling(_PIL_NUMBER[interpolation]))
+
+
+def _crop(image: "Image", size: tuple[int, int], odd: Literal["even", "down"]) -> "Image":
+    height, width = size
+    if image.width < width or image.height < height:
+        raise InputError(
+            f"an image of {image.width}×{image.height} cannot be cropped to {width}×{height}"
+        )
+    halved = (image.width - width) / 2, (image.height - height) / 2
+    left, top = (round(x) if odd == "even" else math.floor(x) for x in halved)
+    return image.crop((left, top, left + width, top + height))

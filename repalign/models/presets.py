@@ -1,0 +1,178 @@
+"""Models and pairs of the literature by short names, with what is certain and what is inferred."""
+
+import difflib
+from dataclasses import dataclass
+
+from repalign.exceptions import InputError
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A short name for one checkpoint."""
+
+    name: str
+    model: str
+    certain: str
+    inferred: str = ""
+    licence: str = "unknown"
+
+
+@dataclass(frozen=True)
+class PresetPair:
+    """Two presets that belong together, and how sure it is that they are the pair meant."""
+
+    name: str
+    source: str
+    target: str
+    certain: str
+    inferred: str
+
+
+_PILE = "Trained on the standard (not the de-duplicated) Pile."
+_PYTHIA_0 = "The plain Pythia run (seed 1234), which the PolyPythias evaluation files as seed 0."
+
+
+def _pythia(size: str, seed: int) -> Preset:
+    base = f"hf:EleutherAI/pythia-{size}"
+    if seed == 0:
+        return Preset(f"pythia-{size}-seed0", base, f"{_PYTHIA_0} {_PILE}", licence="Apache-2.0")
+    return Preset(
+        f"pythia-{size}-seed{seed}",
+        f"{base}-seed{seed}",
+        f"PolyPythias: initialisation and data order differ from seed 0. {_PILE}",
+        "Its main branch was seen with a pickle file only; safetensors at refs/pr/1.",
+        "Apache-2.0",
+    )
+
+
+def _pythia_part(part: str, seed: int) -> Preset:
+    varied = "data order" if part == "data" else "initialisation"
+    return Preset(
+        f"pythia-160m-{part}-seed{seed}",
+        f"hf:EleutherAI/pythia-160m-{part}-seed{seed}@step143000",
+        f"PolyPythias: only the {varied} differs from seed 0. {_PILE}",
+        "The weights were seen on the step143000 branch and not on main.",
+        "Apache-2.0",
+    )
+
+
+def _multibert(seed: int) -> Preset:
+    return Preset(
+        f"multiberts-seed{seed}",
+        f"hf:google/multiberts-seed_{seed}",
+        "BERT-base, uncased, one of 25 runs that differ in seed; the weights are a pickle file.",
+        licence="Apache-2.0",
+    )
+
+
+_CHEXPERT = "timm repackaging of medical_mae; ViT-{0}/16, mask ratio 0.9, 800 epochs on {1}."
+_SINGLE = (
+    Preset(
+        "mae-timm",
+        "timm:vit_base_patch16_224.mae",
+        "Weights of mae_pretrain_vit_base.pth (per-patch normalised pixels as target).",
+        licence="CC-BY-NC-4.0",
+    ),
+    Preset(
+        "mae-original",
+        "hf:facebook/vit-mae-base",
+        "Same architecture and data as mae-timm, another training run.",
+        "Most likely mae_visualize_vit_base.pth (raw pixels as target), by the conversion script.",
+        "CC-BY-NC-4.0",
+    ),
+    Preset(
+        "chexpert-small",
+        "hf:1aurent/vit_small_patch16_224.medmae_CXR_mae",
+        _CHEXPERT.format("S", "CheXpert and ChestX-ray14 (0.3M images, 384 columns)"),
+        "That this is the checkpoint of the paper's pair.",
+        "Apache-2.0 (weights), CheXpert data gated",
+    ),
+    Preset(
+        "chexpert-base",
+        "hf:1aurent/vit_base_patch16_224.medmae_CXR_mae",
+        _CHEXPERT.format("B", "those and MIMIC (0.5M images, 768 columns): other data than small"),
+        "That this is the checkpoint of the paper's pair.",
+        "Apache-2.0 (weights), CheXpert data gated",
+    ),
+    Preset(
+        "resnet18-a1",
+        "timm:resnet18.a1_in1k",
+        "ImageNet ResNet-18, timm recipe A1.",
+        licence="Apache-2.0",
+    ),
+    Preset(
+        "resnet18-a2",
+        "timm:resnet18.a2_in1k",
+        "ImageNet ResNet-18, timm recipe A2 (another schedule than A1).",
+        licence="Apache-2.0",
+    ),
+    Preset(
+        "resnet18-torchvision",
+        "torchvision:resnet18",
+        "ImageNet ResNet-18 of torchvision (IMAGENET1K_V1); timm's tv_in1k holds the same weights.",
+        licence="BSD-3-Clause",
+    ),
+)
+_POLY = tuple(_pythia(size, s) for size in ("14m", "31m", "70m", "160m", "410m") for s in range(10))
+_PARTS = tuple(_pythia_part(part, s) for part in ("data", "weight") for s in (1, 2, 3))
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (*_SINGLE, *_POLY, *_PARTS, *(_multibert(s) for s in range(25)))
+}
+
+PAIRS = (
+    PresetPair(
+        "pythia-160m",
+        "pythia-160m-seed0",
+        "pythia-160m-seed1",
+        "Both checkpoints exist and differ in initialisation and data order.",
+        "That the paper's '-0' and '-1' are these two; its rows, sequence length and token "
+        "positions are unknown.",
+    ),
+    PresetPair(
+        "mae",
+        "mae-timm",
+        "mae-original",
+        "Separate training runs of one architecture on one data set, with different pixel targets.",
+        "That the paper's pair is this one (identical weights could not give its errors).",
+    ),
+    PresetPair(
+        "chexpert",
+        "chexpert-small",
+        "chexpert-base",
+        "Widths 384 and 768, different training data.",
+        "That these are the paper's checkpoints; how it compared unequal widths is unknown.",
+    ),
+    PresetPair(
+        "resnet18",
+        "resnet18-a1",
+        "resnet18-a2",
+        "One architecture and data set, two schedules. Not the paper's pair.",
+        "A stand-in: the paper's ResNet-18-fc-1 and -2 cannot be identified.",
+    ),
+)
+
+
+def find_preset(name: str) -> Preset | None:
+    """Return the preset of that name, or None."""
+    return PRESETS.get(name)
+
+
+def near_presets(name: str) -> tuple[str, ...]:
+    """Names of presets that resemble ``name``, nearest first."""
+    return tuple(difflib.get_close_matches(name, PRESETS, n=3, cutoff=0.6))
+
+
+def resolve_name(text: str) -> tuple[str, Preset | None]:
+    """Replace a preset's name by the model it stands for; other text passes unchanged.
+
+    Raises InputError for a bare word that resembles a preset and is no existing path.
+    """
+    preset = find_preset(text)
+    if preset is not None:
+        return preset.model, preset
+    near = near_presets(text) if ":" not in text and "/" not in text else ()
+    if near:
+        raise InputError(f"unknown model {text!r}; did you mean {', '.join(near)}?")
+    return text, None

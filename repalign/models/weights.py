@@ -1,0 +1,128 @@
+"""Weights files: safetensors first, pickle only through weights_only, every key accounted for."""
+
+import argparse
+import hashlib
+import pickle
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+
+from repalign.exceptions import ModelError
+
+SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+# Heads and decoders that a checkpoint may carry beside its encoder. Anything else that the
+# encoder does not expect is an error: it is more likely a wrong architecture than a head.
+_HEADS = re.compile(
+    r"(lm_head|embed_out|cls|pooler|classifier|score|qa_outputs|decoder|head|fc|fc_norm|"
+    r"mask_token|distillation_classifier|cls_classifier|qa_classifier|vocab_projector|"
+    r"vocab_transform|vocab_layer_norm)(\.|_|$)"
+)
+_SHOWN = 4
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_state_dict(path: Path) -> dict[str, torch.Tensor]:
+    """Read the tensors of a checkpoint by name.
+
+    A wrapper such as ``{"model": …}`` or ``{"state_dict": …}`` is opened and a common prefix
+    ``module.`` is removed. Pickle files are read with ``weights_only=True`` and nothing else;
+    ``argparse.Namespace``, which training scripts store beside the weights, is let through.
+
+    Raises ModelError when the file cannot be read that way.
+    """
+    loaded = _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickle(path)
+    for key in ("model", "state_dict"):
+        inner = loaded.get(key)
+        if isinstance(inner, Mapping):
+            loaded = inner
+            break
+    tensors = {
+        str(key).removeprefix("module."): value
+        for key, value in loaded.items()
+        if isinstance(value, torch.Tensor)
+    }
+    if not tensors:
+        raise ModelError(f"{path.name} holds no tensors by name; give a state dict checkpoint")
+    return tensors
+
+
+def _read_safetensors(path: Path) -> Mapping[str, object]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path.name} is no readable safetensors file: {error}") from error
+
+
+def _read_pickle(path: Path) -> Mapping[str, object]:
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
+        raise unsafe_pickle(path.name, error) from error
+    if not isinstance(loaded, Mapping):
+        raise ModelError(
+            f"{path.name} holds a {type(loaded).__name__}, not a state dict; "
+            "save model.state_dict()"
+        )
+    return loaded
+
+
+def unsafe_pickle(name: str, error: Exception) -> ModelError:
+    """Return the error for a pickle file that is damaged or wants to run code."""
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return ModelError(
+        f"{name} cannot be read as weights only ({reason[:160]}); convert it to "
+        "safetensors where it was made: files that run code when loaded are refused"
+    )
+
+
+def check_keys(source: str, missing: Iterable[str], unexpected: Iterable[str]) -> None:
+    """Refuse a checkpoint that lacks encoder weights or holds unknown ones.
+
+    Raises ModelError naming the first of them. Heads and decoders may be present.
+    """
+    missing, unknown = sorted(missing), sorted(k for k in unexpected if not is_head(k))
+    for keys, what in ((missing, "lacks encoder weights"), (unknown, "has unexpected weights")):
+        if keys:
+            more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+            raise ModelError(
+                f"{source} {what}: {', '.join(keys[:_SHOWN])}{more}; "
+                "the file does not fit this architecture, give the checkpoint that belongs to it"
+            )
+
+
+def is_head(key: str) -> bool:
+    """Whether a weight belongs to a head or a decoder and not to the encoder."""
+    return _HEADS.match(key) is not None
+
+
+def load_strictly(module: torch.nn.Module, state: dict[str, torch.Tensor], source: str) -> None:
+    """Load a state dict into a module; every encoder weight must be there and fit.
+
+    Raises ModelError naming missing, unexpected or misshapen weights.
+    """
+    expected = module.state_dict()
+    shapes = [
+        f"{key} is {tuple(state[key].shape)}, expected {tuple(expected[key].shape)}"
+        for key in expected.keys() & state.keys()
+        if state[key].shape != expected[key].shape
+    ]
+    if shapes:
+        raise ModelError(
+            f"{source} has weights of another shape: {'; '.join(sorted(shapes)[:_SHOWN])}; "
+            "the file does not fit this architecture"
+        )
+    check_keys(source, expected.keys() - state.keys(), state.keys() - expected.keys())
+    module.load_state_dict({key: state[key] for key in expected})

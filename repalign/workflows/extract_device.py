@@ -1,0 +1,100 @@
+"""The device that runs the model: chosen openly, filled by pinned copies, never replaced."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from repalign.exceptions import InputError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+Rows = Mapping[str, "Tensor"]
+
+
+def choose_device(name: str) -> "torch.device":
+    """Return the device of that name; ``auto`` takes CUDA, then MPS, then the CPU.
+
+    Raises InputError for a name that is none and for a device that is not there.
+    """
+    import torch
+
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    kind, _, number = name.partition(":")
+    if kind not in ("cpu", "cuda", "mps") or (number and (kind != "cuda" or not number.isdigit())):
+        raise InputError(f"unknown device {name!r}; expected auto, cpu, cuda, cuda:N or mps")
+    if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
+        raise InputError(
+            f"device {name} was asked for, and there are {torch.cuda.device_count()} CUDA devices; "
+            "use another device (see `repalign doctor`)"
+        )
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise InputError("device mps was asked for and is not available; use --device cpu")
+    return torch.device(name)
+
+
+def autocast_dtype(name: str) -> "torch.dtype | None":
+    """Return the type that matrix products run in, None for plain float32."""
+    import torch
+
+    return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[name]
+
+
+@contextmanager
+def exact_float32() -> Iterator[None]:
+    """Keep float32 products in float32: no TF32 while the block runs."""
+    import torch
+
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    matmul.allow_tf32 = cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32 = before
+
+
+def send(tensor: "Tensor", device: "torch.device") -> "Tensor":
+    """Copy a host tensor to the device, without waiting where that is possible."""
+    if device.type == "cuda" and not tensor.is_pinned():
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
+
+
+class Fetcher:
+    """Brings rows back to the host one batch behind, so that the device never waits.
+
+    A copy from CUDA runs while the next batch is computed and is handed out only after its
+    event: read earlier it would hold wrong numbers. On other devices rows come at once.
+    """
+
+    def __init__(self) -> None:
+        self._pending: deque[tuple[Any, Rows, Any]] = deque()
+
+    def put(self, tag: Any, rows: Rows) -> None:
+        """Start bringing back the rows of a batch."""
+        import torch
+
+        if any(row.device.type == "cuda" for row in rows.values()):
+            fetched = {}
+            for key, row in rows.items():
+                host = torch.empty(row.shape, dtype=row.dtype, pin_memory=True)
+                fetched[key] = host.copy_(row, non_blocking=True)
+            event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            event.record()
+            self._pending.append((tag, fetched, event))
+        else:
+            self._pending.append((tag, {key: row.cpu() for key, row in rows.items()}, None))
+
+    def ready(self, *, flush: bool = False) -> Iterator[tuple[Any, Rows]]:
+        """Hand out finished batches with their tags; all of them with ``flush``."""
+        while self._pending and (flush or self._pending[0][2] is None or len(self._pending) > 1):
+            tag, rows, event = self._pending.popleft()
+            if event is not None:
+                event.synchronize()
+            yield tag, rows

@@ -1,0 +1,221 @@
+"""Everything an extraction needs, put together once: model, data, views, plan and spec."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.data.open_data import open_data
+from repalign.data.samples import Selection, select_samples
+from repalign.exceptions import InputError
+from repalign.workflows.extract_device import autocast_dtype, choose_device
+from repalign.workflows.extract_feed import Feed, ImageFeed, TextFeed, default_workers
+from repalign.workflows.extract_plan import samples_per_shard
+from repalign.workflows.extract_runner import (
+    BatchRunner,
+    fit_budget,
+    is_out_of_memory,
+    probe_batch,
+    release_memory,
+)
+from repalign.workflows.extract_settings import ExtractSettings
+from repalign.workflows.extract_spec import build_environment, build_spec
+
+if TYPE_CHECKING:
+    from repalign.models.loaded import LoadedModel
+    from repalign.models.tokens import TokenChoice
+    from repalign.models.views import View, ViewShape
+
+_ESTIMATED_FROM = 256
+# Tokens per batch, images per batch: fixed on the CPU, the start of a search elsewhere.
+_CPU_BATCH = {"text": 4096, "image": 32}
+_DEVICE_BATCH = {"text": 131072, "image": 512}
+
+
+@dataclass(frozen=True, eq=False)
+class ExtractJob:
+    """A prepared extraction; ``dims`` are the columns of every view."""
+
+    settings: ExtractSettings
+    runner: BatchRunner
+    selection: Selection
+    feed: Feed
+    dims: dict[str, int]
+    per_shard: int
+    rows_per_sample: float
+    spec: dict[str, Any]
+    environment: dict[str, Any]
+    pool: ThreadPoolExecutor
+
+    @property
+    def n_shards(self) -> int:
+        """Number of shards of the whole extraction."""
+        return -(-len(self.selection) // self.per_shard)
+
+
+def prepare_job(settings: ExtractSettings) -> ExtractJob:
+    """Load the model, open the data and decide everything that the result depends on.
+
+    Raises a RepalignError for anything that cannot be used.
+    """
+    from repalign.models.hub import prepare_environment
+    from repalign.models.load import load_model
+    from repalign.models.tokens import parse_tokens
+    from repalign.models.views import make_views
+
+    tokens = parse_tokens(settings.tokens)
+    device = choose_device(settings.device)
+    prepare_environment(offline=settings.offline)
+    model = load_model(settings.model)
+    views = make_views(model, settings.layers, settings.pools)
+    _check_tokens(settings, views)
+    source = open_data(settings.data, model.family.kind, settings.read)
+    selection = select_samples(
+        source, limit=settings.limit, sample=settings.sample, seed=settings.seed
+    )
+    model.module.to(device)
+    runner = BatchRunner(model, views, device, autocast_dtype(settings.dtype))
+    pool = ThreadPoolExecutor(settings.workers or default_workers(), "repalign-decode")
+    feed_of = _text_job if model.family.kind == "text" else _image_job
+    return feed_of(settings, runner, selection, tokens, pool)
+
+
+def _text_job(
+    settings: ExtractSettings,
+    runner: BatchRunner,
+    selection: Selection,
+    tokens: "TokenChoice",
+    pool: ThreadPoolExecutor,
+) -> ExtractJob:
+    from repalign.models.text_encoder import load_text_encoder, needs_mask
+    from repalign.models.views import probe_shapes
+
+    model = runner.model
+    encoder = load_text_encoder(model, max_length=settings.max_length, source=settings.tokenizer)
+    shapes = probe_shapes(model, [view.tap for view in runner.views])
+    keep = Keep(runner.views, tokens, settings.seed)
+    budget = _budget(settings, runner, encoder.max_length, ())
+    feed = TextFeed(selection, encoder, keep, budget, masked=needs_mask(model))
+    first = [selection.read(k) for k in range(min(_ESTIMATED_FROM, len(selection)))]
+    ids = encoder.encode([str(sample.value) for sample in first])
+    kept = [keep(len(t), s.sha256) for s, t in zip(first, ids, strict=True)]
+    rows = float(np.mean([1 if k is None else len(k) for k in kept]))
+    return _job(settings, runner, selection, feed, shapes, rows, pool, encoder.as_dict())
+
+
+def _image_job(
+    settings: ExtractSettings,
+    runner: BatchRunner,
+    selection: Selection,
+    tokens: "TokenChoice",
+    pool: ThreadPoolExecutor,
+) -> ExtractJob:
+    from repalign.models.preprocess_choice import choose_preprocess
+    from repalign.models.views import probe_shapes
+
+    model = runner.model
+    preprocess = choose_preprocess(model, settings.preprocess)
+    size = preprocess.output_size or ()
+    shapes = probe_shapes(model, [view.tap for view in runner.views], size)
+    patches = _patches(model, runner.views, shapes)
+    keep = Keep(runner.views, tokens, settings.seed)
+    budget = _budget(settings, runner, 1, size)
+    feed = ImageFeed(selection, preprocess, keep, patches, budget, pool)
+    kept = keep(patches, bytes(32))
+    rows = 1.0 if kept is None else float(len(kept))
+    return _job(settings, runner, selection, feed, shapes, rows, pool, preprocess.as_dict())
+
+
+def _job(
+    settings: ExtractSettings,
+    runner: BatchRunner,
+    selection: Selection,
+    feed: TextFeed | ImageFeed,
+    shapes: Mapping[str, "ViewShape"],
+    rows_per_sample: float,
+    pool: ThreadPoolExecutor,
+    prepared: dict[str, object],
+) -> ExtractJob:
+    dims = {view.key: shapes[view.tap.label].dim for view in runner.views}
+    per_shard = settings.shard_samples or samples_per_shard(rows_per_sample, 4 * sum(dims.values()))
+    return ExtractJob(
+        settings=settings,
+        runner=runner,
+        selection=selection,
+        feed=feed,
+        dims=dims,
+        per_shard=per_shard,
+        rows_per_sample=rows_per_sample,
+        spec=build_spec(settings, runner, selection, prepared, per_shard),
+        environment=build_environment(runner.device),
+        pool=pool,
+    )
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Chooses the positions of a sample that become rows; none when rows are pooled."""
+
+    views: Sequence["View"]
+    tokens: "TokenChoice"
+    seed: int
+
+    def __call__(self, length: int, sample_hash: bytes) -> NDArray[np.int64] | None:
+        """Positions kept of a sample of that length and hash, None when it is pooled."""
+        if self.views[0].pool != "token":
+            return None
+        return self.tokens.positions(length, seed=self.seed, sample_hash=sample_hash)
+
+
+def _check_tokens(settings: ExtractSettings, views: Sequence["View"]) -> None:
+    if settings.tokens != "all" and views[0].pool != "token":
+        raise InputError(
+            f"--tokens {settings.tokens} chooses rows of unpooled tokens, but pooling is "
+            f"{views[0].pool!r}; add --pool token"
+        )
+
+
+def _patches(
+    model: "LoadedModel", views: Sequence["View"], shapes: Mapping[str, "ViewShape"]
+) -> int:
+    """Positions per image that may become rows; the same for all views of a token store."""
+    counts = {}
+    for view in views:
+        positions = shapes[view.tap.label].positions or 1
+        prefix = model.prefix_tokens if positions > model.prefix_tokens else 0
+        counts[view.key] = positions - prefix
+    if views[0].pool == "token" and len(set(counts.values())) > 1:
+        found = ", ".join(f"{key} {count}" for key, count in counts.items())
+        raise InputError(
+            f"these layers have different numbers of positions ({found}), so their rows are not "
+            "the same; extract them one by one, or pooled"
+        )
+    return next(iter(counts.values()))
+
+
+def _budget(
+    settings: ExtractSettings, runner: BatchRunner, longest: int, image: Sequence[int]
+) -> int:
+    """Size of a batch: as told, fixed on the CPU, else the largest that fits by halving."""
+    kind = runner.model.family.kind
+    if settings.batch_size is not None:
+        return settings.batch_size
+    if runner.device.type == "cpu":
+        return _CPU_BATCH[kind]
+
+    def fits(size: int) -> bool:
+        try:
+            runner.run(probe_batch(runner.model, size, longest, image))
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            is_fitting = False
+        else:
+            is_fitting = True
+        release_memory(runner.device)
+        return is_fitting
+
+    return fit_budget(fits, _DEVICE_BATCH[kind], longest)

@@ -1,0 +1,58 @@
+"""Dividing an extraction: samples into shards, shards among processes, samples into batches."""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.exceptions import InputError
+
+_SHARD_BYTES = 64 * 2**20
+_MIN_SAMPLES, _MAX_SAMPLES = 16, 1024
+_RANKS = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
+
+
+def samples_per_shard(rows_per_sample: float, row_bytes: int) -> int:
+    """Samples of one shard: a power of two from 16 to 1024, about 64 MiB of rows."""
+    fitting = _SHARD_BYTES / max(1.0, rows_per_sample * row_bytes)
+    power = 2 ** int(math.log2(max(1.0, fitting)))
+    return min(_MAX_SAMPLES, max(_MIN_SAMPLES, power))
+
+
+def shard_bounds(number: int, n_samples: int, per_shard: int) -> tuple[int, int]:
+    """First sample of a shard and the one behind its last."""
+    return number * per_shard, min(n_samples, (number + 1) * per_shard)
+
+
+def read_rank(environment: Mapping[str, str] | None = None) -> tuple[int, int]:
+    """Rank of this process and number of processes, from torchrun's or Slurm's variables.
+
+    Raises InputError when they make no sense.
+    """
+    variables = os.environ if environment is None else environment
+    for rank_name, size_name in _RANKS:
+        if rank_name in variables and size_name in variables:
+            texts = variables[rank_name], variables[size_name]
+            if not all(text.isdigit() for text in texts) or int(texts[0]) >= int(texts[1]):
+                raise InputError(
+                    f"{rank_name}={texts[0]} and {size_name}={texts[1]} make no sense; "
+                    "expected a rank below the number of processes, or neither variable"
+                )
+            return int(texts[0]), int(texts[1])
+    return 0, 1
+
+
+def plan_batches(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
+    """Group samples of similar length, longest first, so that padded batches fit the budget.
+
+    A batch has at most ``budget`` tokens, padding included, and at least one sample.
+    """
+    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        size = max(1, budget // max(1, lengths[order[start]]))
+        batches.append(order[start : start + size])
+        start += size
+    return batches

@@ -1,0 +1,182 @@
+"""Images in every form: the same pixels, stable ids, and everything hostile refused."""
+
+import gzip
+import hashlib
+import struct
+import warnings
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from repalign.data.images import MAX_PIXELS
+from repalign.data.open_data import ReadOptions, open_data
+from repalign.exceptions import InputError
+
+MNIST = Path(__file__).parents[2] / "../shared/data/mnist/t10k-images-idx3-ubyte.gz"
+
+
+@pytest.fixture
+def pixels() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (3, 8, 6, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def tree(tmp_path: Path, pixels: np.ndarray) -> Path:
+    root = tmp_path / "tree"
+    for name, array in zip(("b/x.png", "a.png", "b/c/y.bmp"), pixels, strict=True):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(array).save(path)
+    return root
+
+
+def test_a_tree_is_read_in_order_with_paths_as_ids(tree: Path, pixels: np.ndarray) -> None:
+    source = open_data(str(tree), "image")
+    samples = [source.read(k) for k in range(len(source))]
+    assert [sample.id for sample in samples] == ["a.png", "b/c/y.bmp", "b/x.png"]
+    np.testing.assert_array_equal(np.asarray(samples[0].value), pixels[1])
+    assert samples[0].sha256 == hashlib.sha256((tree / "a.png").read_bytes()).digest()
+
+
+def test_a_list_names_images_relative_to_itself(tree: Path, pixels: np.ndarray) -> None:
+    listing = tree / "list.txt"
+    listing.write_text("b/x.png\tlabel\n\na.png\n")
+    source = open_data(str(listing), "image")
+    assert [source.read(k).id for k in range(2)] == ["b/x.png", "a.png"]
+    np.testing.assert_array_equal(np.asarray(source.read(0).value), pixels[0])
+    listing.write_text("gone.png\n")
+    with pytest.raises(InputError, match="list.txt names 'gone.png', which is no file"):
+        open_data(str(listing), "image")
+
+
+@pytest.mark.parametrize("channels", [None, 1, 3])
+def test_npz_and_idx_give_the_pixels(tmp_path: Path, pixels: np.ndarray, channels) -> None:
+    array = pixels if channels == 3 else pixels[..., 0] if channels is None else pixels[..., :1]
+    np.savez(tmp_path / "a.npz", other=np.zeros(2), images=array)
+    source = open_data(str(tmp_path / "a.npz"), "image")
+    assert len(source) == 3
+    read = np.asarray(source.read(2).value)
+    np.testing.assert_array_equal(read, array[2].squeeze() if channels == 1 else array[2])
+    assert source.read(0).sha256 != source.read(1).sha256
+    if channels is None:
+        header = struct.pack(">HBBIII", 0, 8, 3, *array.shape)
+        (tmp_path / "raw-ubyte").write_bytes(header + array.tobytes())
+        with gzip.open(tmp_path / "z-ubyte.gz", "wb") as file:
+            file.write(header + array.tobytes())
+        for name in ("raw-ubyte", "z-ubyte.gz"):
+            idx = open_data(str(tmp_path / name), "image")
+            np.testing.assert_array_equal(np.asarray(idx.read(1).value), array[1])
+
+
+@pytest.mark.skipif(not MNIST.exists(), reason="the shared MNIST files are not here")
+def test_mnist_as_it_ships() -> None:
+    source = open_data(str(MNIST), "image")
+    assert len(source) == 10_000
+    assert np.asarray(source.read(0).value).shape == (28, 28)
+
+
+def test_digits_are_built_in() -> None:
+    source = open_data("digits", "image")
+    assert len(source) == 1797
+    image = np.asarray(source.read(0).value)
+    assert image.shape == (8, 8)
+    assert image.max() == 239  # grey level 15 of 16
+    assert source.read(5).id == "5"
+
+
+def png_of_size(width: int, height: int) -> bytes:
+    """A PNG that only announces its size."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0"))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def deep(path: Path) -> None:
+    Image.fromarray(np.zeros((4, 4), dtype=np.uint16)).save(path, format="PNG")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (cut, r"a.png is damaged or truncated"),
+        (lambda path: path.write_bytes(b"GIF89a"), r"a.png is no image in a known format \(BMP"),
+        (lambda path: path.write_bytes(b""), r"a.png is no image in a known format"),
+        (deep, r"a.png has pixels of kind I;16; convert it to 8 bits"),
+        (lambda path: path.write_bytes(png_of_size(8000, 8000)), rf"8000×8000 .* {MAX_PIXELS}"),
+        (lambda path: path.write_bytes(png_of_size(10_000, 10_000)), r"10000×10000 pixels"),
+        (lambda path: path.write_bytes(png_of_size(60_000, 60_000)), r"a.png is far too large"),
+    ],
+)
+def test_hostile_and_damaged_images_get_one_line(
+    tree: Path, spoil: Callable[[Path], object], message: str
+) -> None:
+    spoil(tree / "a.png")
+    source = open_data(str(tree), "image")
+    with warnings.catch_warnings(), pytest.raises(InputError, match=message):
+        warnings.simplefilter("error")
+        source.read(0)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "column", "message"),
+    [
+        (
+            {"images": np.zeros((2, 4, 4))},
+            None,
+            r"holds float64 of shape \(2, 4, 4\); expected uint8",
+        ),
+        ({"images": np.zeros((2, 4), np.uint8)}, None, r"of shape \(2, 4\)"),
+        (
+            {"x_train": np.zeros((2, 4, 4), np.uint8)},
+            None,
+            "no array of images in a.npz; found x_tr",
+        ),
+        ({"images": np.zeros((2, 4, 4), np.uint8)}, "y", "no array y in a.npz; found images"),
+    ],
+)
+def test_archives_without_images_get_one_line(tmp_path: Path, arrays, column, message: str) -> None:
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(InputError, match=message):
+        open_data(str(tmp_path / "a.npz"), "image", ReadOptions(column=column))
+
+
+def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", images=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(InputError, match=r"a.npz is no readable .npz file: Object arrays"):
+        open_data(str(tmp_path / "a.npz"), "image")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no readable IDX file"),
+        (struct.pack(">HBBI", 0, 8, 1, 5) + bytes(5), "no IDX file of images .kind 8, 1 dim"),
+        (struct.pack(">HBBIII", 0, 8, 3, 9, 9, 9) + bytes(5), "announces 729 bytes"),
+        (struct.pack(">HBBIII", 0, 8, 3, 1, 2, 2) + bytes(5), "announces 4 bytes"),
+        (struct.pack(">HBBIII", 0, 8, 3, *[2**31] * 3) + bytes(5), "announces"),
+    ],
+)
+def test_wrong_idx_files_get_one_line(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "x-ubyte").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        open_data(str(tmp_path / "x-ubyte"), "image")
+
+
+def test_other_files_and_empty_directories(tmp_path: Path) -> None:
+    (tmp_path / "x.zip").touch()
+    with pytest.raises(InputError, match=r"x.zip is no set of images; expected a directory of"):
+        open_data(str(tmp_path / "x.zip"), "image")
+    with pytest.raises(InputError, match=r"no files to read in .*: expected some of .bmp"):
+        open_data(str(tmp_path), "image")

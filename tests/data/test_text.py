@@ -1,0 +1,170 @@
+"""Text in every form: stable ids, hashes of the raw input, refusals in one line."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pandas
+import pytest
+
+from repalign.data.open_data import ReadOptions, open_data
+from repalign.data.samples import Source, select_samples
+from repalign.exceptions import InputError, MissingExtraError
+
+
+def contents(source: Source) -> list[tuple[str, str]]:
+    return [(s.id, str(s.value)) for s in map(source.read, range(len(source)))]
+
+
+def sha(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+@pytest.fixture
+def poem(tmp_path: Path) -> Path:
+    path = tmp_path / "poem.txt"
+    path.write_bytes("one\r\n\ntwo\nthrée\n  \n\nfour".encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        (None, [("1", "one"), ("3", "two"), ("4", "thrée"), ("7", "four")]),
+        ("paragraph", [("1", "one"), ("3", "two\nthrée"), ("7", "four")]),
+        ("file", [("", "one\r\n\ntwo\nthrée\n  \n\nfour")]),
+    ],
+)
+def test_plain_text_by_unit(poem: Path, unit, expected: list[tuple[str, str]]) -> None:
+    source = open_data(str(poem), "text", ReadOptions(unit=unit))
+    assert contents(source) == expected
+    assert source.read(0).sha256 == sha(expected[0][1])
+
+
+def test_ids_do_not_depend_on_what_else_is_read(poem: Path) -> None:
+    source = open_data(str(poem), "text")
+    selection = select_samples(source, sample=2, seed=3)
+    assert [selection.read(k).id for k in range(2)] == [
+        source.read(int(k)).id for k in selection.ordinals
+    ]
+
+
+def test_a_directory_is_read_in_order_of_its_paths(tmp_path: Path, poem: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "x.txt").write_text("last")
+    (tmp_path / "a.jsonl").write_text('{"text": "first"}\n')
+    (tmp_path / ".hidden.txt").write_text("never")
+    whole = contents(open_data(str(tmp_path), "text"))
+    assert [label for label, _ in whole] == ["a.jsonl:1", "b/x.txt", "poem.txt"]
+    lines = contents(open_data(str(tmp_path), "text", ReadOptions(unit="line")))
+    assert [label for label, _ in lines][1:3] == ["b/x.txt:1", "poem.txt:1"]
+
+
+def test_links_out_of_a_directory_are_not_followed(tmp_path: Path, poem: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "own.txt").write_text("own")
+    (inside / "link.txt").symlink_to(poem)
+    assert len(open_data(str(inside), "text")) == 1
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_tables_give_the_same_samples(tmp_path: Path, ending: str) -> None:
+    frame = pandas.DataFrame({"name": ["u", "v"], "body": ["hello there", 'a "quoted",\nline']})
+    path = tmp_path / f"t.{ending}"
+    if ending == "jsonl":
+        path.write_text("".join(json.dumps(r) + "\n" for r in frame.to_dict("records")))
+    elif ending == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path, row_group_size=1)
+    named = open_data(str(path), "text", ReadOptions(column="body", id_column="name"))
+    assert contents(named) == [("u", "hello there"), ("v", 'a "quoted",\nline')]
+    assert named.read(1).sha256 == sha('a "quoted",\nline')
+    numbered = open_data(str(path), "text", ReadOptions(column="body"))
+    assert [label for label, _ in contents(numbered)] == ["1", "2"]
+    with pytest.raises(InputError, match=r"no (column|field) 'text' in .*t\.\w+; found"):
+        contents(open_data(str(path), "text"))
+
+
+def test_the_description_names_content_and_not_places(tmp_path: Path, poem: Path) -> None:
+    before = open_data(str(poem), "text").description
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    again = Path(poem.rename(moved / "poem.txt"))
+    assert open_data(str(again), "text").description == before
+    assert str(tmp_path) not in json.dumps(before)
+    again.write_text("other")
+    assert open_data(str(again), "text").description != before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.jsonl", b"{", r"line 1 of x.jsonl is no JSON"),
+        ("x.jsonl", b"[" * 50_000, r"line 1 of x.jsonl is no JSON"),
+        ("x.jsonl", b"[1]", "holds a list, expected an object"),
+        ("x.jsonl", b'{"text": 3}', "'text' in line 1 of x.jsonl is no text"),
+        ("x.jsonl", b'{"a": 3}', "no field 'text' in line 1 of x.jsonl; found a"),
+        ("x.csv", b"a,b\n1,2\n", "no column 'text' in x.csv; found a, b"),
+        ("x.csv", b"text\n\xff\xfe\n", r"x.csv is no readable CSV in UTF-8"),
+        ("x.parquet", b"PAR0", r"x.parquet is no readable Parquet file"),
+        ("x.txt", b"ok\n\xff\xfe\n", r"text at line 2 of x.txt is not UTF-8"),
+        ("x.bin", b"", r"x.bin is no text that is read; expected \.csv"),
+    ],
+)
+def test_unusable_text_gets_one_line(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        contents(open_data(str(tmp_path / name), "text"))
+
+
+def test_missing_and_empty_data(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no data at nowhere; expected a file, a directory, built"):
+        open_data("nowhere", "text")
+    with pytest.raises(InputError, match="no files to read in"):
+        open_data(str(tmp_path), "text")
+    (tmp_path / "blank.txt").write_text(" \n\n")
+    with pytest.raises(InputError, match="the data hold no samples"):
+        select_samples(open_data(str(tmp_path / "blank.txt"), "text"))
+
+
+def test_selections_are_seeded_ordered_and_checked(tmp_path: Path) -> None:
+    (tmp_path / "n.txt").write_text("".join(f"{k}\n" for k in range(50)))
+    source = open_data(str(tmp_path / "n.txt"), "text")
+    one, same = (select_samples(source, limit=40, sample=10, seed=1).ordinals for _ in range(2))
+    other = select_samples(source, limit=40, sample=10, seed=2).ordinals
+    assert one.tolist() == same.tolist() == sorted(one.tolist())
+    assert one.tolist() != other.tolist()
+    assert one.max() < 40
+    assert select_samples(source, limit=3).ordinals.tolist() == [0, 1, 2]
+    with pytest.raises(InputError, match="--sample 51, but the data hold 50 samples"):
+        select_samples(source, sample=51)
+    with pytest.raises(InputError, match="--limit 0: expected at least 1"):
+        select_samples(source, limit=0)
+
+
+def test_the_text_in_the_package(tmp_path: Path) -> None:
+    source = open_data("builtin:shakespeare", "text")
+    assert contents(source) == contents(open_data("shakespeare", "text"))
+    assert len(source) > 500
+    assert str(source.read(0).value).startswith("First Citizen")
+    with pytest.raises(InputError, match="builtin:digits is image data, the model takes text"):
+        open_data("builtin:digits", "text")
+
+
+def test_data_sets_by_name(tmp_path: Path) -> None:
+    try:
+        import datasets
+    except ImportError:
+        with pytest.raises(MissingExtraError, match=r"pip install 'repalign\[datasets\]'"):
+            open_data("datasets:some/name", "text")
+        return
+    assert datasets
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "train.jsonl").write_text('{"text": "a b"}\n{"text": "c"}\n')
+    source = open_data(f"datasets:{tmp_path / 'd'}@train", "text")
+    assert contents(source) == [("0", "a b"), ("1", "c")]

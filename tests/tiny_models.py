@@ -1,0 +1,198 @@
+"""Tiny random checkpoints, saved in the real formats by the libraries that own them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import timm
+import torch
+import transformers
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch import nn
+
+_SENTENCE = (
+    "the cat sat on a mat while rain fell over hills and rivers ran to sea under grey sky "
+    "nobody knew why every bird had gone before winter came with snow ice wind stars"
+)
+WORDS = _SENTENCE.split()
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+VOCABULARY = len(SPECIAL) + len(WORDS)
+TEXTS = (
+    "the cat sat on a mat",
+    "rain fell",
+    "every bird had gone before winter came with snow ice wind stars over grey hills and rivers",
+    "why",
+    "nobody knew why the cat sat on a mat while rain fell over hills",
+    "stars under sky",
+    "rivers ran to sea",
+    "snow and ice and wind and snow and ice and wind",
+    "a bird",
+    "the sky came to the sea before the rain",
+    "cat",
+    "hills and rivers and stars",
+)
+
+_TEXT = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 40,
+}
+_KEY_VALUE = {**_TEXT, "num_key_value_heads": 2}
+_ENCODER = {**_TEXT, "pad_token_id": 0}
+_IMAGE = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "image_size": 32,
+    "patch_size": 8,
+}
+_RESNET = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 2], "layer_type": "basic"}
+
+# model type → (class, settings of its config)
+TRANSFORMERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpt_neox": ("GPTNeoX", _TEXT),
+    "gpt2": (
+        "GPT2",
+        {
+            "vocab_size": VOCABULARY,
+            "n_embd": 32,
+            "n_layer": 3,
+            "n_head": 4,
+            "n_positions": 40,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+        },
+    ),
+    "llama": ("Llama", _KEY_VALUE),
+    "mistral": ("Mistral", {**_KEY_VALUE, "sliding_window": 8}),
+    "qwen2": ("Qwen2", _KEY_VALUE),
+    "qwen3": ("Qwen3", {**_KEY_VALUE, "head_dim": 8}),
+    "olmo2": ("Olmo2", {**_KEY_VALUE, "pad_token_id": 0, "eos_token_id": 0}),
+    "bert": ("Bert", _ENCODER),
+    "roberta": ("Roberta", _ENCODER),
+    "xlm-roberta": ("XLMRoberta", _ENCODER),
+    "distilbert": (
+        "DistilBert",
+        {
+            "vocab_size": VOCABULARY,
+            "dim": 32,
+            "n_layers": 3,
+            "n_heads": 4,
+            "hidden_dim": 48,
+            "max_position_embeddings": 40,
+        },
+    ),
+    "vit": ("ViT", _IMAGE),
+    "deit": ("DeiT", _IMAGE),
+    "dinov2": ("Dinov2", _IMAGE),
+    "vit_mae": ("ViTMAE", _IMAGE),
+    "resnet": ("ResNet", _RESNET),
+}
+DECODERS = ("gpt_neox", "gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2")
+ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert")
+
+
+def shake(module: nn.Module, seed: int) -> nn.Module:
+    """Give every parameter and statistic a random value, so that nothing is one or zero."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, tensor in module.state_dict().items():
+            if not tensor.is_floating_point():
+                continue
+            noise = torch.randn(tensor.shape, generator=generator)
+            scale = 0.5 if tensor.ndim < 2 else 1.5 / tensor[0].numel() ** 0.5
+            tensor.copy_(noise.abs() * 0.5 + 0.5 if "var" in name else noise * scale)
+    return module.eval()
+
+
+def save_tokenizer(directory: Path, *, special: bool = False) -> None:
+    """Save a word tokenizer; ``special`` adds [CLS] and [SEP] around every text."""
+    vocabulary = {word: index for index, word in enumerate(SPECIAL + WORDS)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    if special:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        )
+    wrapped = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]"
+    )
+    wrapped.save_pretrained(directory)
+
+
+def build_transformers(model_type: str, seed: int = 0) -> Any:
+    """Build a tiny transformers encoder with random weights."""
+    prefix, settings = TRANSFORMERS[model_type]
+    config = getattr(transformers, f"{prefix}Config")(**settings)
+    return shake(getattr(transformers, f"{prefix}Model")(config), seed)
+
+
+def save_transformers(directory: Path, model_type: str, seed: int = 0) -> Path:
+    """Save a tiny transformers checkpoint with its tokenizer or preprocessing."""
+    model = build_transformers(model_type, seed)
+    model.save_pretrained(directory)
+    if model_type in DECODERS or model_type in ENCODERS:
+        save_tokenizer(directory, special=model_type in ENCODERS)
+    else:
+        kind = "ConvNextImageProcessor" if model_type == "resnet" else "ViTImageProcessor"
+        size = {"shortest_edge": 32} if model_type == "resnet" else {"height": 32, "width": 32}
+        settings = {
+            "image_processor_type": kind,
+            "size": size,
+            "resample": 3,
+            "crop_pct": 0.875,
+            "image_mean": [0.485, 0.456, 0.406],
+            "image_std": [0.229, 0.224, 0.225],
+        }
+        (directory / "preprocessor_config.json").write_text(json.dumps(settings))
+    return directory
+
+
+TIMM: dict[str, tuple[str, dict[str, Any]]] = {
+    "vit": (
+        "vit_tiny_patch16_224",
+        {"img_size": 32, "patch_size": 8, "embed_dim": 32, "depth": 3, "num_heads": 4},
+    ),
+    "mae": (
+        "vit_base_patch16_224.mae",
+        {"img_size": 32, "patch_size": 8, "embed_dim": 192, "depth": 3, "num_heads": 3},
+    ),
+    "resnet": ("resnet18", {"channels": [8, 16, 24, 32]}),
+    "convnext": ("convnext_atto", {"depths": [1, 1, 1, 1], "dims": [8, 16, 24, 32]}),
+    "mobilenet": ("mobilenetv3_small_050", {}),
+}
+
+
+def build_timm(kind: str, seed: int = 0) -> Any:
+    """Build a tiny timm model with random weights."""
+    architecture, arguments = TIMM[kind]
+    model = timm.create_model(architecture, pretrained=False, num_classes=0, **arguments)
+    return shake(model, seed)
+
+
+def save_timm(directory: Path, kind: str, seed: int = 0) -> Path:
+    """Save a tiny timm checkpoint as timm's hub does: config.json and model.safetensors."""
+    architecture, arguments = TIMM[kind]
+    directory.mkdir(parents=True, exist_ok=True)
+    config = {
+        "architecture": architecture.split(".")[0],
+        "num_classes": 0,
+        "model_args": arguments,
+        "pretrained_cfg": {
+            "input_size": [3, 32, 32],
+            "interpolation": "bicubic",
+            "crop_pct": 0.9,
+            "crop_mode": "center",
+            "mean": [0.485, 0.456, 0.406],
+            "std": [0.229, 0.224, 0.225],
+            "license": "apache-2.0",
+        },
+    }
+    (directory / "config.json").write_text(json.dumps(config))
+    save_file(build_timm(kind, seed).state_dict(), directory / "model.safetensors")
+    return directory
