@@ -20,26 +20,72 @@ from repalign.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from repalign.store import open_store, write_store
+    from repalign.core.estimators import AlignmentRegressor
+    from repalign.core.maps import AffineMap
+    from repalign.store import (
+        Store,
+        StoreWriter,
+        WriteOptions,
+        open_store,
+        pack_store,
+        verify_store,
+        write_store,
+    )
+    from repalign.store.opening import open_embeddings
+    from repalign.store.source import EmbeddingSource
+    from repalign.workflows.compare import compare
+    from repalign.workflows.compare_settings import CompareSettings
+    from repalign.workflows.comparison import CompareResult
+    from repalign.workflows.saved_maps import apply_map, read_map, save_result_maps
 
 __version__ = version("repalign")
 
 __all__ = [
+    "AffineMap",
+    "AlignmentRegressor",
+    "CompareResult",
+    "CompareSettings",
     "ConvergenceError",
+    "EmbeddingSource",
     "GateError",
     "InputError",
     "MissingExtraError",
     "ModelError",
     "RepalignError",
     "RowMismatchError",
+    "Store",
     "StoreError",
+    "StoreWriter",
+    "WriteOptions",
     "__version__",
+    "apply_map",
+    "compare",
+    "open_embeddings",
     "open_store",
+    "pack_store",
+    "read_map",
+    "save_result_maps",
+    "verify_store",
     "write_store",
 ]
 
 _LAZY = {
+    "AffineMap": "repalign.core.maps",
+    "AlignmentRegressor": "repalign.core.estimators",
+    "CompareResult": "repalign.workflows.comparison",
+    "CompareSettings": "repalign.workflows.compare_settings",
+    "EmbeddingSource": "repalign.store.source",
+    "Store": "repalign.store",
+    "StoreWriter": "repalign.store",
+    "WriteOptions": "repalign.store",
+    "apply_map": "repalign.workflows.saved_maps",
+    "compare": "repalign.workflows.compare",
+    "open_embeddings": "repalign.store.opening",
     "open_store": "repalign.store",
+    "pack_store": "repalign.store",
+    "read_map": "repalign.workflows.saved_maps",
+    "save_result_maps": "repalign.workflows.saved_maps",
+    "verify_store": "repalign.store",
     "write_store": "repalign.store",
 }
 

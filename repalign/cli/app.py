@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from repalign import __version__
-from repalign.cli import compare, doctor, maps
+from repalign.cli import compare, doctor, maps, store
 from repalign.cli.talk import Talk
 from repalign.exceptions import RepalignError
 
@@ -120,6 +120,7 @@ def root(
 app.command("compare")(compare.compare)
 app.command("apply")(maps.apply)
 app.add_typer(maps.app, name="maps")
+app.add_typer(store.app, name="store")
 app.command("doctor")(doctor.doctor)
 
 

@@ -18,7 +18,10 @@ CONDITIONS: tuple[ConditionName, ...] = ("raw", "pca", "pca+ica", "pca+rotation"
 
 @dataclass(frozen=True)
 class ConditionSettings:
-    """How whitening and ICA are fitted; ``seed`` draws the random rotation."""
+    """How whitening and ICA are fitted; ``seed`` draws the random rotation.
+
+    ``ica.max_rank`` limits every whitened condition to the leading principal directions.
+    """
 
     ica: IcaSettings = field(default_factory=IcaSettings)
     seed: int = 0
@@ -75,13 +78,19 @@ def fit_condition(
     if name in ("pca+ica", "ica"):
         return _ica_condition(name, values, mean, covariance, settings)
     whitening = fit_whitening(
-        mean, covariance, epsilon=float(np.finfo(values.dtype).eps), n_rows=values.shape[0]
+        mean,
+        covariance,
+        epsilon=float(np.finfo(values.dtype).eps),
+        n_rows=values.shape[0],
+        max_rank=settings.ica.max_rank,
     )
     matrix = whitening.matrix.T
     if name == "pca+rotation":
         matrix = matrix @ random_rotation(whitening.rank, settings.seed)
     return Condition(
-        name, AffineMap(name, matrix, -mean @ matrix), warnings=_rank_note(values, whitening.rank)
+        name,
+        AffineMap(name, matrix, -mean @ matrix),
+        warnings=_rank_note(values, whitening.rank, settings),
     )
 
 
@@ -98,9 +107,9 @@ def _mean_and_covariance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, centred.T @ centred / values.shape[0]
 
 
-def _rank_note(values: np.ndarray, rank: int) -> tuple[str, ...]:
+def _rank_note(values: np.ndarray, rank: int, settings: ConditionSettings) -> tuple[str, ...]:
     width = values.shape[1]
-    if rank == width:
+    if rank in (width, settings.ica.max_rank):
         return ()
     return (f"{rank} of {width} directions were kept: the others do not vary",)
 
@@ -114,9 +123,9 @@ def _ica_condition(
 ) -> Condition:
     ica = settings.ica
     if name == "ica":
-        ica = replace(ica, whitening="none", solver="sklearn")
+        ica = replace(ica, whitening="none", solver="sklearn", max_rank=None)
     fit = fit_ica(ArrayRows(values), mean=mean, covariance=covariance, settings=ica)
-    notes = fit.warnings if name == "ica" else _rank_note(values, fit.rank) + fit.warnings
+    notes = fit.warnings if name == "ica" else _rank_note(values, fit.rank, settings) + fit.warnings
     return Condition(
         name,
         replace(fit.to_components(), kind=name),

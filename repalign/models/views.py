@@ -114,17 +114,21 @@ def run_taps(
             tensors[tap.label] = returned
         if tap.label not in tensors:
             raise missing_tap(tap.label)
+    leading = next(iter(inputs.values())).shape[: 2 if model.family.kind == "text" else 1]
     return {
-        label: _as_rows(tensor, model.channels_last, model.family.kind)
+        label: _as_rows(label, tensor, leading, model.channels_last)
         for label, tensor in tensors.items()
     }
 
 
-def _as_rows(tensor: Tensor, channels_last: bool, kind: str) -> Tensor:
-    if kind == "text" and tensor.ndim != 3:
+def _as_rows(label: str, tensor: Tensor, leading: torch.Size, channels_last: bool) -> Tensor:
+    """Check that a tensor has one row per sample, and for text one per token."""
+    is_text = len(leading) == 2
+    if tensor.shape[: len(leading)] != leading or (is_text and tensor.ndim != 3):
+        unit = "token" if is_text else "image"
         raise InputError(
-            f"this layer gives a tensor of {tensor.ndim} dimensions for text; "
-            "expected 3 (batch, tokens, columns): choose another layer"
+            f"the layer {label!r} gives a tensor of shape {tuple(tensor.shape)}, not one vector "
+            f"per {unit}; choose another layer"
         )
     return as_sequence(tensor, channels_last=channels_last)
 
@@ -132,17 +136,17 @@ def _as_rows(tensor: Tensor, channels_last: bool, kind: str) -> Tensor:
 def probe_shapes(
     model: LoadedModel, taps: Sequence[Tap], image_size: Sequence[int] | None = None
 ) -> dict[str, ViewShape]:
-    """Find the size of tapped tensors by one pass over a blank input on the model's device.
+    """Find the size of tapped tensors by one pass over two blank inputs on the model's device.
 
     ``image_size`` is ``(height, width)``; the model's own when it is not given.
     """
     device = next(model.module.parameters()).device
     if model.family.kind == "text":
-        inputs = {"input_ids": torch.zeros(1, 2, dtype=torch.int64, device=device)}
+        inputs = {"input_ids": torch.zeros(2, 3, dtype=torch.int64, device=device)}
     else:
         assert model.image_size is not None
         channels, *own = model.image_size
-        inputs = {"pixel_values": torch.zeros(1, channels, *(image_size or own), device=device)}
+        inputs = {"pixel_values": torch.zeros(2, channels, *(image_size or own), device=device)}
     found = run_taps(model, taps, inputs)
     is_text = model.family.kind == "text"
     return {

@@ -10,7 +10,6 @@ from repalign.exceptions import StoreError
 from repalign.store.safety import expected_filters, told_as_store_error
 from repalign.store.schema import COMPRESSORS, Column
 
-CHECKSUM_BYTES = 4  # fletcher32 stands behind the values of a chunk
 _COMPRESSION_OVERHEAD = 4096
 
 
@@ -36,8 +35,8 @@ def read_chunk_map(dataset: Any, column: Column, size: int, where: str) -> Chunk
     HDF5 itself would silently give zeros for a missing chunk.
 
     Raises:
-        StoreError: a chunk is missing, outside the file, of an impossible size, or was written
-            without its checksum.
+        StoreError: a chunk is missing, outside the file, of an impossible size, or was not
+            written with its filters.
     """
     n_chunks = column.n_leaves(dataset.shape[0])
     chunk_bytes = dataset.chunks[0] * column.row_bytes
@@ -59,11 +58,10 @@ def read_chunk_map(dataset: Any, column: Column, size: int, where: str) -> Chunk
     with told_as_store_error(where):
         dataset.id.chunk_iter(note)
     allowed = [0]
-    largest = chunk_bytes + CHECKSUM_BYTES
-    smallest = largest
+    smallest = largest = chunk_bytes
     if column.compression:
         allowed.append(1 << expected_filters(column).index(COMPRESSORS[column.compression]))
-        smallest = CHECKSUM_BYTES + 1
+        smallest = 1
         largest += chunk_bytes // 8 + _COMPRESSION_OVERHEAD
     missing = offset < 0
     bad_mask = ~np.isin(mask, allowed)
@@ -71,7 +69,7 @@ def read_chunk_map(dataset: Any, column: Column, size: int, where: str) -> Chunk
     outside = offset > size - stored
     for name, found in (
         ("is missing", missing),
-        ("was written without its checksum", bad_mask),
+        ("was not written with its filters", bad_mask),
         ("has an impossible size", bad_size),
         ("lies outside the file", outside),
     ):

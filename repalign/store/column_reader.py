@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import StoreError
-from repalign.store.chunk_map import CHECKSUM_BYTES, ChunkMap, read_chunk_map
+from repalign.store.chunk_map import ChunkMap, read_chunk_map
 from repalign.store.content_digest import column_root, leaf_digest
 from repalign.store.file_writer import import_blosc
 from repalign.store.finiteness import is_all_finite
@@ -94,7 +94,7 @@ class ColumnReader:
             out[chosen] = self._whole_leaf(int(leaf))[rows[chosen] - first]
 
     def check_all(self) -> None:
-        """Read every leaf, through HDF5 as well, whose own checksum is then checked.
+        """Read every leaf.
 
         Raises:
             StoreError: anything is damaged.
@@ -103,8 +103,6 @@ class ColumnReader:
             first, last = self.bounds(leaf)
             values = np.empty(self.column.shape(last - first), dtype=self.column.dtype)
             self._read_leaf(leaf, values)
-            with told_as_store_error(self.where):
-                self._dataset.read_direct(values, source_sel=np.s_[first:last])
 
     def bounds(self, leaf: int) -> tuple[int, int]:
         """Return first row and end of a leaf."""
@@ -172,7 +170,7 @@ class ColumnReader:
         width, itemsize = self.column.width or 1, self.column.dtype.itemsize
         chunk_rows = min(self.column.leaf_rows, self.n_rows)
         size = chunk_rows * width * itemsize
-        packed = self.read_stored(leaf)[:-CHECKSUM_BYTES]
+        packed = self.read_stored(leaf)
         if self.chunks.compressed[leaf]:
             try:
                 packed = zlib.decompressobj().decompress(packed, size)

@@ -18,16 +18,21 @@ def joined_fingerprint(rows: StoredRows, columns: Iterable[Column]) -> str:
     The stored digests are used where the files end with whole leaves; otherwise values are read.
     """
     columns = tuple(columns)
-    roots = {column.path: column_root(_joined_leaves(column, rows)) for column in columns}
+    stored: dict[str, list[bytes]] = {c.path: [] for c in columns if is_aligned(c, rows)}
+    for file in rows.files():  # each is opened once
+        for path, leaves in stored.items():
+            leaves += file.column(path).digests()
+    roots = {
+        column.path: column_root(
+            stored[column.path] if column.path in stored else _computed_leaves(column, rows)
+        )
+        for column in columns
+    }
     return fingerprint_of(int(rows.starts[-1]), columns, roots)
 
 
-def _joined_leaves(column: Column, rows: StoredRows) -> Iterator[bytes]:
-    """Return the leaf digests of a column over all files."""
-    if is_aligned(column, rows):
-        for file in rows.files():
-            yield from file.column(column.path).digests()
-    else:
-        n_rows = int(rows.starts[-1])
-        for start in range(0, n_rows, column.leaf_rows):
-            yield leaf_digest(rows.read(column, start, min(n_rows, start + column.leaf_rows)))
+def _computed_leaves(column: Column, rows: StoredRows) -> Iterator[bytes]:
+    """Return the leaf digests of a column from its values."""
+    n_rows = int(rows.starts[-1])
+    for start in range(0, n_rows, column.leaf_rows):
+        yield leaf_digest(rows.read(column, start, min(n_rows, start + column.leaf_rows)))

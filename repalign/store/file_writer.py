@@ -62,8 +62,8 @@ class FileWriter:
         # v110: all metadata has checksums, so that HDF5 itself notices most damage.
         # No chunk cache: whole chunks are written once.
         self._file = h5py.File(path, "x", libver=("v110", "v110"), rdcc_nbytes=0)
-        for column in self._columns:
-            self._create(column)
+        # kept open: closing a dataset after every chunk costs more than writing the chunk
+        self._datasets = {column.path: self._created(column) for column in self._columns}
 
     def __enter__(self) -> Self:
         return self
@@ -76,26 +76,25 @@ class FileWriter:
     ) -> None:
         self._file.close()
 
-    def _create(self, column: Column) -> None:
-        """Create the empty dataset of a column."""
+    def _created(self, column: Column) -> Any:
+        """Return the new, empty dataset of a column."""
         filters: dict[str, Any] = {}
         if column.compression == "gzip":
             filters = {"compression": "gzip", "compression_opts": _GZIP_LEVEL, "shuffle": True}
         elif column.compression == "blosc2":
             filters = dict(import_blosc().Blosc2())
-        self._file.create_dataset(
+        return self._file.create_dataset(
             column.path,
             shape=column.shape(self._n_rows),
             dtype=column.dtype,
             chunks=column.chunks(self._n_rows),
-            fletcher32=True,
             track_times=False,
             **filters,
         )
 
     def write(self, column: Column, start: int, values: NDArray[Any]) -> None:
         """Write rows from ``start`` on; all but the last call give whole leaves."""
-        self._file[column.path].write_direct(
+        self._datasets[column.path].write_direct(
             np.ascontiguousarray(values, dtype=column.dtype),
             dest_sel=np.s_[start : start + len(values)],
         )
@@ -104,7 +103,7 @@ class FileWriter:
     def write_stored(self, column: Column, leaf: int, stored: bytes, digest: bytes) -> None:
         """Write one chunk as it is stored in another file, filters applied."""
         place = (leaf * column.leaf_rows,) if column.width is None else (leaf * column.leaf_rows, 0)
-        self._file[column.path].id.write_direct_chunk(place, stored)
+        self._datasets[column.path].id.write_direct_chunk(place, stored)
         self._leaves[column.path].append(digest)
 
     def set_stats(self, view: str, stats: ViewStats) -> None:

@@ -14,7 +14,7 @@ Access = Literal["in order", "gathered", "reordered copy"]
 # copy in the wanted order is cheaper, since every estimate reads all rows at least once.
 TYPICAL_BLOCK_ROWS = 8192
 MAX_READ_RATIO = 3.0
-COPY_BLOCK_BYTES = 64 * 2**20
+COPY_BLOCK_BYTES = 32 * 2**20
 
 
 class GatheredRows:

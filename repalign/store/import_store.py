@@ -3,13 +3,12 @@
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError
 from repalign.store.native_source import IMPORTED, is_store
-from repalign.store.schema import DTYPES, VIEW_NAME
+from repalign.store.schema import DTYPES, VIEW_NAME, Compression
 from repalign.store.source import EmbeddingSource
 from repalign.store.store_info import StoreInfo
 from repalign.store.write_options import WriteOptions
@@ -23,11 +22,12 @@ def import_store(
     out: str | Path,
     *,
     view: str | None = None,
-    options: WriteOptions | None = None,
+    compression: Compression | None = None,
+    licence: str | None = None,
     overwrite: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> StoreInfo:
-    """Copy foreign embeddings to a store, in blocks; every row is checked to be finite.
+    """Copy foreign embeddings to a store, in blocks and in their precision.
 
     The spec of the store records name and sha256 of the file, its layout and view, and what
     identifies the rows; rows that only have an order are still matched by order afterwards.
@@ -37,7 +37,8 @@ def import_store(
         out: the store; one file if it ends in ``.h5``.
         view: name of the view in the store; by default that of the source, with other characters
             than letters, digits, ``_``, ``.`` and ``-`` replaced.
-        options: how to write; by default in the precision of the source.
+        compression: gzip or blosc2; by default none.
+        licence: note on the terms of use.
         overwrite: replace what is there.
         on_progress: called with the rows written and their total.
 
@@ -50,10 +51,12 @@ def import_store(
             f"{source.path}: is a repalign store already; use it as it is, or pack or export it"
         )
     name = view or native_view_name(source.view)
-    if options is None:
-        options = WriteOptions(dtype=_stored_type(source))
-    if options.expected_rows is None:
-        options = replace(options, expected_rows=source.n_rows)
+    options = WriteOptions(
+        dtype=_stored_type(source),
+        compression=compression,
+        licence=licence,
+        expected_rows=source.n_rows,
+    )
     return write_store(
         out,
         {name: source.rows},

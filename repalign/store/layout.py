@@ -1,5 +1,6 @@
 """What a store holds besides its values: views, index columns, spec, environment, licence."""
 
+import json
 import platform
 import re
 from collections.abc import Mapping
@@ -93,6 +94,9 @@ class Description:
                 f"a store has 1 to {MAX_VIEWS} views with different names; got {len(names)}"
             )
         object.__setattr__(self, "views", tuple(sorted(self.views, key=lambda v: v.name)))
+        # as it comes back from a file: tuples are lists, keys are text
+        object.__setattr__(self, "spec", json.loads(canonical_json(self.spec)))
+        object.__setattr__(self, "environment", json.loads(canonical_json(self.environment)))
 
     @property
     def spec_sha256(self) -> str:

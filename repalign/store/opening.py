@@ -22,6 +22,7 @@ from repalign.store.foreign.torch_files import read_torch
 from repalign.store.native_source import is_store, native_source
 from repalign.store.row_index import POOLED, RowIndex, encode_ids
 from repalign.store.row_matching import number_samples
+from repalign.store.shard_directory import parts_directory
 from repalign.store.source import EmbeddingSource, parse_locator
 
 Reader = Callable[[ForeignRequest], ForeignMatrix]
@@ -69,8 +70,7 @@ def open_embeddings(
     if view is not None and locator.view is not None and view != locator.view:
         raise InputError(f"{path}: names the view {locator.view!r}, asked is {view!r}; give one")
     request = ForeignRequest(locator.path, view=view or locator.view, id_column=id_column)
-    if not request.path.exists():
-        raise InputError(f"{request.path}: there is no such file or directory")
+    check_exists(request.path)
     if not is_store(request.path):
         return _open_foreign(request, ids=ids)
     if ids is not None or id_column is not None:
@@ -79,6 +79,22 @@ def open_embeddings(
             "the ids out"
         )
     return native_source(request.path, view=request.view)
+
+
+def check_exists(path: Path) -> None:
+    """Check that there is something at a path.
+
+    Raises:
+        InputError: there is nothing, or only a store that is not finished.
+    """
+    if path.exists():
+        return
+    parts = parts_directory(path)
+    if parts.exists():
+        raise InputError(
+            f"{path}: is not finished, its shards are in {parts}; continue the run that writes it"
+        )
+    raise InputError(f"{path}: there is no such file or directory")
 
 
 def _open_foreign(

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from repalign.exceptions import InputError, StoreError
-from repalign.store.chunk_map import CHECKSUM_BYTES
 from repalign.store.column_roots import is_aligned
 from repalign.store.disk_space import check_space
 from repalign.store.file_writer import FileWriter
@@ -134,11 +133,11 @@ def _copy_chunks(store: Store, column: Column, file: FileWriter) -> Iterator[Non
         for leaf in range(column.n_leaves(part.header.n_rows)):
             first, last = reader.bounds(leaf)
             stored = reader.read_stored(leaf)
-            values = np.frombuffer(stored[:-CHECKSUM_BYTES], column.dtype)
+            values = np.frombuffer(stored, column.dtype)
             values = values.reshape(column.shape(-1))[: last - first]
             reader.check(leaf, values)
             start = int(store.rows.starts[number]) + first
-            if len(stored) == chunk_bytes + CHECKSUM_BYTES:
+            if len(stored) == chunk_bytes:
                 file.write_stored(column, start // column.leaf_rows, stored, reader.digest(leaf))
             else:  # a small last shard has smaller chunks
                 file.write(column, start, values)

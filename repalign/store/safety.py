@@ -21,7 +21,6 @@ from repalign.store.schema import (
     DIGESTS,
     EMBEDDINGS,
     EXPANSION_ALLOWANCE,
-    FLETCHER32,
     FORMAT,
     FORMAT_VERSION,
     HEADER,
@@ -235,6 +234,6 @@ def _check_rows(dataset: Any, column: Column, header: Header, where: str) -> Non
 def expected_filters(column: Column) -> list[int]:
     """Return the HDF5 filters of a column, in the order of writing."""
     if column.compression is None:
-        return [FLETCHER32]
+        return []
     before = [SHUFFLE] if column.compression == "gzip" else []
-    return [*before, COMPRESSORS[column.compression], FLETCHER32]
+    return [*before, COMPRESSORS[column.compression]]

@@ -32,8 +32,7 @@ DTYPES = {"float16": "<f2", "float32": "<f4", "float64": "<f8"}
 COMPRESSIONS = ("gzip", "blosc2")
 INDEX_COLUMNS = ("sample", "token", "sample_sha", "ids")
 
-# HDF5 filter numbers. A view has fletcher32, and shuffle and one compressor if it is compressed.
-FLETCHER32 = 3
+# HDF5 filter numbers.
 SHUFFLE = 2
 COMPRESSORS = {"gzip": 1, "blosc2": 32026}
 

@@ -9,18 +9,11 @@ from pathlib import Path
 from repalign.aliases import FloatArray
 from repalign.exceptions import StoreError
 from repalign.store.file_writer import FileWriter
-from repalign.store.header import Header
 from repalign.store.layout import Description, IndexLayout
 from repalign.store.row_index import RowIndex
 from repalign.store.safety import check_sizes
-from repalign.store.sealed_json import sync_file, temporary_path
-from repalign.store.shard_record import (
-    ShardRecord,
-    commit_shard,
-    file_sha256,
-    shard_name,
-    write_record,
-)
+from repalign.store.sealed_json import temporary_path
+from repalign.store.shard_record import commit_shard, shard_name
 from repalign.store.view_stats import stats_of
 
 _MAX_PENDING = 2
@@ -29,9 +22,8 @@ _MAX_PENDING = 2
 class ShardCommitter:
     """Writes shards of a directory.
 
-    Syncing and hashing a shard takes as long as writing the next one, so both go on at once, at
-    most two shards behind. A shard gets its name only after the one before it: what a killed
-    writer leaves is a prefix.
+    A shard is synced and named in the background while the next one is written, at most two
+    behind, and only after the one before it: what a killed writer leaves is a prefix.
 
     Args:
         directory: the directory store.
@@ -41,7 +33,7 @@ class ShardCommitter:
     def __init__(self, directory: Path, description: Description) -> None:
         self._directory = directory
         self._description = description
-        self._pool = ThreadPoolExecutor(max_workers=_MAX_PENDING)
+        self._pool = ThreadPoolExecutor(max_workers=1)
         self._pending: deque[Future[None]] = deque()
 
     def write(self, number: int, arrays: Mapping[str, FloatArray], index: RowIndex) -> None:
@@ -56,9 +48,9 @@ class ShardCommitter:
         layout = IndexLayout(tuple(index.columns), id_bytes)
         temporary = temporary_path(self._directory / shard_name(number))
         with _removed_on_failure(temporary, self._directory / shard_name(number)):
-            header = self._write_file(temporary, number, arrays, index, layout)
+            self._write_file(temporary, number, arrays, index, layout)
         before = self._pending[-1] if self._pending else None
-        self._pending.append(self._pool.submit(self._commit, temporary, header, before))
+        self._pending.append(self._pool.submit(self._commit, temporary, number, before))
 
     def wait(self) -> None:
         """Wait until everything written is committed.
@@ -87,7 +79,7 @@ class ShardCommitter:
         arrays: Mapping[str, FloatArray],
         index: RowIndex,
         layout: IndexLayout,
-    ) -> Header:
+    ) -> None:
         """Write the HDF5 file of a shard under a temporary name."""
         with FileWriter(path, self._description, layout, n_rows=len(index), shard=number) as file:
             for dataset, values in zip(layout.datasets(), index.columns.values(), strict=True):
@@ -97,24 +89,12 @@ class ShardCommitter:
                 file.set_stats(view.name, stats_of(arrays[view.name]))
             header = file.finish()
         check_sizes(header, path.stat().st_size, str(self._directory / shard_name(number)))
-        return header
 
-    def _commit(self, temporary: Path, header: Header, before: Future[None] | None) -> None:
-        """Make a written shard durable, then give it its name."""
-        number = header.shard
-        assert number is not None, "a shard has a number"
+    def _commit(self, temporary: Path, number: int, before: Future[None] | None) -> None:
+        """Make a written shard durable and give it its name."""
         with _removed_on_failure(temporary, self._directory / shard_name(number)):
-            sync_file(temporary)
-            record = ShardRecord(
-                number=number,
-                n_rows=header.n_rows,
-                n_bytes=temporary.stat().st_size,
-                sha256=file_sha256(temporary),
-                fingerprint=header.fingerprint,
-            )
             if before is not None:
-                before.result()
-            write_record(self._directory, record, header.index)
+                before.result()  # a shard that failed is not followed by another
             commit_shard(self._directory, temporary, number)
 
 

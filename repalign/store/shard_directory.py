@@ -1,7 +1,7 @@
 """A store as a directory of immutable shards: its description, its manifest, its removal."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,8 @@ from repalign.store.sealed_json import read_sealed, write_sealed
 from repalign.store.shard_record import (
     ShardRecord,
     committed_numbers,
-    join_layouts,
     parse_record,
-    read_record,
-    shard_name,
+    read_shard_header,
 )
 
 _VERSION = {"format": FORMAT, "format_version": FORMAT_VERSION}
@@ -45,7 +43,8 @@ class DirectoryContent:
         shards: committed shards from number 0 on, without a gap.
         n_shards: planned number of shards, if it was given.
         is_complete: whether no shard is to come.
-        fingerprint: fingerprint of all rows, if a manifest has it.
+        fingerprint: fingerprint of all rows, if there is a manifest.
+        replaces: identity of the packed file that was there when the shards were begun.
     """
 
     description: Description
@@ -54,6 +53,7 @@ class DirectoryContent:
     n_shards: int | None
     is_complete: bool
     fingerprint: str | None
+    replaces: str | None = None
 
 
 def parts_directory(path: Path) -> Path:
@@ -64,10 +64,33 @@ def parts_directory(path: Path) -> Path:
     return path.with_name(path.name + PARTS_SUFFIX) if path.suffix == ".h5" else path
 
 
+<<<<<<< HEAD
+def begin_directory(
+    path: Path, description: Description, n_shards: int | None, replaces: str | None
+) -> None:
+=======
+def is_begun(path: Path) -> bool:
+    """Tell whether a directory holds anything but the temporary files of writers.
+
+    One without may belong to a writer that was killed, or is just about to describe its store.
+    """
+    return path.exists() and any(not _is_temporary(entry.name) for entry in path.iterdir())
+
+
 def begin_directory(path: Path, description: Description, n_shards: int | None) -> None:
+>>>>>>> extract
     """Create a directory store without shards."""
     path.mkdir(parents=True, exist_ok=True)
-    write_sealed(path / DESCRIPTION, _VERSION | description.to_json() | {"n_shards": n_shards})
+    plan = {"n_shards": n_shards, "replaces": replaces}
+    write_sealed(path / DESCRIPTION, _VERSION | description.to_json() | plan)
+
+
+def file_identity(path: Path) -> str | None:
+    """Return what tells a file from the one that replaces it, or None if there is none."""
+    if not path.exists():
+        return None
+    status = path.stat()
+    return f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
 
 
 def write_manifest(
@@ -82,7 +105,15 @@ def write_manifest(
     content |= {
         "index": list(index.columns),
         "id_bytes": index.id_bytes,
-        "shards": [asdict(shard) | {"file": shard.file} for shard in shards],
+        "shards": [
+            {
+                "file": shard.file,
+                "n_rows": shard.n_rows,
+                "n_bytes": shard.n_bytes,
+                "content_sha256": shard.content_sha256,
+            }
+            for shard in shards
+        ],
         "fingerprint": fingerprint,
     }
     write_sealed(path / MANIFEST, content)
@@ -108,11 +139,14 @@ def read_directory(path: Path) -> DirectoryContent:
     for expected, number in enumerate(committed_numbers(path)):
         if number != expected:
             break
-        record, layout = read_record(path, number)
-        index = layout if index is None else join_layouts(index, layout, path, number)
+        record, header = read_shard_header(path, number)
+        index = _joined(index or header.index, header.index, path / record.file)
         shards.append(record)
     is_complete = n_shards is not None and len(shards) == n_shards
-    return DirectoryContent(description, index, tuple(shards), n_shards, is_complete, None)
+    replaces = take(content, "replaces", (str, type(None)), where)
+    return DirectoryContent(
+        description, index, tuple(shards), n_shards, is_complete, None, replaces
+    )
 
 
 def remove_directory(path: Path) -> None:
@@ -135,15 +169,34 @@ def remove_directory(path: Path) -> None:
 def remove_leftovers(path: Path) -> None:
     """Remove the unfinished files of writers that were killed; no writer may be active."""
     for entry in path.iterdir():
-        if entry.name.startswith(".") and entry.name.endswith(".tmp"):
+        if _is_temporary(entry.name):
             entry.unlink(missing_ok=True)
 
 
 def _is_ours(name: str) -> bool:
     """Tell whether a name is one that this format gives."""
-    is_shard = SHARD_NAME.fullmatch(name) or SHARD_NAME.fullmatch(name.replace(".json", ".h5"))
+<<<<<<< HEAD
     is_temporary = name.startswith(".") and name.endswith(".tmp")
-    return bool(is_shard) or is_temporary or name in {DESCRIPTION, MANIFEST}
+    return bool(SHARD_NAME.fullmatch(name)) or is_temporary or name in {DESCRIPTION, MANIFEST}
+
+
+def _joined(first: IndexLayout, other: IndexLayout, shard: Path) -> IndexLayout:
+    """Return the index layout of two shards of one store, which have the same columns."""
+    if first.columns != other.columns:
+        raise StoreError(
+            f"{shard}: index columns are {', '.join(other.columns)}, those of the shards before "
+            f"are {', '.join(first.columns)}; all shards of a store have the same"
+        )
+    return IndexLayout(first.columns, max(first.id_bytes, other.id_bytes))
+=======
+    is_shard = SHARD_NAME.fullmatch(name) or SHARD_NAME.fullmatch(name.replace(".json", ".h5"))
+    return bool(is_shard) or _is_temporary(name) or name in {DESCRIPTION, MANIFEST}
+
+
+def _is_temporary(name: str) -> bool:
+    """Tell whether a name is one that writers give to unfinished files."""
+    return name.startswith(".") and name.endswith(".tmp")
+>>>>>>> extract
 
 
 def _read_manifest(path: Path) -> DirectoryContent:
@@ -156,14 +209,7 @@ def _read_manifest(path: Path) -> DirectoryContent:
         inside = f"{where}: shards: {number}"
         if not isinstance(entry, dict):
             raise StoreError(f"{inside}: not a JSON object; the file is damaged")
-        record = parse_record(entry, inside)
-        # the name is checked, not used: it could lead out of the directory
-        if record.number != number or entry.get("file") != record.file:
-            raise StoreError(
-                f"{inside}: key 'file' is {str(entry.get('file'))[:64]!r}, expected "
-                f"{shard_name(number)!r}"
-            )
-        shards.append(record)
+        shards.append(parse_record(entry, number, inside))
     if not shards:
         raise StoreError(f"{where}: key 'shards' is empty; the file is damaged")
     return DirectoryContent(

@@ -173,7 +173,7 @@ def _differing(header: Header, record: ShardRecord, description: Description) ->
     pairs = {
         "number": (header.shard, record.number),
         "number of rows": (header.n_rows, record.n_rows),
-        "fingerprint": (header.fingerprint, record.fingerprint),
+        "fingerprint": (header.fingerprint, record.content_sha256),
         "spec": (own.spec_sha256, description.spec_sha256),
         "list of views": (own.views, description.views),
     }

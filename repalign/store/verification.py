@@ -7,7 +7,6 @@ from typing import Literal
 
 from repalign.exceptions import StoreError
 from repalign.store.reader import Store
-from repalign.store.shard_record import check_sha256
 from repalign.store.stored_rows import StoredRows
 
 VerifyMode = Literal["quick", "full"]
@@ -49,7 +48,7 @@ def verify_store(
     Args:
         path: a packed file or a directory of shards.
         mode: ``quick`` checks structure, sizes, chunk places and headers; ``full`` also every
-            value against its digest, the checksums of HDF5, and the sha256 of every shard.
+            value against its digest.
         allow_incomplete: accept a store that is still being written.
         on_progress: called with the files done and their total.
     """
@@ -86,8 +85,6 @@ def check_file(rows: StoredRows, number: int, mode: VerifyMode) -> None:
     Raises:
         StoreError: what is wrong with it.
     """
-    if mode == "full" and rows.shards:
-        check_sha256(rows.path, rows.shards[number])
     file = rows.file(number)
     for column in file.header.columns:
         reader = file.column(column.path)

@@ -9,7 +9,7 @@ from repalign.exceptions import InputError
 from repalign.store.disk_space import check_space
 from repalign.store.schema import INDEX_LEAF_ROWS, Compression, StoredDtype
 
-_SHARD_BYTES = 2**26
+_SHARD_BYTES = 2**27
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class WriteOptions:
         compression: gzip or blosc2 (needs the ``blosc`` extra); activations hardly shrink.
         licence: note on the terms of use of model and data.
         environment: what to record besides the versions of python, numpy, h5py and HDF5.
-        shard_rows: rows of one shard; by default about 64 MiB.
+        shard_rows: rows of one shard; by default about 128 MiB.
         n_shards: planned number of shards, for several writers of one store.
         expected_rows: planned number of rows; the disk is checked for them at the start.
         verify_resumed: how shards that are there already are checked, ``quick`` or ``full``.

@@ -9,19 +9,21 @@ from numpy.typing import ArrayLike
 
 from repalign.aliases import FloatArray
 from repalign.exceptions import InputError, StoreError
+from repalign.store.completion import complete_store
 from repalign.store.layout import Description, ViewInfo, here_and_now
-from repalign.store.packing import OnProgress, check_target, pack_opened
+from repalign.store.packing import OnProgress, check_target
 from repalign.store.reader import Store
 from repalign.store.row_buffer import RowBuffer, cast_rows, check_rows
 from repalign.store.row_index import RowIndex, pooled_index
+from repalign.store.schema import DESCRIPTION
 from repalign.store.shard_committer import ShardCommitter
 from repalign.store.shard_directory import (
     begin_directory,
+    file_identity,
+    is_begun,
     parts_directory,
     read_directory,
     remove_directory,
-    remove_leftovers,
-    write_manifest,
 )
 from repalign.store.shard_record import committed_numbers
 from repalign.store.spec_change import check_same_settings
@@ -75,7 +77,6 @@ class StoreWriter:
         )
         environment = here_and_now() | dict(self.options.environment)
         self._description = Description(described, spec, environment, self.options.licence)
-        self._description.to_json()  # a spec that is no JSON is refused before anything is written
         row_bytes = sum(view.column.row_bytes for view in described)
         self._buffer = RowBuffer(self._description.views, self.options.rows_of_shard(row_bytes))
         self.is_complete = False
@@ -163,7 +164,8 @@ class StoreWriter:
         self._check_open()
         if number < 0 or number >= (self.options.n_shards or number + 1):
             raise InputError(
-                f"shard {number}: numbers run from 0 to {(self.options.n_shards or 10**9) - 1}"
+                f"shard {number}: numbers run from 0"
+                + (f" to {self.options.n_shards - 1}" if self.options.n_shards else "")
             )
         if number in self._committed:
             raise StoreError(f"{self._directory}: shard {number} is already there; skip it")
@@ -196,7 +198,7 @@ class StoreWriter:
             if self._buffer.n_rows:
                 self._write_buffer()
             self.close()
-            self._complete(on_progress)
+            complete_store(self._directory, self.path, self.options.n_shards, on_progress)
             self.is_complete = True
         with Store(self.path) as store:
             return store.info
@@ -222,20 +224,35 @@ class StoreWriter:
                     "overwriting"
                 )
             remove_directory(self._directory)
-        begin_directory(self._directory, self._description, self.options.n_shards)
+        self._begin_directory()
+
+    def _begin_directory(self) -> None:
+        """Write the description; a file that is to be replaced is remembered."""
+        replaces = file_identity(self.path) if self._is_packed else None
+        begin_directory(self._directory, self._description, self.options.n_shards, replaces)
 
     def _resume(self) -> None:
         """Take over what is there, after checking that it is the same store."""
-        if self._is_packed and self.path.exists():
+        has_shards = (self._directory / DESCRIPTION).exists()
+        content = read_directory(self._directory) if has_shards else None
+        identity = file_identity(self.path) if self._is_packed else None
+        if identity and (content is None or content.replaces != identity):
+            # The packed file is the result. Shards beside it are a rest, unless the file was
+            # there before them and is being replaced.
             with Store(self.path) as store:
                 check_same_settings(store.description, self._description, self.path)
                 self.n_rows = len(store)
+            if content:
+                remove_directory(self._directory)
             self.is_complete = True
             return
-        if not self._directory.exists():
-            begin_directory(self._directory, self._description, self.options.n_shards)
+        if content is None:
+            if is_begun(self._directory):
+                raise InputError(
+                    f"{self._directory}: is there and is no store; choose another path"
+                )
+            self._begin_directory()
             return
-        content = read_directory(self._directory)
         check_same_settings(content.description, self._description, self._directory)
         self._committed = set(committed_numbers(self._directory))
         self.n_rows = sum(shard.n_rows for shard in content.shards)
@@ -243,7 +260,7 @@ class StoreWriter:
             with Store(self._directory, allow_incomplete=True) as store:
                 for number in range(store.rows.n_files):
                     check_file(store.rows, number, self.options.verify_resumed)
-        self.is_complete = not self._is_packed and content.fingerprint is not None
+        self.is_complete = content.fingerprint is not None
 
     def _check_open(self) -> None:
         """Refuse rows after the end."""
@@ -259,31 +276,3 @@ class StoreWriter:
         """Write a shard and remember its number."""
         self._committer.write(number, arrays, index)
         self._committed.add(number)
-
-    def _complete(self, on_progress: OnProgress | None) -> None:
-        """Pack the shards, or write the manifest of a store that stays a directory."""
-        numbers = committed_numbers(self._directory)
-        if not numbers:
-            raise InputError(f"{self.path}: no rows were written; a store has at least one")
-        n_shards = self.options.n_shards or numbers[-1] + 1
-        missing = sorted(set(range(n_shards)) - set(numbers))
-        if missing or len(numbers) > n_shards:
-            raise StoreError(
-                f"{self._directory}: {len(numbers)} of {n_shards} shards are there, number "
-                f"{missing[0] if missing else n_shards} is not expected so; write all shards"
-            )
-        with Store(self._directory, allow_incomplete=True) as store:
-            if self._is_packed:
-                pack_opened(store, self.path, on_progress)
-            else:
-                write_manifest(
-                    self._directory,
-                    store.description,
-                    store.index_layout,
-                    store.rows.shards,
-                    store.fingerprint,
-                )
-        if self._is_packed:
-            remove_directory(self._directory)
-        else:
-            remove_leftovers(self._directory)

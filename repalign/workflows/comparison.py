@@ -63,6 +63,7 @@ class ErrorRecord:
     on_mismatch: str
 
 
+WELL_MATCHED = 0.9
 COLUMNS = tuple(field.name for field in fields(ErrorRecord))
 
 
@@ -108,6 +109,40 @@ class PairReport:
     warnings: tuple[str, ...]
 
 
+def pair_notes(pair: PairReport) -> tuple[str, ...]:
+    """Say in a line each what set the denominator and how the ICA of both sides went."""
+    first, second = pair.diameter_rows
+    exact = "exact" if pair.diameter_exact else f"at most {pair.diameter_upper:.4g}"
+    spread = f"diameter {pair.diameter:.4g} ({exact}) between rows {first} and {second}"
+    spread += f"; rms radius {pair.rms_radius:.4g}"
+    if pair.diameter_99 is not None:
+        spread += f"; 99 % of distances below {pair.diameter_99:.4g}"
+    notes = [spread, *(_ica_note(report) for report in pair.ica)]
+    if pair.matched_correlations:
+        matched = sorted(pair.matched_correlations)
+        good = sum(value > WELL_MATCHED for value in matched)
+        notes.append(
+            f"matched components: mean |correlation| {sum(matched) / len(matched):.2f}, "
+            f"{good} of {len(matched)} above {WELL_MATCHED}"
+        )
+    return tuple(notes)
+
+
+def _ica_note(report: IcaReport) -> str:
+    state = "converged" if report.converged else "NOT converged"
+    middle = sorted(report.kurtosis)[len(report.kurtosis) // 2]
+    note = (
+        f"ICA of the {report.side}: {state} in {report.iterations} passes (gradient "
+        f"{report.gradient_rms:.0e}), rank {report.rank} of {report.dim}, median kurtosis "
+        f"{middle:.2g}"
+    )
+    if report.identifiable is not None:
+        note += f", {report.identifiable} components less Gaussian than chance"
+    if report.seed_agreement is not None:
+        note += f", restarts agree to {report.seed_agreement:.2f}"
+    return note
+
+
 @dataclass(frozen=True)
 class CompareResult:
     """The errors of every pair, map and split, with every convention and its provenance.
@@ -150,7 +185,7 @@ class CompareResult:
 
     def error_table(self) -> ErrorTable:
         """Return the cells of the table in the paper's layout."""
-        return error_table(self.to_records())
+        return error_table(self.to_records(), [pair_notes(pair) for pair in self.pairs])
 
     def table(self) -> str:
         """Return the table in the paper's layout as text."""

@@ -23,9 +23,9 @@ SUPERVISED = ("rigid-noscale", "rigid", "linear")
 EFFICIENCY = "% eff. ↑"
 UNDEFINED = "n/a"
 GAP = "  "
-CAPTION = (
-    "error: mean ‖prediction − target‖ / diameter of the target, ↓ closer",
-    "95 %: bootstrap interval; null and p: the same fits on shuffled pairs",
+CAPTION = ("error: mean ‖prediction − target‖ / diameter of the target, ↓ closer",)
+INTERVALS = ("95 %: bootstrap interval; null and p: the same fits on shuffled pairs",)
+EFFICIENCIES = (
     "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better; its null:",
     "Gaussian rows of the same covariances, where ICA can identify nothing",
 )
@@ -61,10 +61,11 @@ class ErrorLine:
 
 @dataclass(frozen=True)
 class ErrorBlock:
-    """All lines of one pair."""
+    """All lines of one pair, and what stands behind them."""
 
     title: str
     lines: tuple[ErrorLine, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,24 +77,32 @@ class ErrorTable:
 
     @property
     def caption(self) -> tuple[str, ...]:
-        """Explain the lines, and the star where there is one."""
-        cells = [cell for block in self.blocks for line in block.lines for cell in line.cells]
-        starred = any(cell.endswith("*") for cell in cells)
-        return (*CAPTION, UNCONVERGED) if starred else CAPTION
+        """Explain what the table shows, and only that."""
+        lines = [line for block in self.blocks for line in block.lines]
+        parts = [CAPTION]
+        if any(not line.is_error for line in lines):
+            parts.append(INTERVALS)
+        if any(column.is_efficiency for column in self.columns):
+            parts.append(EFFICIENCIES)
+        if any(cell.endswith("*") for line in lines for cell in line.cells):
+            parts.append((UNCONVERGED,))
+        return tuple(text for part in parts for text in part)
 
 
-def error_table(records: Sequence[Record]) -> ErrorTable:
-    """Arrange records in the layout of the paper."""
+def error_table(
+    records: Sequence[Record], notes: Sequence[Sequence[str]] | None = None
+) -> ErrorTable:
+    """Arrange records in the layout of the paper, with the notes of each pair in order."""
     columns = []
     for name in HEADINGS:
         of_map = [record for record in records if record["map"] == name]
         columns += [ErrorColumn(name, is_efficiency=False)] if of_map else []
         if name.startswith("ica") and of_map:
             columns.append(ErrorColumn(name, is_efficiency=True))
-    blocks = [
-        ErrorBlock(title, tuple(line for split in splits for line in _lines(split, columns)))
-        for title, splits in _pairs(records).items()
-    ]
+    blocks = []
+    for number, (title, splits) in enumerate(_pairs(records).items()):
+        lines = tuple(line for split in splits for line in _lines(split, columns))
+        blocks.append(ErrorBlock(title, lines, tuple(notes[number]) if notes else ()))
     return ErrorTable(tuple(columns), tuple(blocks))
 
 

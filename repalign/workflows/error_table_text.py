@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from textwrap import wrap
 from typing import Literal
 
 from repalign.workflows.error_table import GAP, ErrorBlock, ErrorTable
@@ -41,6 +42,13 @@ def text_lines(table: ErrorTable, width: int = 100) -> Iterator[tuple[str, Empha
                 emphasis: Emphasis = "error" if line.is_error else "detail"
                 yield _joined(line.label.ljust(labels), line.cells, widths), emphasis
         yield "", "detail"
+    for block in table.blocks:
+        if block.notes and len(table.blocks) > 1:
+            yield block.title, "title"
+        for text in block.notes:
+            yield from ((part, "detail") for part in wrap(text, width, subsequent_indent="  "))
+        if block.notes:
+            yield "", "detail"
     for text in table.caption:
         yield text, "caption"
 
@@ -58,7 +66,8 @@ def as_markdown(table: ErrorTable) -> str:
         for number, line in enumerate(block.lines):
             title = block.title if number == 0 else ""
             lines.append(_markdown_row([title, line.label.strip(), *line.cells]))
-    return "\n".join([*lines, "", " ".join(table.caption)]) + "\n"
+    notes = [f"- {note}" for block in table.blocks for note in block.notes]
+    return "\n".join([*lines, "", *notes, "", " ".join(table.caption)]) + "\n"
 
 
 def as_latex(table: ErrorTable) -> str:

@@ -152,8 +152,9 @@ def _finish(job: ExtractJob, writer: StoreWriter) -> None:
         return  # another process has completed the store meanwhile
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the system releases it when this process dies
-        is_whole = set(committed_numbers(directory)) == set(range(job.n_shards))
-        if is_whole and not _is_finished(writer.path):
+        if _is_finished(writer.path):
+            return
+        if set(committed_numbers(directory)) == set(range(job.n_shards)):
             writer.finish()
 
 

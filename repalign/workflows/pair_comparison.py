@@ -8,6 +8,7 @@ import numpy as np
 
 from repalign.aliases import IntArray
 from repalign.core.maps import AffineMap
+from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.store.join import Join
 from repalign.store.row_index import POOLED, decode_ids
 from repalign.store.source import EmbeddingSource
@@ -40,12 +41,13 @@ def compare_pair(
     groups: IntArray | None = None,
 ) -> list[PairResult]:
     """Compare the first source of a join with its last, in one direction or both."""
-    pair = read_pair(join, settings, machine, groups)
     source, target = join.sources[0], join.sources[-1]
-    results = [_compare(pair, source, target, settings, machine=machine, fits=fits)]
-    if settings.both_directions:
-        back = pair.reversed()
-        results.append(_compare(back, target, source, settings, machine=machine, fits=fits))
+    with one_thread_if(is_small(join.report.n_common, source.dim, target.dim)):
+        pair = read_pair(join, settings, machine, groups)
+        results = [_compare(pair, source, target, settings, machine=machine, fits=fits)]
+        if settings.both_directions:
+            back = pair.reversed()
+            results.append(_compare(back, target, source, settings, machine=machine, fits=fits))
     return results
 
 

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import struct
-import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +48,7 @@ def test_a_list_names_images_relative_to_itself(tree: Path, pixels: np.ndarray) 
     assert [source.read(k).id for k in range(2)] == ["b/x.png", "a.png"]
     np.testing.assert_array_equal(np.asarray(source.read(0).value), pixels[0])
     listing.write_text("gone.png\n")
-    with pytest.raises(InputError, match="list.txt names 'gone.png', which is no file"):
+    with pytest.raises(InputError, match=r"list.txt names 'gone.png', which is no file"):
         open_data(str(listing), "image")
 
 
@@ -124,8 +123,7 @@ def test_hostile_and_damaged_images_get_one_line(
 ) -> None:
     spoil(tree / "a.png")
     source = open_data(str(tree), "image")
-    with warnings.catch_warnings(), pytest.raises(InputError, match=message):
-        warnings.simplefilter("error")
+    with pytest.raises(InputError, match=message):
         source.read(0)
 
 

@@ -1,0 +1,218 @@
+"""``repalign store``: look at, check, pack and convert embeddings."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from repalign.cli import output
+from repalign.cli.options import OutputOption, OverwriteOption, PlainFormatOption
+from repalign.cli.talk import talk_of
+
+app = typer.Typer(
+    no_args_is_help=True, help="Look at, check, pack, import and export sets of embeddings."
+)
+
+EmbeddingsArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A store or a foreign file (.npy, .npz, .pt, .safetensors, .parquet, .csv, .h5ad, "
+        ".mat, a thingsvision folder); file::view chooses a view.",
+    ),
+]
+
+
+@app.command()
+def info(
+    embeddings: EmbeddingsArgument, form: PlainFormatOption = None, to: OutputOption = None
+) -> None:
+    """Say what a set of embeddings holds, how it was made and what identifies its rows.
+
+    Example: repalign store info run.h5
+    """
+    from repalign.store.description import describe_embeddings
+
+    found = describe_embeddings(embeddings)
+    chosen = output.choose_format(form, to)
+    if chosen == "json":
+        output.emit(output.as_json(found.to_json()), to)
+    else:
+        output.emit(output.render_records(found.to_records(), chosen), to)
+
+
+@app.command()
+def head(
+    embeddings: EmbeddingsArgument,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="Rows to show.")] = 5,
+    columns: Annotated[
+        int | None,
+        typer.Option(
+            "--columns", min=0, help="Columns to show; by default 6 in a table, else all."
+        ),
+    ] = None,
+    form: PlainFormatOption = None,
+    to: OutputOption = None,
+) -> None:
+    """Show the first rows: identity and values.
+
+    Example: repalign store head run.h5::final -n 3
+    """
+    from repalign.store.description import read_head
+    from repalign.store.opening import open_embeddings
+
+    chosen = output.choose_format(form, to)
+    source = open_embeddings(embeddings)
+    shown = columns if columns is not None else (6 if chosen == "table" else source.dim)
+    hidden = {f"e{column}" for column in range(shown, source.dim)}
+    records = [
+        {name: value for name, value in record.items() if name not in hidden}
+        for record in read_head(source, rows)
+    ]
+    output.emit(output.render_records(records, chosen), to)
+
+
+@app.command()
+def verify(
+    context: typer.Context,
+    stores: Annotated[list[Path], typer.Argument(help="One or more stores.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only structure and headers, not every value.")
+    ] = False,
+    form: PlainFormatOption = None,
+    to: OutputOption = None,
+) -> None:
+    """Check every byte of stores against their checksums; exit code 1 if one is damaged.
+
+    Example: repalign store verify runs/*.h5
+    """
+    from repalign.store import verify_store
+
+    talk = talk_of(context)
+    results = []
+    for path in stores:
+        with talk.progress(f"verifying {path}") as on_progress:
+            results.append(
+                verify_store(path, mode="quick" if quick else "full", on_progress=on_progress)
+            )
+    records = [
+        {
+            "path": str(result.path),
+            "sound": result.is_sound,
+            "mode": result.mode,
+            "n_rows": result.n_rows,
+            "n_files": result.n_files,
+            "problems": "; ".join(result.problems),
+        }
+        for result in results
+    ]
+    output.emit(output.render_records(records, output.choose_format(form, to)), to)
+    for problem in (problem for result in results for problem in result.problems):
+        talk.error(problem)
+    if not all(result.is_sound for result in results):
+        raise typer.Exit(1)
+
+
+@app.command()
+def pack(
+    context: typer.Context,
+    directory: Annotated[Path, typer.Argument(help="A finished store that is a folder of shards.")],
+    out: Annotated[
+        Path | None, typer.Argument(help="The file; by default the folder's name with .h5.")
+    ] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Copy a folder of shards into one file, checking every value; the folder stays.
+
+    Example: repalign store pack run run.h5
+    """
+    from repalign.store import pack_store
+
+    talk = talk_of(context)
+    with talk.progress("packing") as on_progress:
+        written = pack_store(directory, out, overwrite=overwrite, on_progress=on_progress)
+    talk.note(f"wrote {written}")
+
+
+@app.command("import")
+def import_embeddings(
+    context: typer.Context,
+    embeddings: EmbeddingsArgument,
+    out: Annotated[Path, typer.Argument(help="The store; one file if it ends in .h5.")],
+    ids: Annotated[
+        str | None,
+        typer.Option(
+            "--ids", help="File with one id a line, or table.csv::column, in the order of the rows."
+        ),
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id-column", help="Column or array of the same file that holds the ids."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the view in the store.")
+    ] = None,
+    compress: Annotated[
+        Literal["gzip", "blosc2"] | None,
+        typer.Option("--compress", help="Compress the values; activations hardly shrink."),
+    ] = None,
+    licence: Annotated[
+        str | None, typer.Option("--licence", help="Note on the terms of use, kept in the store.")
+    ] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Copy foreign embeddings into a store, with hashes of the files they come from.
+
+    Example: repalign store import emb.npy emb.h5 --ids ids.txt
+    """
+    from repalign.store.import_store import import_store
+    from repalign.store.opening import open_embeddings
+
+    talk = talk_of(context)
+    source = open_embeddings(embeddings, ids=ids, id_column=id_column)
+    with talk.progress("importing") as on_progress:
+        written = import_store(
+            source,
+            out,
+            view=name,
+            compression=compress,
+            licence=licence,
+            overwrite=overwrite,
+            on_progress=on_progress,
+        )
+    if source.identity == "row order":
+        talk.warn(
+            f"{source.name} has no ids: its rows can only be matched by their order; give --ids"
+        )
+    else:
+        talk.note(f"ids from {source.info['ids_from']}")
+    talk.note(f"wrote {written.path}: {written.n_rows} rows of {source.dim} columns")
+
+
+@app.command("export")
+def export_embeddings(
+    context: typer.Context,
+    embeddings: EmbeddingsArgument,
+    out: Annotated[Path, typer.Argument(help="The file; its ending says the format.")],
+    file_format: Annotated[
+        Literal["npy", "npz", "csv", "parquet", "safetensors"] | None,
+        typer.Option("--as", help="Format, if the ending does not say it."),
+    ] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Write one view in another program's format, block by block.
+
+    Example: repalign store export run.h5::final run.npz
+    """
+    from repalign.store.export_store import export_store
+    from repalign.store.opening import open_embeddings
+
+    talk = talk_of(context)
+    source = open_embeddings(embeddings)
+    with talk.progress("exporting") as on_progress:
+        result = export_store(
+            source, out, file_format=file_format, overwrite=overwrite, on_progress=on_progress
+        )
+    for warning in result.warnings:
+        talk.warn(warning)
+    beside = "" if result.ids_path is None else f", ids in {result.ids_path}"
+    talk.note(f"wrote {result.path}: {result.n_rows} rows of {result.dim} columns{beside}")

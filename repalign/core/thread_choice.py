@@ -1,0 +1,35 @@
+"""One thread for small problems: sharing them out costs more than it saves.
+
+Pools of threads wait by spinning. On cores that something else uses as well, every small
+product then waits for a thread that does not run: comparing 3000 × 20 rows took 24 s with two
+threads on two busy cores, and 3 s with one.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import threadpoolctl
+import torch
+
+# Multiplications of one pass over the rows; one core does these in some tens of milliseconds.
+SMALL_PASS = 1e9
+
+
+def is_small(n_rows: int, *dims: int) -> bool:
+    """Tell whether a pass over rows of these widths is too small to share between threads."""
+    return n_rows * max(dims) ** 2 < SMALL_PASS
+
+
+@contextlib.contextmanager
+def one_thread_if(small: bool) -> Iterator[None]:
+    """Hold numpy and torch at one thread inside the block where the problem is small."""
+    if not small:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpoolctl.threadpool_limits(limits=1):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,234 @@
+"""The store commands: data on stdout, talk on stderr, one line and exit code 1 on failure."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from repalign.cli import store
+from repalign.cli.app import RepalignGroup, root
+from repalign.store import StoreWriter, WriteOptions, open_store, write_store
+from repalign.store.row_index import RowIndex, encode_ids, pooled_index
+
+VALUES = np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32)
+NAMES = [f"cat-{row}" for row in range(40)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store of two views."""
+    spec = {"model": {"id": "m", "commit": "c0ffee"}, "layers": [1, 2]}
+    write_store(
+        tmp_path / "a.h5",
+        {"deep": VALUES, "wide": VALUES[:, :3]},
+        index=pooled_index(40, ids=NAMES),
+        spec=spec,
+    )
+    return tmp_path / "a.h5"
+
+
+def run(*words: object) -> Result:
+    """Run the command line with the store commands under the real root."""
+    app = typer.Typer(cls=RepalignGroup, pretty_exceptions_enable=False)
+    app.callback()(root)
+    app.add_typer(store.app, name="store")
+    return CliRunner().invoke(app, ["store", *(str(word) for word in words)])
+
+
+def read_csv(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def failure(result: Result) -> str:
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_info_as_json_is_complete(path: Path) -> None:
+    result = run("info", path, "--format", "json")
+
+    found = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert (found["n_rows"], found["row_identity"]) == (40, "ids")
+    assert [view["name"] for view in found["views"]] == ["deep", "wide"]
+    assert found["details"]["spec"]["model"]["commit"] == "c0ffee"
+    with open_store(path) as opened:
+        assert found["details"]["fingerprint"] == opened.fingerprint
+
+
+@pytest.mark.parametrize("form", ["csv", "table"])
+def test_info_as_lines_names_every_field(path: Path, form: str) -> None:
+    text = run("info", path, "--format", form).stdout
+
+    for part in ("views.wide", "3 columns, float32", "spec.model.id", "1, 2", "is_complete"):
+        assert part in text
+
+
+def test_info_of_a_foreign_file_says_where_its_ids_are(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", emb=VALUES, ids=np.array(NAMES))
+
+    found = json.loads(run("info", tmp_path / "a.npz", "--format", "json").stdout)
+
+    assert found["layout"] == "numpy archive"
+    assert found["details"]["ids_from"].endswith("a.npz::ids")
+    assert found["views"] == [{"name": "emb", "dim": 9, "dtype": "float32"}]
+
+
+def test_info_of_an_unfinished_store(tmp_path: Path) -> None:
+    options = WriteOptions(shard_rows=16)
+    writer = StoreWriter(tmp_path / "a.h5", spec={}, views={"deep": 9}, options=options)
+    writer.append({"deep": VALUES})
+    writer.close()
+    parts = tmp_path / "a.h5.parts"
+
+    assert f"is not finished, its shards are in {parts}" in failure(run("info", tmp_path / "a.h5"))
+    found = json.loads(run("info", parts, "--format", "json").stdout)
+    assert found["n_rows"] == 32
+    assert found["details"]["is_complete"] is False
+
+
+def test_head_shows_identity_and_values(path: Path) -> None:
+    result = run("head", f"{path}::deep", "-n", 2, "--format", "csv")
+
+    first, second = read_csv(result.stdout)
+    assert (first["id"], first["sample"], first["token"]) == ("cat-0", "0", "")
+    np.testing.assert_allclose([float(second[f"e{column}"]) for column in range(9)], VALUES[1])
+
+
+def test_head_cuts_columns_only_in_a_table_or_when_asked(path: Path) -> None:
+    assert "e6" not in run("head", f"{path}::deep", "--format", "table").stdout
+    assert "e8" in run("head", f"{path}::deep", "--format", "csv").stdout
+    assert "e2" not in run("head", f"{path}::deep", "--columns", 2, "--format", "json").stdout
+
+
+def test_head_of_tokens_with_hashes(tmp_path: Path) -> None:
+    index = RowIndex(
+        np.array([0, 0]),
+        np.array([0, 1]),
+        sample_sha=np.full((2, 16), 171, dtype=np.uint8),
+        ids=encode_ids(["x", "x"]),
+    )
+    write_store(tmp_path / "a.h5", VALUES[:2], index=index)
+
+    records = json.loads(run("head", tmp_path / "a.h5", "--format", "json").stdout)
+
+    assert [record["token"] for record in records] == [0, 1]
+    assert records[0]["sample_sha"] == "ab" * 16
+
+
+def test_head_asks_which_view(path: Path) -> None:
+    assert "has the views deep, wide; choose one" in failure(run("head", path))
+
+
+def test_verify_is_silent_about_sound_stores(path: Path) -> None:
+    result = run("verify", path, "--format", "csv")
+
+    (record,) = read_csv(result.stdout)
+    assert (result.exit_code, record["sound"], record["mode"]) == (0, "true", "full")
+    assert read_csv(run("verify", path, "--quick", "--format", "csv").stdout)[0]["mode"] == "quick"
+
+
+def test_verify_finds_a_flipped_bit_and_exits_with_1(path: Path, tmp_path: Path) -> None:
+    write_store(tmp_path / "b.h5", VALUES)
+    content = bytearray(path.read_bytes())
+    place = content.find(VALUES[20].tobytes())
+    content[place] ^= 1
+    path.write_bytes(bytes(content))
+
+    result = run("verify", tmp_path / "b.h5", path, "--format", "csv")
+
+    assert result.exit_code == 1
+    assert [record["sound"] for record in read_csv(result.stdout)] == ["true", "false"]
+    assert "a.h5" in result.stderr
+
+
+def test_pack_makes_one_file_of_a_folder(tmp_path: Path) -> None:
+    write_store(tmp_path / "run", VALUES)
+
+    result = run("pack", tmp_path / "run")
+
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert f"wrote {tmp_path}/run.h5" in result.stderr
+    assert "exists" in failure(run("pack", tmp_path / "run"))
+    assert run("pack", tmp_path / "run", "--overwrite").exit_code == 0
+    with open_store(tmp_path / "run.h5") as packed, open_store(tmp_path / "run") as folder:
+        assert packed.fingerprint == folder.fingerprint
+
+
+def test_import_with_ids_beside_the_array(tmp_path: Path) -> None:
+    np.save(tmp_path / "emb.npy", VALUES)
+    (tmp_path / "names.txt").write_text("\n".join(NAMES))
+
+    result = run(
+        "import", tmp_path / "emb.npy", tmp_path / "emb.h5", "--ids", tmp_path / "names.txt",
+        "--name", "final", "--licence", "CC0", "--compress", "gzip",
+    )  # fmt: skip
+
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "ids from" in result.stderr
+    with open_store(tmp_path / "emb.h5") as imported:
+        assert imported.info.licence == "CC0"
+        assert imported.views["final"].compression == "gzip"
+        assert imported.index.slice(0, 2).ids.tolist() == [b"cat-0", b"cat-1"]
+
+
+def test_import_without_ids_warns(tmp_path: Path) -> None:
+    np.save(tmp_path / "emb.npy", VALUES)
+
+    result = run("import", tmp_path / "emb.npy", tmp_path / "emb.h5")
+
+    assert "warning: " in result.stderr
+    assert "can only be matched by their order; give --ids" in result.stderr
+    assert "exists" in failure(run("import", tmp_path / "emb.npy", tmp_path / "emb.h5"))
+    again = run("import", tmp_path / "emb.npy", tmp_path / "emb.h5", "--overwrite")
+    assert again.exit_code == 0
+
+
+def test_import_takes_ids_from_a_column(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("key,e0\n7,1.5\n8,2.5\n")
+
+    run("import", tmp_path / "a.csv", tmp_path / "a.h5", "--id-column", "key")
+
+    with open_store(tmp_path / "a.h5") as imported:
+        assert imported.index.slice(0, 2).ids.tolist() == [b"7", b"8"]
+
+
+def test_export_says_where_the_ids_are(path: Path) -> None:
+    result = run("export", f"{path}::wide", path.with_suffix(".npy"))
+
+    assert f"ids in {path.with_suffix('.ids.txt')}" in result.stderr
+    np.testing.assert_array_equal(np.load(path.with_suffix(".npy")), VALUES[:, :3])
+    assert "exists" in failure(run("export", f"{path}::wide", path.with_suffix(".npy")))
+
+
+def test_export_format_can_be_named(path: Path) -> None:
+    run("export", f"{path}::wide", path.with_name("out.data"), "--as", "csv")
+
+    rows = read_csv(path.with_name("out.data").read_text())
+    assert (rows[39]["id"], len(rows)) == ("cat-39", 40)
+    np.testing.assert_array_equal(np.float32(rows[3]["e2"]), VALUES[3, 2])
+
+
+def test_export_warns_of_what_is_lost(tmp_path: Path) -> None:
+    index = RowIndex(np.array([0, 0]), np.array([0, 1]), ids=encode_ids(["x", "x"]))
+    write_store(tmp_path / "a.h5", VALUES[:2], index=index)
+
+    result = run("export", tmp_path / "a.h5", tmp_path / "a.safetensors")
+
+    assert "warning: safetensors does not keep token positions" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["info", "head", "verify"])
+def test_missing_files_are_one_line(tmp_path: Path, command: str) -> None:
+    result = run(command, tmp_path / "none.h5")
+
+    assert result.exit_code == 1
+    assert "none.h5" in result.stderr
+    assert "Traceback" not in result.stderr
