@@ -103,9 +103,7 @@ def text_runs(
 
     def pipeline(batch: int) -> None:
         options = {"truncation": True, "max_length": 256}
-        for rows in pipe(
-            texts, batch_size=batch, return_tensors=True, tokenize_kwargs=options
-        ):
+        for rows in pipe(texts, batch_size=batch, return_tensors=True, tokenize_kwargs=options):
             rows[0].mean(0).cpu()
 
     def ours() -> float:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from repalign import __version__
-from repalign.cli import compare, doctor, maps, store
+from repalign.cli import compare, doctor, extract, maps, models, store
 from repalign.cli.talk import Talk
 from repalign.exceptions import RepalignError
 
@@ -117,9 +117,11 @@ def root(
     context.obj = Talk(quiet=quiet, verbose=verbose, debug=debug)
 
 
+app.command("extract")(extract.extract)
 app.command("compare")(compare.compare)
 app.command("apply")(maps.apply)
 app.add_typer(maps.app, name="maps")
+app.add_typer(models.app, name="models")
 app.add_typer(store.app, name="store")
 app.command("doctor")(doctor.doctor)
 

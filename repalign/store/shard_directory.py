@@ -64,11 +64,6 @@ def parts_directory(path: Path) -> Path:
     return path.with_name(path.name + PARTS_SUFFIX) if path.suffix == ".h5" else path
 
 
-<<<<<<< HEAD
-def begin_directory(
-    path: Path, description: Description, n_shards: int | None, replaces: str | None
-) -> None:
-=======
 def is_begun(path: Path) -> bool:
     """Tell whether a directory holds anything but the temporary files of writers.
 
@@ -77,8 +72,9 @@ def is_begun(path: Path) -> bool:
     return path.exists() and any(not _is_temporary(entry.name) for entry in path.iterdir())
 
 
-def begin_directory(path: Path, description: Description, n_shards: int | None) -> None:
->>>>>>> extract
+def begin_directory(
+    path: Path, description: Description, n_shards: int | None, replaces: str | None
+) -> None:
     """Create a directory store without shards."""
     path.mkdir(parents=True, exist_ok=True)
     plan = {"n_shards": n_shards, "replaces": replaces}
@@ -175,9 +171,13 @@ def remove_leftovers(path: Path) -> None:
 
 def _is_ours(name: str) -> bool:
     """Tell whether a name is one that this format gives."""
-<<<<<<< HEAD
-    is_temporary = name.startswith(".") and name.endswith(".tmp")
-    return bool(SHARD_NAME.fullmatch(name)) or is_temporary or name in {DESCRIPTION, MANIFEST}
+    is_ours = SHARD_NAME.fullmatch(name) or name in {DESCRIPTION, MANIFEST}
+    return bool(is_ours) or _is_temporary(name)
+
+
+def _is_temporary(name: str) -> bool:
+    """Tell whether a name is one that writers give to unfinished files."""
+    return name.startswith(".") and name.endswith(".tmp")
 
 
 def _joined(first: IndexLayout, other: IndexLayout, shard: Path) -> IndexLayout:
@@ -188,15 +188,6 @@ def _joined(first: IndexLayout, other: IndexLayout, shard: Path) -> IndexLayout:
             f"are {', '.join(first.columns)}; all shards of a store have the same"
         )
     return IndexLayout(first.columns, max(first.id_bytes, other.id_bytes))
-=======
-    is_shard = SHARD_NAME.fullmatch(name) or SHARD_NAME.fullmatch(name.replace(".json", ".h5"))
-    return bool(is_shard) or _is_temporary(name) or name in {DESCRIPTION, MANIFEST}
-
-
-def _is_temporary(name: str) -> bool:
-    """Tell whether a name is one that writers give to unfinished files."""
-    return name.startswith(".") and name.endswith(".tmp")
->>>>>>> extract
 
 
 def _read_manifest(path: Path) -> DirectoryContent:

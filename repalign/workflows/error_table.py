@@ -79,7 +79,7 @@ class ErrorTable:
     def caption(self) -> tuple[str, ...]:
         """Explain what the table shows, and only that."""
         lines = [line for block in self.blocks for line in block.lines]
-        parts = [CAPTION]
+        parts: list[tuple[str, ...]] = [CAPTION]
         if any(not line.is_error for line in lines):
             parts.append(INTERVALS)
         if any(column.is_efficiency for column in self.columns):
