@@ -41,7 +41,8 @@ def train_task(
         for group in optimizer.param_groups:
             group["lr"] = recipe.learning_rate * _decay(step, recipe)
         optimizer.zero_grad()
-        task.loss(data_generator(seed, step)).backward()
+        loss: Any = task.loss(data_generator(seed, step))
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(task.module.parameters(), _MAX_GRADIENT_NORM)
         optimizer.step()
         done = step + 1
