@@ -22,6 +22,7 @@ class Extraction:
     data: str
     limit: int | None = None
     pool: str | None = None
+    with_ids: bool = True
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ def extractions(text_limit: int | None) -> tuple[Extraction, ...]:
         Extraction("gpt-neox-seed0", "gpt-neox-seed0", TEXT, text_limit),
         Extraction("gpt-neox-seed1", "gpt-neox-seed1", TEXT, text_limit),
         *(Extraction(name, name, IMAGES) for name in digits),
-        Extraction("resnet-some-digits", "resnet-seed0", IMAGES, PARAGRAPHS),
-        Extraction("gpt-neox-paragraphs", "gpt-neox-seed0", TEXT, pool="mean"),
+        Extraction("resnet-some-digits", "resnet-seed0", IMAGES, PARAGRAPHS, with_ids=False),
+        Extraction("gpt-neox-paragraphs", "gpt-neox-seed0", TEXT, pool="mean", with_ids=False),
     )
 
 

@@ -130,6 +130,8 @@ def _write(task: Task, recipe: Recipe, seed: int, output: Path) -> None:
         }
         (beside / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         beside.chmod(0o755)
+        for path in beside.iterdir():
+            path.chmod(0o644)
         beside.replace(output)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)

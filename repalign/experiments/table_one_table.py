@@ -1,0 +1,43 @@
+"""The demo's table: the layout of ``compare``, with the paper's row under each of ours."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from repalign.experiments.table_one import PairOutcome, TableOne
+from repalign.workflows.error_table import (
+    ErrorBlock,
+    ErrorColumn,
+    ErrorLine,
+    ErrorTable,
+    error_table,
+    short_number,
+    short_percent,
+)
+
+
+def table_of(table_one: TableOne) -> ErrorTable:
+    """Return the table of all pairs, the paper's numbers in a line of their own."""
+    table = error_table(table_one.result().to_records())
+    blocks = [
+        _with_paper(block, outcome, table.columns)
+        for block, outcome in zip(table.blocks, table_one.outcomes, strict=True)
+    ]
+    return replace(table, blocks=tuple(blocks))
+
+
+def _with_paper(
+    block: ErrorBlock, outcome: PairOutcome, columns: tuple[ErrorColumn, ...]
+) -> ErrorBlock:
+    size = block.title.split("   ", maxsplit=1)[-1]
+    title = f"{outcome.pair.title}   {size}"
+    if outcome.paper is None:
+        return replace(block, title=title)
+    cells = tuple(_paper_cell(column, outcome.paper) for column in columns)
+    line = ErrorLine(f"paper: {outcome.pair.paper_row}", cells, is_error=False)
+    return replace(block, title=title, lines=(*block.lines, line))
+
+
+def _paper_cell(column: ErrorColumn, paper: Mapping[str, float]) -> str:
+    if column.is_efficiency:
+        return short_percent(paper["efficiency"]) if column.map == "ica" else ""
+    return short_number(paper[column.map]) if column.map in paper else ""
