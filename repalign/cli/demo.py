@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repalign.aliases import OutputFormat
 from repalign.cli import output
 from repalign.cli.error_table import render_table, terminal_width
 from repalign.cli.options import DeviceOption, PlainFormatOption

@@ -1,0 +1,40 @@
+"""A heat map of the errors among many models."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from repalign.workflows.drawing import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Record = Mapping[str, Any]
+_INCHES_A_MODEL = 0.55
+
+
+def plot_models(records: Sequence[Record], name: str, split: str) -> "Figure":
+    """Draw the error of one map for every pair of models; pairs not compared stay empty."""
+    chosen = [r for r in records if (r["map"], r["split"]) == (name, split)]
+    models = list(dict.fromkeys([r["source"] for r in chosen] + [r["target"] for r in chosen]))
+    errors = np.full((len(models), len(models)), np.nan)
+    for record in chosen:
+        if record["error"] is not None:
+            errors[models.index(record["source"]), models.index(record["target"])] = record["error"]
+    side = 2.2 + _INCHES_A_MODEL * len(models)
+    figure = new_figure(side + 0.6, side)
+    axes = figure.subplots()
+    drawn = axes.imshow(errors, cmap="cividis", vmin=0)
+    for row, column in np.argwhere(np.isfinite(errors)):
+        value = errors[row, column]
+        shade = "#ffffff" if value < 0.6 * np.nanmax(errors) else "#111111"
+        axes.text(column, row, f"{value:.3f}"[1:], ha="center", va="center", color=shade, size=8)
+    labels = [model.rsplit("/", 1)[-1].removesuffix(".h5") for model in models]
+    axes.set_xticks(range(len(models)), labels, rotation=40, ha="right")
+    axes.set_yticks(range(len(models)), labels)
+    axes.set_xlabel("target")
+    axes.set_ylabel("source")
+    axes.spines[:].set_visible(False)
+    figure.colorbar(drawn, ax=axes, shrink=0.7, label=f"{name}, {split} error / diameter")
+    return figure
