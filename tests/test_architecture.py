@@ -76,12 +76,15 @@ def is_type_checking(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
-def run_at_import(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Every statement that runs when the module is imported: not in functions, not for types."""
-    for node in tree.body:
-        if is_type_checking(node) or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+def run_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node that runs when the module is imported: not in functions, not for types."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
-        yield node
+        if isinstance(child, ast.stmt) and is_type_checking(child):
+            continue
+        yield child
+        yield from run_at_import(child)
 
 
 def layer_violations(path: Path, tree: ast.AST) -> list[str]:
@@ -107,7 +110,10 @@ def owner_violations(path: Path, tree: ast.AST) -> list[str]:
 
 
 def heavy_violations(tree: ast.Module) -> list[str]:
-    tops = {name.split(".")[0] for node in run_at_import(tree) for name in imports(node)}
+    statements = [
+        node for node in run_at_import(tree) if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    tops = {name.split(".")[0] for node in statements for name in imports(node)}
     return sorted(tops & HEAVY)
 
 
@@ -187,4 +193,5 @@ def test_the_checks_can_fail(check, path: str, code: str) -> None:
 def test_the_heavy_and_print_checks_can_fail() -> None:
     assert heavy_violations(ast.parse("class A:\n    import torch")) == ["torch"]
     assert heavy_violations(ast.parse("def f():\n    import torch")) == []
+    assert heavy_violations(ast.parse("class A:\n    def f(self):\n        import torch")) == []
     assert print_violations(ast.parse("def f():\n    print(1)")) == ["line 2"]

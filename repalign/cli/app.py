@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from repalign import __version__
-from repalign.cli import compare, doctor, extract, maps, models, store
+from repalign.cli import compare, disentangle, doctor, extract, maps, models, store
 from repalign.cli.talk import Talk
 from repalign.exceptions import RepalignError
 
@@ -119,6 +119,7 @@ def root(
 
 app.command("extract")(extract.extract)
 app.command("compare")(compare.compare)
+app.command("disentangle")(disentangle.disentangle)
 app.command("apply")(maps.apply)
 app.add_typer(maps.app, name="maps")
 app.add_typer(models.app, name="models")

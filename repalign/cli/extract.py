@@ -33,8 +33,8 @@ def extract(
     model: Annotated[
         str,
         typer.Argument(
-            help="hf:org/name[@revision], timm:name, torchvision:name, mae:file.pth, a directory or "
-            "file of these formats, or a preset (`repalign models`)."
+            help="hf:org/name[@revision], timm:name, torchvision:name, mae:file.pth, a directory "
+            "or file of these formats, or a preset (`repalign models`)."
         ),
     ],
     data: Annotated[

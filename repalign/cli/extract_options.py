@@ -28,7 +28,8 @@ PoolOption = Annotated[
 TokensOption = Annotated[
     str,
     typer.Option(
-        help="With --pool token, which tokens or patches become rows: all, last, stride:k, sample:n."
+        help="With --pool token, which tokens or patches become rows: all, last, stride:k, "
+        "sample:n."
     ),
 ]
 PreprocessOption = Annotated[

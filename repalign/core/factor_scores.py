@@ -180,7 +180,9 @@ def judge_scores(
         if len(spread) > 1 and value is not None:
             tail = (1 - level) / 2
             ends = np.quantile(np.array(spread) - np.mean(spread), [tail, 1 - tail])
-            low, high = value + float(ends[0]), value + float(ends[1])
+            low = value + float(ends[0])
+            # No score passes 1 but by the noise of the estimator.
+            high = max(value, min(1.0, value + float(ends[1])))
         judged.append(Judged(score, null, p_value, low, high))
     return tuple(judged)
 

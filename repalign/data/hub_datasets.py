@@ -19,11 +19,7 @@ class HubDataset:
         self._name, self._split, self._rows = _load(name)
         check_columns(self._rows.column_names, self._column, id_column, self._name)
         if kind == "image":
-            import datasets
-
-            # as files and not decoded, so that the hash is of the raw input
-            undecoded = datasets.Image(decode=False)
-            self._rows = self._rows.cast_column(self._column, undecoded)
+            self._rows = _as_files(self._rows, self._column)
 
     @property
     def description(self) -> dict[str, object]:
@@ -53,6 +49,13 @@ class HubDataset:
         if raw is None:
             raise InputError(f"row {index} of {self._name} holds no image bytes")
         return Sample(label, hashlib.sha256(raw).digest(), decode_image(raw, f"row {index}"))
+
+
+def _as_files(rows: Any, column: str) -> Any:
+    """Leave images undecoded, so that the hash is of the raw input."""
+    import datasets
+
+    return rows.cast_column(column, datasets.Image(decode=False))
 
 
 def _load(name: str) -> tuple[str, str, Any]:

@@ -6,6 +6,7 @@ import re
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from repalign.exceptions import ModelError
 from repalign.models.weights import PICKLES, SAFETENSORS
@@ -35,20 +36,17 @@ def is_offline() -> bool:
 def prepare_environment(*, offline: bool) -> None:
     """Set what the hub library reads when it is imported; call before loading any model.
 
-    Raises ModelError when offline mode is asked for too late to be honoured.
+    Offline mode holds from then on for the whole process, also where the library was imported
+    before and would not look again.
     """
     # Without it, repositories that hold only pickle files start a conversion in the background.
     os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    if not (offline or is_offline()):
-        return
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    constants = sys.modules.get("huggingface_hub.constants")
-    if constants is not None and not constants.HF_HUB_OFFLINE:
-        raise ModelError(
-            "offline mode was asked for after huggingface_hub had been imported, which ignores it; "
-            "set HF_HUB_OFFLINE=1 before starting Python"
-        )
+    if offline or is_offline():
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        constants: Any = sys.modules.get("huggingface_hub.constants")
+        if constants is not None:
+            constants.HF_HUB_OFFLINE = True
 
 
 def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -> Path:

@@ -19,13 +19,24 @@ class Batch:
     """One padded batch on the device of the model.
 
     ``inputs`` are the model's arguments; ``lengths`` the real tokens per sample, on the device
-    as ``(batch,)`` int64, None for images; ``positions`` the tokens or patches to keep of each
-    sample, on the host, None when rows are pooled.
+    as ``(batch,)`` int64, None for images; ``kept`` says which tokens or patches become rows, as
+    two index tensors on the device (see ``flatten_positions``), None when rows are pooled.
     """
 
     inputs: dict[str, Tensor]
     lengths: Tensor | None = None
-    positions: Sequence[Positions] | None = None
+    kept: tuple[Tensor, Tensor] | None = None
+
+
+def flatten_positions(positions: Sequence[Positions]) -> tuple[Tensor, Tensor]:
+    """Turn the kept positions of every sample into two index tensors: sample and position.
+
+    They are made on the host, where lengths are known: a boolean mask on the device would make
+    the host wait for the device to count.
+    """
+    counts = [len(kept) for kept in positions]
+    samples = np.repeat(np.arange(len(positions), dtype=np.int64), counts)
+    return torch.from_numpy(samples), torch.from_numpy(np.concatenate(positions))
 
 
 def as_sequence(hidden: Tensor, *, channels_last: bool = False) -> Tensor:
@@ -56,7 +67,9 @@ def pool_rows(hidden: Tensor, pool: Pool, batch: Batch, prefix_tokens: int = 0) 
     Gives ``(batch, columns)``, or for ``token`` the kept positions of all samples in order.
     """
     if pool == "token":
-        return _take_positions(hidden, batch, prefix_tokens).float()
+        assert batch.kept is not None, "token rows need positions"
+        samples, positions = batch.kept
+        return hidden[samples, positions + prefix_tokens].float()
     if pool == "cls":
         return hidden[:, 0].float()
     if pool == "last":
@@ -83,17 +96,3 @@ def _last(hidden: Tensor, lengths: Tensor | None) -> Tensor:
 
 def _arange_like(hidden: Tensor, stop: int) -> Tensor:
     return torch.arange(stop, device=hidden.device)
-
-
-def _take_positions(hidden: Tensor, batch: Batch, prefix_tokens: int) -> Tensor:
-    # The flat index is made on the host, where lengths are known: a boolean mask would make
-    # the host wait for the device to count.
-    assert batch.positions is not None, "token rows need positions"
-    width = hidden.shape[1]
-    flat = np.concatenate(
-        [row * width + prefix_tokens + kept for row, kept in enumerate(batch.positions)]
-    )
-    index = torch.from_numpy(flat)
-    if hidden.device.type == "cuda":
-        index = index.pin_memory()
-    return hidden.flatten(0, 1).index_select(0, index.to(hidden.device, non_blocking=True))

@@ -13,10 +13,13 @@ _OFF = "::"
 if "h5py" in sys.modules or _SEARCH in os.environ:
     import h5py
 else:
-    # HDF5 reads the variable once, when it is loaded: nothing is left behind in the environment.
+    # HDF5 reads the variable once, at the first question about plugins: nothing is left behind in
+    # the environment, which programs started from here would inherit.
     os.environ[_SEARCH] = _OFF
     try:
         import h5py
+
+        h5py.h5pl.size()
     finally:
         del os.environ[_SEARCH]
 

@@ -9,7 +9,13 @@ import numpy as np
 from repalign.exceptions import InputError
 from repalign.store.float_rows import FloatRows
 from repalign.store.foreign.anndata_files import read_anndata
-from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
+from repalign.store.foreign.contents import (
+    DAMAGE,
+    ForeignMatrix,
+    ForeignRequest,
+    check_id_count,
+    first_line,
+)
 from repalign.store.foreign.delimited_text import read_delimited_text
 from repalign.store.foreign.hdf5_files import read_hdf5
 from repalign.store.foreign.identifiers import read_id_lines, read_ids
@@ -130,6 +136,10 @@ def _read(request: ForeignRequest) -> ForeignMatrix:
         return reader(request)
     except OSError as error:
         raise InputError(f"{request.path}: cannot be read ({error.strerror or error})") from error
+    except DAMAGE as error:
+        raise InputError(
+            f"{request.path}: is no readable {request.path.suffix} file ({first_line(error)})"
+        ) from error
 
 
 def _with_ids(

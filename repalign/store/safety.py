@@ -218,7 +218,9 @@ def _check_rows(dataset: Any, column: Column, header: Header, where: str) -> Non
     """Check a dataset of rows."""
     properties = _check_stored_inside(dataset, column.dtype, where)
     shape = column.shape(header.n_rows)
-    if dataset.shape != shape or dataset.maxshape != shape:
+    if dataset.maxshape != dataset.shape:
+        raise StoreError(f"{where}: can grow to {dataset.maxshape}; expected a fixed shape")
+    if dataset.shape != shape:
         raise StoreError(f"{where}: shape is {dataset.shape}, expected {shape}; file is damaged")
     chunks = column.chunks(header.n_rows)
     if dataset.chunks != chunks:

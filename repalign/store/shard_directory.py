@@ -64,14 +64,6 @@ def parts_directory(path: Path) -> Path:
     return path.with_name(path.name + PARTS_SUFFIX) if path.suffix == ".h5" else path
 
 
-def is_begun(path: Path) -> bool:
-    """Tell whether a directory holds anything but the temporary files of writers.
-
-    One without may belong to a writer that was killed, or is just about to describe its store.
-    """
-    return path.exists() and any(not _is_temporary(entry.name) for entry in path.iterdir())
-
-
 def begin_directory(
     path: Path, description: Description, n_shards: int | None, replaces: str | None
 ) -> None:
@@ -79,6 +71,11 @@ def begin_directory(
     path.mkdir(parents=True, exist_ok=True)
     plan = {"n_shards": n_shards, "replaces": replaces}
     write_sealed(path / DESCRIPTION, _VERSION | description.to_json() | plan)
+
+
+def is_unused(path: Path) -> bool:
+    """Tell whether a directory holds nothing but what a killed writer left before beginning."""
+    return all(_is_temporary(entry.name) for entry in path.iterdir())
 
 
 def file_identity(path: Path) -> str | None:
@@ -171,12 +168,12 @@ def remove_leftovers(path: Path) -> None:
 
 def _is_ours(name: str) -> bool:
     """Tell whether a name is one that this format gives."""
-    is_ours = SHARD_NAME.fullmatch(name) or name in {DESCRIPTION, MANIFEST}
-    return bool(is_ours) or _is_temporary(name)
+    is_known = SHARD_NAME.fullmatch(name) or name in {DESCRIPTION, MANIFEST}
+    return bool(is_known) or _is_temporary(name)
 
 
 def _is_temporary(name: str) -> bool:
-    """Tell whether a name is one that writers give to unfinished files."""
+    """Tell whether a name is that of an unfinished file."""
     return name.startswith(".") and name.endswith(".tmp")
 
 

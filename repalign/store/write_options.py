@@ -51,11 +51,13 @@ class WriteOptions:
         # narrow rows: enough of them to make opening a shard worth while
         return min(max(64, power), 256 * INDEX_LEAF_ROWS)
 
-    def check_disk(self, path: Path, row_bytes: int, *, is_packed: bool) -> None:
-        """Refuse a store that the disk cannot hold; packing needs the room twice.
+    def check_disk(self, path: Path, row_bytes: int, n_present: int, *, is_packed: bool) -> None:
+        """Refuse a store that the disk cannot hold; packing needs the room of all rows again.
 
         Raises:
             StoreError: too little is free.
         """
         if self.expected_rows is not None:
-            check_space(path, self.expected_rows * row_bytes * (2 if is_packed else 1))
+            to_write = max(0, self.expected_rows - n_present)
+            to_pack = self.expected_rows if is_packed else 0
+            check_space(path, (to_write + to_pack) * row_bytes)

@@ -20,7 +20,7 @@ from repalign.store.shard_committer import ShardCommitter
 from repalign.store.shard_directory import (
     begin_directory,
     file_identity,
-    is_begun,
+    is_unused,
     parts_directory,
     read_directory,
     remove_directory,
@@ -84,10 +84,11 @@ class StoreWriter:
         self.n_rows = 0
         if resume:
             self._resume()
-        else:
+        if not self.is_complete:
+            self.options.check_disk(self.path, row_bytes, self.n_rows, is_packed=self._is_packed)
+        if not resume:
             self._begin(overwrite=overwrite)
         if not self.is_complete:
-            self.options.check_disk(self.path, row_bytes, is_packed=self._is_packed)
             self._committer = ShardCommitter(self._directory, self._description)
 
     @classmethod
@@ -247,7 +248,7 @@ class StoreWriter:
             self.is_complete = True
             return
         if content is None:
-            if is_begun(self._directory):
+            if self._directory.exists() and not is_unused(self._directory):
                 raise InputError(
                     f"{self._directory}: is there and is no store; choose another path"
                 )

@@ -66,6 +66,19 @@ def send(tensor: "Tensor", device: "torch.device") -> "Tensor":
     return tensor.to(device, non_blocking=True)
 
 
+def _fetch(rows: Rows) -> tuple[Rows, Any]:
+    """Start copies into pinned memory; the event is over when they are."""
+    import torch
+
+    fetched = {}
+    for key, row in rows.items():
+        host = torch.empty(row.shape, dtype=row.dtype, pin_memory=True)
+        fetched[key] = host.copy_(row, non_blocking=True)
+    event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    event.record()
+    return fetched, event
+
+
 class Fetcher:
     """Brings rows back to the host one batch behind, so that the device never waits.
 
@@ -78,16 +91,8 @@ class Fetcher:
 
     def put(self, tag: Any, rows: Rows) -> None:
         """Start bringing back the rows of a batch."""
-        import torch
-
         if any(row.device.type == "cuda" for row in rows.values()):
-            fetched = {}
-            for key, row in rows.items():
-                host = torch.empty(row.shape, dtype=row.dtype, pin_memory=True)
-                fetched[key] = host.copy_(row, non_blocking=True)
-            event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            event.record()
-            self._pending.append((tag, fetched, event))
+            self._pending.append((tag, *_fetch(rows)))
         else:
             self._pending.append((tag, {key: row.cpu() for key, row in rows.items()}, None))
 

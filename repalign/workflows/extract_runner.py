@@ -31,7 +31,7 @@ class BatchRunner:
 
     def run(self, batch: HostBatch) -> dict[str, "Tensor"]:
         """Rows of every view for one batch, on the device."""
-        from repalign.models.pooling import Batch
+        from repalign.models.pooling import Batch, flatten_positions
         from repalign.models.views import encode_batch
 
         inputs = {key: send(tensor, self.device) for key, tensor in batch.inputs.items()}
@@ -40,7 +40,11 @@ class BatchRunner:
             width = inputs["attention_mask"].shape[-1]
             inputs["attention_mask"] = inputs["attention_mask"].expand(-1, -1, width, -1)
         lengths = None if batch.lengths is None else send(batch.lengths, self.device)
-        on_device = Batch(inputs, lengths, batch.positions)
+        kept = None
+        if batch.positions is not None:
+            samples, positions = flatten_positions(batch.positions)
+            kept = send(samples, self.device), send(positions, self.device)
+        on_device = Batch(inputs, lengths, kept)
         return encode_batch(self.model, self.views, on_device, autocast=self.autocast)
 
     def run_fitting(self, batch: HostBatch) -> Iterator[tuple[HostBatch, dict[str, "Tensor"]]]:

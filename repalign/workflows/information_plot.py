@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 # More cells than this are no longer told apart by their numbers.
 MOST_NUMBERED = 200
+MOST_NAMED = 30
 
 
 def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
-    """Draw one matrix (factors × latents) below another, pruned latents crossed out.
+    """Draw one matrix (factors × latents) below another, pruned latents named so.
 
     Raises:
         InputError: there is no matrix.
@@ -43,9 +44,9 @@ def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
         images.append(panel.imshow(matrix.nmi, vmin=0, vmax=1, cmap="viridis", aspect="auto"))
         panel.set_title(f"{matrix.source} · {matrix.condition}" if several else matrix.condition)
         panel.set_yticks(range(len(matrix.factors)), matrix.factors)
-        panel.set_xticks(range(matrix.nmi.shape[1]) if matrix.nmi.shape[1] <= 30 else [])
-        for latent in matrix.pruned:
-            panel.axvline(latent, color="white", linewidth=1)
+        latents = range(matrix.nmi.shape[1]) if matrix.nmi.shape[1] <= MOST_NAMED else ()
+        names = [f"{j}\npruned" if j in matrix.pruned else str(j) for j in latents]
+        panel.set_xticks(latents, names, fontsize=8)
         if matrix.nmi.size <= MOST_NUMBERED:
             for i, j in np.ndindex(*matrix.nmi.shape):
                 value = matrix.nmi[i, j]

@@ -11,7 +11,7 @@ import torchvision
 import transformers
 
 from repalign.models.load import load_model
-from repalign.models.pooling import Batch
+from repalign.models.pooling import Batch, flatten_positions
 from repalign.models.text_encoder import load_text_encoder, needs_mask, pad_batch
 from repalign.models.views import encode_batch, make_views, probe_shapes
 
@@ -63,7 +63,7 @@ def our_text_rows(directory: Path, texts: tuple[str, ...], pool: str, size: int)
         ids = encoder.encode(texts[start : start + size])
         inputs, lengths = pad_batch(ids, encoder.pad_id, masked=needs_mask(model))
         positions = [np.arange(len(sample)) for sample in ids]
-        batch = Batch(inputs, lengths, positions)
+        batch = Batch(inputs, lengths, flatten_positions(positions))
         for key, values in encode_batch(model, views, batch).items():
             rows[key].append(values)
     return {
@@ -125,7 +125,7 @@ def our_image_rows(name: str, pixels: torch.Tensor, layers: list[str], pool: str
         count = shapes[views[0].tap.label].positions
         assert count is not None
         kept = np.arange(count - (model.prefix_tokens if count > 1 else 0))
-        batch = Batch({"pixel_values": part}, positions=[kept] * len(part))
+        batch = Batch({"pixel_values": part}, kept=flatten_positions([kept] * len(part)))
         for key, values in encode_batch(model, views, batch).items():
             rows[key].append(values)
     return [torch.cat(rows[view.key]) for view in views]

@@ -1,9 +1,20 @@
-"""Arrays in MATLAB ``.mat`` files of version 4 to 7, as thingsvision writes them."""
+"""Arrays in MATLAB ``.mat`` files of level 5 (``-v6``, ``-v7``), as thingsvision writes them.
 
+Plain arrays of numbers are parsed here and everything else is passed over: general readers of
+the format crash on damaged files. A file is a header of 128 bytes and a list of elements, each
+with a tag of type and size; a matrix element holds flags, dimensions, a name and the numbers,
+column by column, in a type that may be narrower than that of the array.
+"""
+
+import struct
 import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
 from repalign.store.array_rows import ArrayRows
@@ -14,13 +25,47 @@ from repalign.store.foreign.contents import (
     choose_view,
 )
 
-NUMBERS = {
-    "double", "single", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-    "logical",
+HEADER_BYTES = 128
+VERSION = 0x0100
+MATRIX, COMPRESSED = 14, 15
+# types of stored numbers, and classes of arrays, by their numbers in the format
+STORED = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "f4",
+    9: "f8",
+    12: "i8",
+    13: "u8",
+}
+CLASSES = {
+    6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8",
 }  # fmt: skip
-MAX_VALUES = 2**31  # the format is read whole; it cannot hold larger arrays itself
+COMPLEX_FLAG = 0x0800
+MAX_FILE_BYTES = 2**34  # the format is read whole
+MAX_VARIABLE_BYTES = 2**32
 ROWS_VIEW = "features"
-DAMAGED = (ValueError, TypeError, KeyError, IndexError, OSError, EOFError, MemoryError, zlib.error)
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """An array of numbers: its shape and type, and where its stored numbers are."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    stored: memoryview
+    stored_type: np.dtype[Any]
+
+    def values(self) -> NDArray[Any]:
+        """Return the array, in its own type."""
+        n_values = int(np.prod(self.shape, dtype=object))
+        if len(self.stored) != n_values * self.stored_type.itemsize:
+            raise ValueError(f"{len(self.stored)} bytes for {n_values} values")
+        numbers = np.frombuffer(self.stored, self.stored_type)
+        return numbers.reshape(self.shape, order="F").astype(self.dtype)
 
 
 def read_matlab(request: ForeignRequest) -> ForeignMatrix:
@@ -28,70 +73,99 @@ def read_matlab(request: ForeignRequest) -> ForeignMatrix:
 
     In the second kind, which thingsvision writes, the names of the variables are the ids.
     """
-    shapes = _shapes(request)
-    rows = {name: shape for name, shape in shapes.items() if len(shape) == 2 and shape[0] == 1}
-    if request.view is None and len(rows) > 1 and len(rows) == len(shapes):
-        return _read_variable_per_row(request, list(rows))
-    view = choose_view(request, shapes)
-    label = f"{request.path}::{view}"
-    check_matrix_shape(shapes[view], label=label)
-    found = _load(request, [view])
-    return ForeignMatrix(view=view, raw=ArrayRows(found[view]), layout="MATLAB file")
+    try:
+        variables = dict(_read_variables(request.path))
+        shapes = {name: variable.shape for name, variable in variables.items()}
+        is_row_each = len(shapes) > 1 and all(
+            len(shape) == 2 and shape[0] == 1 for shape in shapes.values()
+        )
+        if is_row_each and request.view is None:
+            return _variable_per_row(request, variables)
+        view = choose_view(request, shapes)
+        check_matrix_shape(shapes[view], label=f"{request.path}::{view}")
+        raw = ArrayRows(variables[view].values())
+    except (ValueError, struct.error, zlib.error) as error:
+        raise InputError(f"{request.path}: is no readable MATLAB file ({error})") from error
+    return ForeignMatrix(view=view, raw=raw, layout="MATLAB file")
 
 
-def _read_variable_per_row(request: ForeignRequest, names: list[str]) -> ForeignMatrix:
-    found = _load(request, names)
-    widths = {found[name].shape for name in names}
-    if len(widths) > 1:
+def _variable_per_row(request: ForeignRequest, variables: Mapping[str, _Variable]) -> ForeignMatrix:
+    if len({variable.shape for variable in variables.values()}) > 1:
         raise InputError(
             f"{request.path}: has one variable per row, of different lengths; expected one length"
         )
-    values = np.concatenate([found[name] for name in names])
+    values = np.concatenate([variable.values() for variable in variables.values()])
     check_matrix_shape(values.shape, label=str(request.path))
     return ForeignMatrix(
         view=ROWS_VIEW,
         raw=ArrayRows(values),
         layout="MATLAB file, one variable per row",
-        ids=names,
+        ids=list(variables),
         ids_from=f"{request.path} (names of the variables)",
     )
 
 
-def _shapes(request: ForeignRequest) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of all arrays of numbers, without loading them."""
-    import scipy.io
-
-    found = _guarded(request, lambda: scipy.io.whosmat(request.path))
-    shapes = {name: tuple(shape) for name, shape, kind in found if kind in NUMBERS}
-    n_values = sum(int(np.prod(shape, dtype=object)) for shape in shapes.values())
-    if n_values > MAX_VALUES:
+def _read_variables(path: Path) -> Iterator[tuple[str, _Variable]]:
+    """Yield the arrays of numbers of a file by name."""
+    if path.stat().st_size > MAX_FILE_BYTES:
         raise InputError(
-            f"{request.path}: declares {n_values} values; at most {MAX_VALUES} are read from a "
-            "MATLAB file, save larger arrays as .npy"
+            f"{path}: has {path.stat().st_size} bytes; MATLAB files are read up to "
+            f"{MAX_FILE_BYTES}, save larger arrays as .npy"
         )
-    return shapes
+    data = memoryview(path.read_bytes())
+    order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:HEADER_BYTES]))
+    if order is None:
+        raise ValueError("no header of level 5")
+    (version,) = struct.unpack(f"{order}H", data[124:126])
+    if version != VERSION:
+        raise InputError(f"{path}: is a MATLAB file of version 7.3; save it with -v7 or as .npy")
+    for kind, content in _elements(data[HEADER_BYTES:], order):
+        if kind == COMPRESSED:
+            unpacked = zlib.decompressobj().decompress(content, MAX_VARIABLE_BYTES)
+            inner = next(_elements(memoryview(unpacked), order), None)
+            if inner is None:
+                raise ValueError("an empty compressed element")
+            kind, content = inner
+        if kind == MATRIX:
+            yield from _parse_matrix(content, order)
 
 
-def _load(request: ForeignRequest, names: list[str]) -> dict[str, Any]:
-    import scipy.io
+def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
+    """Yield type and content of consecutive elements."""
+    at = 0
+    while at < len(data):
+        kind, size = struct.unpack(f"{order}II", data[at : at + 8])
+        at += 8
+        if kind >> 16:  # small element: size and type in four bytes, content in the other four
+            kind, size, at = kind & 0xFFFF, kind >> 16, at - 4
+            padded = 4
+        else:
+            padded = size if kind == COMPRESSED else -(-size // 8) * 8
+        if size > padded or at + size > len(data):
+            raise ValueError(f"an element of {size} bytes where {len(data) - at} are left")
+        yield kind, data[at : at + size]
+        at += padded
 
-    def load() -> dict[str, Any]:
-        found = scipy.io.loadmat(request.path, variable_names=names, mat_dtype=False)
-        return {name: found[name] for name in names}
 
-    return _guarded(request, load)
+def _parse_matrix(content: memoryview, order: str) -> Iterator[tuple[str, _Variable]]:
+    """Yield the array of a matrix element, unless it is text, cells, sparse or complex."""
+    parts = _elements(content, order)
+    (flags,) = struct.unpack(f"{order}I", _next(parts)[1][:4])
+    if flags & 0xFF not in CLASSES or flags & COMPLEX_FLAG:
+        return
+    dimensions = np.frombuffer(_next(parts)[1], f"{order}i4").tolist()
+    if len(dimensions) < 2 or min(dimensions) < 0:
+        raise ValueError(f"dimensions {dimensions[:8]}")
+    name = bytes(_next(parts)[1]).decode()
+    kind, stored = _next(parts)
+    if kind not in STORED:
+        raise ValueError(f"values of type {kind} in {name[:64]!r}")
+    dtype = np.dtype(order + CLASSES[flags & 0xFF])
+    yield name, _Variable(tuple(dimensions), dtype, stored, np.dtype(order + STORED[kind]))
 
 
-def _guarded(request: ForeignRequest, action: Any) -> Any:
-    """Run a reader of scipy and say in one line what is wrong with the file."""
-    from scipy.io.matlab import MatReadError
-
-    try:
-        return action()
-    except NotImplementedError as error:
-        raise InputError(
-            f"{request.path}: is a MATLAB file of version 7.3; save it with -v7 or as .npy"
-        ) from error
-    except (*DAMAGED, MatReadError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise InputError(f"{request.path}: is no readable MATLAB file ({reason})") from error
+def _next(parts: Iterator[tuple[int, memoryview]]) -> tuple[int, memoryview]:
+    found = next(parts, None)
+    if found is None:
+        raise ValueError("a matrix that ends too early")
+    return found

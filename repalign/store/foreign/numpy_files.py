@@ -13,11 +13,13 @@ from repalign.exceptions import InputError
 from repalign.store.file_rows import FileRows, open_file_rows
 from repalign.store.float_rows import float_type
 from repalign.store.foreign.contents import (
+    DAMAGE,
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
     choose_view,
+    first_line,
     texts_of,
 )
 from repalign.store.foreign.row_columns import RowColumns
@@ -41,8 +43,8 @@ class _Header:
             if version not in readers:
                 raise InputError(f"{label}: is an array of npy version {version}; expected 1 or 2")
             self.shape, self.is_fortran, self.dtype = readers[version](stream)
-        except (ValueError, OSError, EOFError, TypeError, OverflowError, RecursionError) as error:
-            raise InputError(f"{label}: is no readable npy array ({_first_line(error)})") from error
+        except DAMAGE as error:
+            raise InputError(f"{label}: is no readable npy array ({first_line(error)})") from error
         self.offset = stream.tell()
 
 
@@ -62,9 +64,9 @@ def read_npz(request: ForeignRequest) -> ForeignMatrix:
     try:
         with zipfile.ZipFile(request.path) as archive:
             return _read_archive(request, archive)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except DAMAGE as error:
         raise InputError(
-            f"{request.path}: is no readable npz archive ({_first_line(error)})"
+            f"{request.path}: is no readable npz archive ({first_line(error)})"
         ) from error
 
 
@@ -157,8 +159,8 @@ def _read_small(
     with archive.open(_member(archive, name)) as stream:
         try:
             values: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise InputError(f"{label}: is damaged ({_first_line(error)})") from error
+        except DAMAGE as error:
+            raise InputError(f"{label}: is damaged ({first_line(error)})") from error
     return values
 
 
@@ -214,7 +216,3 @@ def _row_blocks(
             )
         yield np.frombuffer(data, dtype=dtype).reshape(count, shape[1])
     stream.read(1)  # reaching the end makes zipfile compare the checksum
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from repalign.exceptions import InputError, MissingExtraError
 from repalign.store.float_rows import float_type
 from repalign.store.foreign.contents import (
+    DAMAGE,
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
     choose_view,
+    first_line,
 )
 from repalign.store.foreign.row_columns import RowColumns
 from repalign.store.spool import spool_blocks
@@ -43,9 +45,10 @@ def read_parquet(request: ForeignRequest) -> ForeignMatrix:
     try:
         with pq.ParquetFile(request.path) as table:
             return _read_table(request, table)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{request.path}: is no readable parquet file ({reason})") from error
+    except (pa.ArrowException, *DAMAGE) as error:
+        raise InputError(
+            f"{request.path}: is no readable parquet file ({first_line(error)})"
+        ) from error
 
 
 def _read_table(request: ForeignRequest, table: "pq.ParquetFile") -> ForeignMatrix:

@@ -1,6 +1,5 @@
 """Tensors in ``.pt`` and ``.pth`` files, loaded with ``weights_only`` and never otherwise."""
 
-import pickle
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from repalign.exceptions import InputError
 from repalign.store.array_rows import ArrayRows
 from repalign.store.foreign.contents import (
+    DAMAGE,
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,
@@ -80,18 +80,7 @@ def _load(request: ForeignRequest) -> Any:
                 weights_only=True,
                 mmap=zipfile.is_zipfile(request.path),  # the old format cannot be mapped
             )
-    except (
-        pickle.UnpicklingError,
-        RuntimeError,
-        EOFError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        MemoryError,
-        OverflowError,
-        OSError,
-    ) as error:
+    except DAMAGE as error:
         # torch's own advice here is to load without the safeguard, which runs the file's code
         raise InputError(
             f"{request.path}: holds no plain tensors ({type(error).__name__} while reading it with "

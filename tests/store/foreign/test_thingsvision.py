@@ -1,4 +1,4 @@
-"""Directories of the thingsvision layout, and the MATLAB files that it writes."""
+"""Directories of the thingsvision layout."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -136,53 +136,3 @@ def test_a_wrong_number_of_file_names_is_refused(
 
     with pytest.raises(InputError, match=r"file_names.txt: holds 49 ids, .* has 50 rows"):
         open_embeddings(tmp_path)
-
-
-def test_a_matlab_variable_per_row_gives_ids(
-    tmp_path: Path, values: np.ndarray, names: list[str]
-) -> None:
-    variables = {name.replace("-", "_"): row for name, row in zip(names, values, strict=True)}
-    scipy.io.savemat(tmp_path / "a.mat", variables)
-
-    source = open_embeddings(tmp_path / "a.mat")
-
-    np.testing.assert_array_equal(source.rows.read(0, 50), values)
-    assert source.index.ids[6] == b"cat_6"
-
-
-def test_matlab_variables_of_other_kinds_are_left_aside(tmp_path: Path, values: np.ndarray) -> None:
-    cells = np.array(["a", values], dtype=object)
-    scipy.io.savemat(tmp_path / "a.mat", {"emb": values, "cells": cells, "text": "hello"})
-
-    assert open_embeddings(tmp_path / "a.mat").view == "emb"
-
-
-@pytest.mark.parametrize(
-    ("variables", "message"),
-    [
-        ({"a": np.zeros(3), "b": np.zeros(4)}, "one variable per row, of different lengths"),
-        ({"a": np.zeros((2, 3, 4))}, r"has shape \(2, 3, 4\)"),
-        ({"a": np.zeros((5, 2)), "b": np.zeros((5, 2))}, "holds 2 arrays"),
-    ],
-)
-def test_matlab_files_that_are_no_embeddings_are_refused(
-    tmp_path: Path, variables: dict[str, np.ndarray], message: str
-) -> None:
-    scipy.io.savemat(tmp_path / "a.mat", variables)
-
-    with pytest.raises(InputError, match=message):
-        open_embeddings(tmp_path / "a.mat")
-
-
-def test_damaged_and_newer_matlab_files_are_refused(tmp_path: Path, values: np.ndarray) -> None:
-    path = tmp_path / "a.mat"
-    scipy.io.savemat(path, {"emb": values})
-    whole = path.read_bytes()
-    for content in (b"", b"hello", whole[:200]):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match="is no readable MATLAB file"):
-            open_embeddings(path)
-    save_hdf5(path, values)
-    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + path.read_bytes())
-    with pytest.raises(InputError, match=r"version 7.3; save it with -v7 or as .npy"):
-        open_embeddings(path)

@@ -1,0 +1,32 @@
+"""Fitted whitening and ICA as artefacts: the same files as the maps of ``compare``."""
+
+from pathlib import Path
+
+from repalign.store.map_file import SavedMap, save_map
+from repalign.workflows.disentanglement import DisentangleResult
+
+SUFFIX = ".safetensors"
+
+
+def save_transforms(
+    result: DisentangleResult, folder: str | Path, *, overwrite: bool = False
+) -> list[Path]:
+    """Save the transform of every condition but raw, fitted on all rows, and return the files.
+
+    A file is named after its condition: ``pca-ica.safetensors``; with several sources their
+    number stands before it.
+    """
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    names = list(dict.fromkeys(source for source, _ in result.transforms or {}))
+    written = []
+    for (source, condition), fitted in (result.transforms or {}).items():
+        if condition == "raw":
+            continue
+        number = f"{names.index(source) + 1:02d}-" if len(names) > 1 else ""
+        path = where / f"{number}{condition.replace('+', '-')}{SUFFIX}"
+        metadata = {"source": {"name": source}, "settings": dict(result.settings)}
+        saved = SavedMap(condition, fitted.matrix, fitted.shift, metadata)
+        save_map(saved, path, overwrite=overwrite)
+        written.append(path)
+    return written

@@ -1,0 +1,133 @@
+"""The commands extract and models: what they print, and one line for what goes wrong."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from repalign.cli import extract, models
+from repalign.cli.app import RepalignGroup, root
+from repalign.cli.extract_progress import describe_rate
+from repalign.store import open_store
+from repalign.workflows.extract_settings import ExtractProgress
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tiny: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    tiny.save_transformers(folder / "neox", "gpt_neox")
+    tiny.save_timm(folder / "vit", "vit")
+    return folder
+
+
+def invoke(*words: object) -> Result:
+    app = typer.Typer(cls=RepalignGroup, pretty_exceptions_enable=False)
+    app.callback()(root)
+    app.command("extract")(extract.extract)
+    app.add_typer(models.app, name="models")
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_extract_prints_its_store_as_csv_and_talks_on_stderr(
+    checkpoints: Path, tmp_path: Path
+) -> None:
+    command = (
+        "extract", checkpoints / "neox", "--data", "builtin:shakespeare", "--limit", 5,
+        "--layer", "final", "--layer", -2, "-o", tmp_path / "a.h5",
+    )  # fmt: skip
+    ran = invoke(*command)
+    assert ran.exit_code == 0, ran.output
+    (record,) = csv.DictReader(io.StringIO(ran.stdout))
+    assert record["store"] == str(tmp_path / "a.h5")
+    assert record["complete"] == "true"
+    assert record["views"] == "final:32 block-2:32"
+    assert record["rows"] == record["new_rows"]
+    assert "tokens/s" in ran.stderr
+    assert "5 samples are fewer than the columns of a view" in ran.stderr
+    again = invoke(*command, "--format", "json")
+    (same,) = json.loads(again.stdout)
+    assert same["fingerprint"] == record["fingerprint"]
+    assert same["new_rows"] == 0
+    assert "complete already" in again.stderr
+
+
+def test_options_reach_the_extraction(checkpoints: Path, tmp_path: Path) -> None:
+    ran = invoke(
+        "extract", checkpoints / "vit", "--data", "digits", "--sample", 40, "--seed", 3,
+        "--preprocess", "canonical32", "--pool", "cls", "--pool", "patch-mean", "--workers", 1,
+        "--batch-size", 7, "--shard-samples", 16, "--store-dtype", "float16", "--no-ids",
+        "--verify-device", "--device", "cpu", "-o", tmp_path / "a.h5",
+    )  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    assert "cpu agrees with the CPU to 0.0e+00" in ran.stderr
+    with open_store(tmp_path / "a.h5") as store:
+        assert store.info.spec["seed"] == 3
+        assert store.info.spec["dataset"]["sample"] == 40
+        assert store.info.spec["preprocess"]["name"] == "canonical32"
+        assert [view.dtype for view in store.info.views] == ["float16", "float16"]
+        assert "ids" not in store.info.index_columns
+        assert store.info.licence == "apache-2.0"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere", "--data", "digits"], "error: unknown model 'nowhere'; expected hf:org/name"),
+        (["pythia-160m-sed1", "--data", "digits"], "error: unknown model 'pythia-160m-sed1'; did"),
+        (["{neox}", "--data", "gone.txt"], "error: no data at gone.txt"),
+        (["{neox}", "--data", "digits"], "error: digits is image data, the model takes text"),
+        (["{neox}", "--data", "shakespeare", "--layer", "layer.1"], "did you mean layers.1"),
+        (["{neox}", "--data", "shakespeare", "--device", "cuda:9"], "error: device cuda:9 was"),
+        (["{neox}", "--data", "shakespeare", "--tokens", "some"], "error: unknown token choice"),
+        (["hf:no/where", "--data", "shakespeare", "--offline"], "error: "),
+    ],
+)
+def test_failures_are_one_line_and_exit_1(
+    checkpoints: Path, tmp_path: Path, words: list[str], message: str
+) -> None:
+    words = [word.format(neox=checkpoints / "neox") for word in words]
+    ran = invoke("extract", *words, "-o", tmp_path / "a.h5")
+    assert ran.exit_code == 1
+    assert ran.stdout == ""
+    assert message in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert not (tmp_path / "a.h5").exists()
+
+
+def test_a_missing_option_is_wrong_usage(checkpoints: Path) -> None:
+    assert invoke("extract", checkpoints / "neox").exit_code == 2
+
+
+def test_presets_are_listed_with_what_is_certain_and_inferred() -> None:
+    ran = invoke("models", "--format", "json")
+    presets = {record["preset"]: record for record in json.loads(ran.stdout)}
+    assert presets["pythia-160m-seed1"]["model"] == "hf:EleutherAI/pythia-160m-seed1"
+    assert presets["mae-original"]["inferred"]
+    assert presets["mae-timm"]["pair"] == "mae"
+    assert "pair resnet18" in ran.stderr
+    assert "Not the paper's pair" in ran.stderr
+
+
+def test_a_model_is_shown_with_layers_and_views(checkpoints: Path) -> None:
+    ran = invoke("models", "show", checkpoints / "neox", "--layer", "pre-norm")
+    lines = list(csv.DictReader(io.StringIO(ran.stdout)))
+    assert [line["layer"] for line in lines] == ["0", "1", "2", "3", "final"]
+    assert lines[-1]["module"] == "final_layer_norm"
+    assert {line["columns"] for line in lines} == {"32"}
+    assert "view pre-norm: layers.2, pooled by token" in ran.stderr
+    assert "tokenizer" in ran.stderr
+    shown = json.loads(invoke("models", "show", checkpoints / "vit", "--format", "json").stdout)
+    assert shown["layers"][0]["positions"] == "17"
+    assert shown["prepared"].startswith("vit: resize 35, crop (32, 32), bicubic")
+    assert shown["views"] == [["final", "norm", "patch-mean"]]
+    assert "blocks.0.attn.qkv" in shown["modules"]
+
+
+def test_the_bar_says_rows_and_tokens_per_second() -> None:
+    progress = ExtractProgress(10, 20, rows=1234, tokens=5000, seconds=2.0)
+    assert describe_rate(progress) == "1,234 rows, 2,500 tokens/s"
