@@ -15,6 +15,7 @@ from repalign.experiments.table_one_pairs import (
     paper_rows,
 )
 from repalign.workflows.compare_settings import CompareSettings, audit_settings
+from repalign.zoo.one_thread import one_thread
 
 if TYPE_CHECKING:
     from repalign.workflows.comparison import CompareResult
@@ -106,9 +107,10 @@ def run_table_one(
     folder.mkdir(parents=True, exist_ok=True)
     wanted = extractions(settings.text_limit)
     started = time.perf_counter()
-    for number, extraction in enumerate(wanted, start=1):
-        label = f"extract {extraction.store} ({number} of {len(wanted)})"
-        _extract(extraction, folder, device, partial(say, label))
+    with one_thread():
+        for number, extraction in enumerate(wanted, start=1):
+            label = f"extract {extraction.store} ({number} of {len(wanted)})"
+            _extract(extraction, folder, device, partial(say, label))
     between = time.perf_counter()
     outcomes = []
     for number, pair in enumerate(PAIRS, start=1):

@@ -65,9 +65,9 @@ PAIRS = (
         "ResNet-18, seeds 0 and 1", "resnet-seed0", "resnet-seed1", "related", "ResNet-18 fc 1/2"
     ),
     StoredPair(
-        "control: ResNet-18, trained and untrained, same digits",
-        "resnet-seed0",
-        "resnet-untrained-seed1",
+        "control: ViT-MAE, trained and untrained, same digits",
+        "mae-transformers-seed0",
+        "mae-untrained-seed1",
         "same input",
     ),
     StoredPair(
@@ -87,7 +87,7 @@ def extractions(text_limit: int | None) -> tuple[Extraction, ...]:
         "mae-wide-seed1",
         "resnet-seed0",
         "resnet-seed1",
-        "resnet-untrained-seed1",
+        "mae-untrained-seed1",
     )
     return (
         Extraction("gpt-neox-seed0", "gpt-neox-seed0", TEXT, text_limit),

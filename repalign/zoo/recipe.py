@@ -88,6 +88,18 @@ RECIPES: dict[str, Recipe] = {
             summary=f"ViT-MAE of half as many columns again, {_MAE}",
         ),
         Recipe(
+            name="mae-untrained",
+            kind="masked-autoencoder",
+            format="transformers",
+            width=48,
+            depth=4,
+            heads=4,
+            steps=0,
+            batch_size=64,
+            learning_rate=3e-3,
+            summary="the same ViT-MAE as it was initialised, a control",
+        ),
+        Recipe(
             name="resnet",
             kind="classifier",
             format="timm",
@@ -98,18 +110,6 @@ RECIPES: dict[str, Recipe] = {
             batch_size=64,
             learning_rate=3e-3,
             summary=f"ResNet-18, narrow, in timm's format, {_RESNET}",
-        ),
-        Recipe(
-            name="resnet-untrained",
-            kind="classifier",
-            format="timm",
-            width=48,
-            depth=8,
-            heads=0,
-            steps=0,
-            batch_size=64,
-            learning_rate=3e-3,
-            summary="the same ResNet-18 as it was initialised, a control",
         ),
     )
 }

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError
+from repalign.zoo.one_thread import one_thread
 from repalign.zoo.recipe import Recipe, find_recipe
 from repalign.zoo.task import Figures, Task
-from repalign.zoo.training import OnProgress, single_thread, train_task
+from repalign.zoo.training import OnProgress, train_task
 
 RECORD = "training.json"
 WEIGHTS = "model.safetensors"
@@ -46,6 +47,8 @@ def train_model(
     Raises:
         InputError: No recipe has that name, or the directory holds something else.
     """
+    import torch
+
     recipe = find_recipe(name)
     if seed < 0:
         raise InputError(f"seed: got {seed}, expected 0 or more")
@@ -53,7 +56,8 @@ def train_model(
         return _finished(output, recipe, seed)
     output.parent.mkdir(parents=True, exist_ok=True)
     checkpoint = output.with_name(f".{output.name}.checkpoint")
-    with single_thread(seed):
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
         task = make_task(recipe)
         train_task(task, recipe, seed, checkpoint, on_progress)
         task.module.eval()

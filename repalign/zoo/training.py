@@ -2,8 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,24 +50,6 @@ def train_task(
         if on_progress is not None:
             on_progress(done, recipe.steps)
     task.module.eval()
-
-
-@contextmanager
-def single_thread(seed: int) -> Iterator[None]:
-    """One torch thread and the seed's random numbers inside, everything as before outside.
-
-    Sums over several threads are added in an order that changes with their number.
-    """
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _optimizer(task: Task, recipe: Recipe) -> "Optimizer":
