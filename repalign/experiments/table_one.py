@@ -151,6 +151,7 @@ def _extract(
         output=folder / f"{extraction.store}.h5",
         limit=extraction.limit,
         pools=() if extraction.pool is None else (extraction.pool,),
+        preprocess=extraction.preprocess and str(shipped_path(extraction.preprocess)),
         with_ids=extraction.with_ids,
         device=device,
         offline=True,

@@ -12,6 +12,8 @@ def commands_of(settings: TableOneSettings, where: str) -> tuple[str, ...]:
         options = f"--data {extraction.data} -o {where}/{extraction.store}.h5"
         options += f" --limit {extraction.limit}" if extraction.limit else ""
         options += f" --pool {extraction.pool}" if extraction.pool else ""
+        if extraction.preprocess:
+            options += f" --preprocess $(repalign zoo path {extraction.preprocess})"
         options += "" if extraction.with_ids else " --no-ids"
         lines.append(f"repalign extract $(repalign zoo path {extraction.model}) {options}")
     trust = _trust_options(settings.compare)

@@ -15,13 +15,18 @@ PARAGRAPHS = 891
 
 @dataclass(frozen=True)
 class Extraction:
-    """One store to be made: a shipped model on built-in data, all of it or the first samples."""
+    """One store to be made: a shipped model on built-in data, all of it or the first samples.
+
+    ``preprocess`` names a shipped model whose preprocessing is used, so that both of a pair see
+    the very same pixels; None leaves the model its own.
+    """
 
     store: str
     model: str
     data: str
     limit: int | None = None
     pool: str | None = None
+    preprocess: str | None = None
     with_ids: bool = True
 
 
@@ -81,18 +86,18 @@ PAIRS = (
 
 def extractions(text_limit: int | None) -> tuple[Extraction, ...]:
     """Return the stores that the pairs need; ``text_limit`` paragraphs give rows for tokens."""
-    digits = (
+    digits = ("resnet-seed0", "resnet-seed1")
+    masked = (
         "mae-transformers-seed0",
         "mae-timm-seed1",
         "mae-wide-seed1",
-        "resnet-seed0",
-        "resnet-seed1",
         "mae-untrained-seed1",
     )
     return (
         Extraction("gpt-neox-seed0", "gpt-neox-seed0", TEXT, text_limit),
         Extraction("gpt-neox-seed1", "gpt-neox-seed1", TEXT, text_limit),
         *(Extraction(name, name, IMAGES) for name in digits),
+        *(Extraction(name, name, IMAGES, preprocess="mae-timm-seed1") for name in masked),
         Extraction("resnet-some-digits", "resnet-seed0", IMAGES, PARAGRAPHS, with_ids=False),
         Extraction("gpt-neox-paragraphs", "gpt-neox-seed0", TEXT, pool="mean", with_ids=False),
     )

@@ -49,6 +49,8 @@ def svg_of(figure: "Figure", name: str) -> str:
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # inside HTML the namespaces are known, and a page without addresses is seen to need none
+    text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
     # axes and figure groups are numbered from 1 in every figure
     text = re.sub(r'(?<= id=")', f"{name}-", text)
     text = re.sub(r'(?<=href="#)', f"{name}-", text)

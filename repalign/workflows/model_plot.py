@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from repalign.workflows.drawing import new_figure
+from repalign.workflows.error_table import short_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +30,7 @@ def plot_models(records: Sequence[Record], name: str, split: str) -> "Figure":
     for row, column in np.argwhere(np.isfinite(errors)):
         value = errors[row, column]
         shade = "#ffffff" if value < 0.6 * np.nanmax(errors) else "#111111"
-        axes.text(column, row, f"{value:.3f}"[1:], ha="center", va="center", color=shade, size=8)
+        axes.text(column, row, short_number(value), ha="center", va="center", color=shade, size=8)
     labels = [model.rsplit("/", 1)[-1].removesuffix(".h5") for model in models]
     axes.set_xticks(range(len(models)), labels, rotation=40, ha="right")
     axes.set_yticks(range(len(models)), labels)

@@ -33,7 +33,7 @@ th[scope=row] {{ text-align: left; font-weight: inherit; position: sticky; left:
 thead th {{ border-bottom: 1px solid var(--line); }}
 .error {{ font-weight: 600; }}
 .settings td, .settings th {{ text-align: left; white-space: normal; }}
-.figures {{ display: grid; gap: 1rem; margin-top: 1rem;
+.figures {{ display: grid; gap: 1rem; margin: 1rem 0;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 330px), 1fr)); }}
 figure {{ margin: 0; padding: .75rem; background: var(--card); border-radius: .5rem; }}
 figure svg {{ display: block; width: 100%; height: auto; }}
