@@ -17,12 +17,12 @@ from repalign.workflows.error_table import (
 
 def table_of(table_one: TableOne) -> ErrorTable:
     """Return the table of all pairs, the paper's numbers in a line of their own."""
-    table = error_table(table_one.result().to_records())
+    columns = error_table(table_one.result().to_records()).columns
     blocks = [
-        _with_paper(block, outcome, table.columns)
-        for block, outcome in zip(table.blocks, table_one.outcomes, strict=True)
+        _with_paper(error_table(outcome.result.to_records()).blocks[0], outcome, columns)
+        for outcome in table_one.outcomes
     ]
-    return replace(table, blocks=tuple(blocks))
+    return ErrorTable(columns, tuple(blocks))
 
 
 def _with_paper(

@@ -21,7 +21,12 @@ _TEXTS = {"source", "target", "source_view", "target_view", "map", "split", "ica
     "pair",
     "paper_pair",
 }
-_COUNTS = {"n_rows", "source_dim", "target_dim", "n_fit_rows", "n_folds", "n_null", "null_rows"}
+_COUNTS = {"n_rows", "source_dim", "target_dim", "n_fit_rows", "n_folds", "n_null", "null_rows"} | {
+    "seed",
+    "ica_iterations",
+    "source_rank",
+    "target_rank",
+}
 # What every drawing and table needs; other columns may be missing.
 _NEEDED = COLUMNS[: COLUMNS.index("seed") + 1]
 
@@ -116,7 +121,8 @@ def _value(key: str | None, cell: str | None, path: Path) -> Any:
     if key is None or cell is None:
         raise InputError(f"{path}: a line has more or fewer cells than the header; is it cut off?")
     if key in _TEXTS:
-        return cell
+        # a view without a name is empty; any other empty text was undefined
+        return cell if cell or key.endswith("_view") else None
     if cell in ("", "true", "false"):
         return None if cell == "" else cell == "true"
     try:
