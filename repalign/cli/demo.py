@@ -67,6 +67,8 @@ def demo(
         explanation = []
     for text in explanation:
         talk.note(text)
+    if folder is not None:
+        talk.note(f"wrote {folder / 'results.csv'} and {folder / 'results.json'}")
     talk.note(
         f"extracted in {table_one.extract_seconds:.0f} s, compared in "
         f"{table_one.compare_seconds:.0f} s"

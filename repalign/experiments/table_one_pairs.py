@@ -76,7 +76,7 @@ PAIRS = (
         "same input",
     ),
     StoredPair(
-        "control: digits and paragraphs, paired by mere position",
+        "control: digits and paragraphs, paired by position",
         "resnet-some-digits",
         "gpt-neox-paragraphs",
         "unrelated",

@@ -28,12 +28,14 @@ def table_of(table_one: TableOne) -> ErrorTable:
 def _with_paper(
     block: ErrorBlock, outcome: PairOutcome, columns: tuple[ErrorColumn, ...]
 ) -> ErrorBlock:
-    size = block.title.split("   ", maxsplit=1)[-1]
-    title = f"{outcome.pair.title}   {size}"
+    first = outcome.result.records[0]
+    widths = dict.fromkeys((first.source_dim, first.target_dim))
+    size = f"{first.n_rows} rows, {' → '.join(str(width) for width in widths)} columns"
     if outcome.paper is None:
-        return replace(block, title=title)
+        return replace(block, title=f"{outcome.pair.title}; {size}")
     cells = tuple(_paper_cell(column, outcome.paper) for column in columns)
-    line = ErrorLine(f"paper: {outcome.pair.paper_row}", cells, is_error=False)
+    line = ErrorLine("paper", cells, is_error=False)
+    title = f"{outcome.pair.title} (paper: {outcome.pair.paper_row}); {size}"
     return replace(block, title=title, lines=(*block.lines, line))
 
 

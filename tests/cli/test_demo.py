@@ -54,7 +54,7 @@ def test_the_demo_prints_the_table_what_it_means_and_how_to_do_it(finished) -> N
     assert made.exit_code == 0, made.stderr
     for pair in PAIRS:
         assert pair.title in made.stdout
-        assert pair.paper_row is None or f"paper: {pair.paper_row}" in made.stdout
+        assert pair.paper_row is None or f"(paper: {pair.paper_row})" in made.stdout
     assert "What it means" in made.stdout
     assert f"repalign report '{folder}'/results.json" in made.stdout
 
