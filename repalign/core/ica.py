@@ -10,7 +10,7 @@ from jaxtyping import Float
 from repalign.aliases import Rows
 from repalign.core.compute import fast_float32
 from repalign.core.ica_contrast import CONTRASTS, ContrastName
-from repalign.core.ica_data import WhitenedRows, sample_rows, whiten_rows
+from repalign.core.ica_data import WhitenedRows, sample_rows, whiten_rows, whiten_sample
 from repalign.core.ica_diagnostics import ComponentReport, report_components
 from repalign.core.ica_sklearn import Unmixing, fit_fastica, fit_fastica_unwhitened
 from repalign.core.maps import AffineMap
@@ -116,9 +116,9 @@ def fit_ica(
 ) -> IcaFit:
     """Fit ICA on all components of the numerical rank.
 
-    ``mean`` and ``covariance`` are those of all rows (from the moments); the rotation is fitted
-    on ``settings.n_fit_rows`` of them. The result depends on the data, the settings and the
-    number of rows that fit in memory, never on the clock or on global random state.
+    ``mean`` and ``covariance`` are those of all rows given (from their moments); the rotation
+    is fitted on ``settings.n_fit_rows`` of them. The result depends on the data, the settings
+    and the number of rows that fit in memory, never on the clock or on global random state.
 
     Raises:
         InputError: Nothing varies, a value is not finite, or the settings contradict each other.
@@ -136,11 +136,33 @@ def fit_ica(
     )
     if settings.solver == "sklearn":
         return _fit_sklearn(rows, whitening, settings)
+    return _fit_picard(
+        rows,
+        whitening,
+        settings,
+        memory_bytes=memory_bytes,
+        device=device,
+        on_progress=on_progress,
+    )
+
+
+def _fit_picard(
+    rows: Rows,
+    whitening: Whitening,
+    settings: IcaSettings,
+    *,
+    memory_bytes: int,
+    device: str,
+    on_progress: Callable[[int, int], None] | None,
+) -> IcaFit:
     wanted = settings.n_fit_rows or max(int(0.7 * whitening.rank**2), 50_000)
     fitted = sample_rows(rows, wanted, seed=settings.seed)
     contrast = CONTRASTS[settings.contrast]
     with fast_float32(device):
         data = whiten_rows(fitted, whitening, memory_bytes=memory_bytes, device=device)
+        own = np.eye(whitening.rank)
+        if fitted is not rows:
+            data, own = whiten_sample(data)
         found = fit_rotation(
             data,
             contrast,
@@ -150,13 +172,19 @@ def fit_ica(
             on_progress=on_progress,
         )
         report = report_components(data, contrast, found.rotation)
+    rotation = found.rotation
+    if fitted is not rows:
+        # The nearest rotation of all rows' whitening, so that the components have unit
+        # covariance on all rows and not on the sample.
+        left, _, right = np.linalg.svd(rotation @ own)
+        rotation = left @ right
     solved = Unmixing(
-        found.rotation @ whitening.matrix,
-        whitening.inverse @ found.rotation.T,
+        rotation @ whitening.matrix,
+        whitening.inverse @ rotation.T,
         found.passes,
         found.converged,
     )
-    return _describe(mean, solved, report, data.n_rows, settings)
+    return _describe(whitening.mean, solved, report, data.n_rows, settings)
 
 
 def start_rotation(whitening: Whitening, settings: IcaSettings) -> Float[np.ndarray, "k k"]:
