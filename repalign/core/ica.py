@@ -11,7 +11,7 @@ from repalign.aliases import Rows
 from repalign.core.compute import fast_float32
 from repalign.core.ica_contrast import CONTRASTS, ContrastName
 from repalign.core.ica_data import WhitenedRows, sample_rows, whiten_rows, whiten_sample
-from repalign.core.ica_diagnostics import ComponentReport, report_components
+from repalign.core.ica_diagnostics import ComponentReport, ica_warnings, report_components
 from repalign.core.ica_sklearn import Unmixing, fit_fastica, fit_fastica_unwhitened
 from repalign.core.maps import AffineMap
 from repalign.core.picard_o import Stopping, fit_rotation
@@ -269,25 +269,6 @@ def _describe(
     n_fit_rows: int,
     settings: IcaSettings,
 ) -> IcaFit:
-    rank = len(solved.unmixing)
-    warnings = []
-    if not solved.converged:
-        warnings.append(
-            f"ICA stopped after {solved.n_iter} passes without converging (gradient rms "
-            f"{report.gradient_rms:.1e}); its error may be far from the optimum's"
-        )
-    if settings.whitening == "none" and solved.n_iter <= 1:
-        warnings.append("ICA without whitening stopped at its first iteration: nothing was unmixed")
-    if report.n_identifiable is not None and report.n_identifiable < rank / 2:
-        warnings.append(
-            f"only {report.n_identifiable} of {rank} components differ from what ICA finds in "
-            "Gaussian data: the others are arbitrary"
-        )
-    if n_fit_rows < 0.35 * rank**2:
-        warnings.append(
-            f"ICA of {rank} components was fitted on {n_fit_rows} rows, fewer than 0.35 k²; "
-            "a poor match may mean too few rows, not different representations"
-        )
     return IcaFit(
         mean=mean,
         unmixing=solved.unmixing,
@@ -300,5 +281,7 @@ def _describe(
         n_identifiable=report.n_identifiable,
         n_fit_rows=n_fit_rows,
         settings=settings,
-        warnings=tuple(warnings),
+        warnings=ica_warnings(
+            solved, report, n_fit_rows=n_fit_rows, is_whitened=settings.whitening != "none"
+        ),
     )
