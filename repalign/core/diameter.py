@@ -192,6 +192,8 @@ class _Search:
         for column in range(n_tiles):
             farthest = float(radii[0] + radii[column * _TILE_ROWS])
             if farthest < self.threshold:
+                if on_progress is not None:
+                    on_progress(n_tiles, n_tiles)
                 break
             spent += float((column + 1) * _TILE_ROWS**2 * unit.dim)
             if spent > budget:
