@@ -3,37 +3,32 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from repalign.exceptions import MissingExtraError
+from repalign.workflows.drawing import BLUE, GREY, ORANGE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Record = Mapping[str, Any]
-# Told apart by people who do not tell red from green, on white and on black paper.
-COLOURS = {"in-sample": "#4477aa", "held-out": "#ee7733"}
-NULL_COLOUR = "#888888"
+COLOURS = {"in-sample": BLUE, "held-out": ORANGE}
 PANELS_ACROSS = 3
 
 
-def plot_errors(records: Sequence[Record]) -> "Figure":
+def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
     """Draw one panel a pair; maps whose error lives in another space than the target's too.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as failure:
-        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing") from failure
     pairs = list(dict.fromkeys(_pair(record) for record in records))
     across = min(len(pairs), PANELS_ACROSS)
     down = -(-len(pairs) // across)
-    figure = Figure(figsize=(1.2 + 4.4 * across, 3.6 * down), layout="constrained")
+    figure = new_figure(1.2 + 4.4 * across, 3.6 * down) if titled else new_figure()
     panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for panel, pair in zip(panels, pairs, strict=False):
         _draw_pair(panel, [record for record in records if _pair(record) == pair])
-        panel.set_title(" → ".join(pair), fontsize="medium")
+        if titled:
+            panel.set_title(" → ".join(pair), fontsize="medium")
     for panel in panels[len(pairs) :]:
         panel.set_visible(False)
     for panel in panels[::across]:
@@ -63,7 +58,7 @@ def _draw_pair(panel: "Axes", records: Sequence[Record]) -> None:
                 [null for _, null in nulls],
                 [x - width / 2 for x, _ in nulls],
                 [x + width / 2 for x, _ in nulls],
-                color=NULL_COLOUR,
+                color=GREY,
                 linestyle="dotted",
                 label="null (shuffled pairs)" if number == 0 else "_",
             )
