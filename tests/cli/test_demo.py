@@ -42,6 +42,10 @@ def run_line(line: str):
     return run(*words[1:])
 
 
+def read(folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO((folder / "results.csv").read_text())))
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "my demo"
@@ -62,7 +66,7 @@ def test_the_demo_prints_the_table_what_it_means_and_how_to_do_it(finished) -> N
 @pytest.mark.slow
 def test_the_trained_pairs_show_the_papers_pattern_and_the_controls_do_not(finished) -> None:
     folder, _ = finished
-    rows = list(csv.DictReader((folder / "results.csv").open()))
+    rows = read(folder)
     assert tuple(rows[0])[: len(COLUMNS)] == COLUMNS
     for pair in PAIRS:
         mine = [row for row in rows if row["pair"] == pair.title]
@@ -101,7 +105,7 @@ def test_the_printed_commands_run_and_give_the_same_numbers(finished, tmp_path: 
     rows = list(csv.DictReader(io.StringIO(compared.stdout)))
     kept = [
         row
-        for row in csv.DictReader((folder / "results.csv").open())
+        for row in read(folder)
         if row["source"] == "resnet-seed0" and row["target"] == "resnet-seed1"
     ]
     assert len(rows) == len(kept) == 10
