@@ -120,6 +120,7 @@ def root(
 app.command("extract")(extract.extract)
 app.command("compare")(compare.compare)
 app.command("disentangle")(disentangle.disentangle)
+app.command("disentangle")(disentangle.disentangle)
 app.command("apply")(maps.apply)
 app.add_typer(maps.app, name="maps")
 app.add_typer(models.app, name="models")

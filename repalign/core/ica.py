@@ -14,7 +14,7 @@ from repalign.core.ica_data import WhitenedRows, sample_rows, whiten_rows
 from repalign.core.ica_diagnostics import ComponentReport, report_components
 from repalign.core.ica_sklearn import Unmixing, fit_fastica, fit_fastica_unwhitened
 from repalign.core.maps import AffineMap
-from repalign.core.picard_o import fit_rotation
+from repalign.core.picard_o import Stopping, fit_rotation
 from repalign.core.rows import DEFAULT_MEMORY
 from repalign.core.whitening import Whitening, fit_whitening
 from repalign.exceptions import InputError
@@ -33,8 +33,8 @@ class IcaSettings:
         whitening: ``pca`` on the numerical rank, or ``none`` (the paper's disentanglement runs;
             scikit-learn's solver only): centred and divided by one global number.
         solver: ``picard`` converges; ``sklearn`` is FastICA as scikit-learn ships it.
-        start: ``pca`` begins at the principal directions, ``random`` at a rotation drawn from
-            the seed.
+        start: ``random`` begins at a rotation drawn from the seed, ``pca`` at the principal
+            directions, which makes rotated copies agree even where nothing is identifiable.
         seed: Of the random start and of the choice of rows.
         max_passes: Passes over the rows (sklearn: iterations) after which it stops.
         tolerance: Root mean square of the gradient that counts as converged (sklearn has its
@@ -48,9 +48,9 @@ class IcaSettings:
     contrast: ContrastName = "logcosh"
     whitening: IcaWhitening = "pca"
     solver: IcaSolver = "picard"
-    start: IcaStart = "pca"
+    start: IcaStart = "random"
     seed: int = 0
-    max_passes: int = 200
+    max_passes: int = 400
     tolerance: float = 3e-5
     n_fit_rows: int | None = None
     max_rank: int | None = None
@@ -144,9 +144,9 @@ def fit_ica(
         found = fit_rotation(
             data,
             contrast,
-            start_rotation(whitening.rank, settings),
-            max_passes=settings.max_passes,
-            tolerance=settings.tolerance,
+            start_rotation(whitening, settings),
+            stopping=Stopping(settings.max_passes, settings.tolerance),
+            seed=settings.seed,
             on_progress=on_progress,
         )
         report = report_components(data, contrast, found.rotation)
@@ -159,11 +159,19 @@ def fit_ica(
     return _describe(mean, solved, report, data.n_rows, settings)
 
 
-def start_rotation(rank: int, settings: IcaSettings) -> Float[np.ndarray, "k k"]:
-    """Return the orthogonal matrix at which the search begins."""
+def start_rotation(whitening: Whitening, settings: IcaSettings) -> Float[np.ndarray, "k k"]:
+    """Return the orthogonal matrix at which the search begins.
+
+    A random start is drawn in the coordinates of the rows, not of their principal directions.
+    Those are shared by representations that differ by a rotation; a start fixed in them would
+    be shared too, and would end at the same arbitrary rotation where nothing is identifiable:
+    two rotated copies of Gaussian data would seem to have the same components.
+    """
     if settings.start == "pca":
-        return np.eye(rank)
-    q, r = np.linalg.qr(np.random.default_rng(settings.seed).standard_normal((rank, rank)))
+        return np.eye(whitening.rank)
+    directions = whitening.inverse / np.sqrt(whitening.variances)
+    rng = np.random.default_rng(settings.seed)
+    q, r = np.linalg.qr(rng.standard_normal(directions.T.shape) @ directions)
     return q * np.sign(np.diag(r))
 
 
@@ -242,6 +250,11 @@ def _describe(
         )
     if settings.whitening == "none" and solved.n_iter <= 1:
         warnings.append("ICA without whitening stopped at its first iteration: nothing was unmixed")
+    if report.n_identifiable is not None and report.n_identifiable < rank / 2:
+        warnings.append(
+            f"only {report.n_identifiable} of {rank} components differ from what ICA finds in "
+            "Gaussian data: the others are arbitrary"
+        )
     if n_fit_rows < 0.35 * rank**2:
         warnings.append(
             f"ICA of {rank} components was fitted on {n_fit_rows} rows, fewer than 0.35 k²; "

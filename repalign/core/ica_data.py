@@ -5,15 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Integer
+from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
 from repalign.core.checks import check_finite_block
+from repalign.core.compute import matmul_kernels
 from repalign.core.rows import SubsetRows, iter_blocks
 from repalign.core.whitening import Whitening
 
 PASS_BLOCK_ROWS = 4096
 _READ_ROWS = 8192
+_COARSE_RANK = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,24 +27,44 @@ class WhitenedRows:
         whitening: Takes them to unit covariance.
         device: Where the blocks are wanted.
         resident: All whitened rows, n×k, or None where they are streamed.
+        coarse: The same in bfloat16, or None where that is of no use.
     """
 
     rows: Rows
     whitening: Whitening
     device: str
     resident: torch.Tensor | None
+    coarse: torch.Tensor | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return self.rows.shape[0]
 
-    def blocks(self) -> Iterator[torch.Tensor]:
-        """Yield consecutive blocks of whitened rows, to be read only."""
+    def blocks(self, *, coarse: bool = False) -> Iterator[torch.Tensor]:
+        """Yield consecutive blocks of whitened rows, to be read only; rounded if ``coarse``."""
+        if coarse and self.coarse is not None:
+            yield from torch.split(self.coarse, PASS_BLOCK_ROWS)
+            return
         if self.resident is None:
             yield from _whitened_blocks(self.rows, self.whitening, self.device)
             return
         yield from torch.split(self.resident, PASS_BLOCK_ROWS)
+
+    def project(self, directions: Float[np.ndarray, "m k"]) -> "WhitenedRows":
+        """Return the coordinates of the rows along some orthonormal directions."""
+        if self.resident is None:
+            whitening = Whitening(
+                mean=self.whitening.mean,
+                matrix=directions @ self.whitening.matrix,
+                inverse=self.whitening.inverse @ directions.T,
+                variances=np.ones(len(directions)),
+                n_constant=0,
+                cut=self.whitening.cut,
+            )
+            return WhitenedRows(self.rows, whitening, self.device, None)
+        onto = torch.from_numpy(directions.T.copy()).to(self.resident)
+        return WhitenedRows(self.rows, self.whitening, self.device, self.resident @ onto)
 
 
 def _whitened_blocks(rows: Rows, whitening: Whitening, device: str) -> Iterator[torch.Tensor]:
@@ -57,16 +79,22 @@ def _whitened_blocks(rows: Rows, whitening: Whitening, device: str) -> Iterator[
 def whiten_rows(
     rows: Rows, whitening: Whitening, *, memory_bytes: int, device: str
 ) -> WhitenedRows:
-    """Whiten rows, and keep them in memory where half of the cap holds them."""
+    """Whiten rows, and keep them in memory where half of the cap holds them.
+
+    A copy in bfloat16 is kept beside them where the device multiplies it faster, and the rank
+    is large enough for the rounding of many products to average out.
+    """
     n_rows, rank = rows.shape[0], whitening.rank
-    resident = None
-    if 4 * n_rows * rank <= memory_bytes // 2:
+    resident, coarse = None, None
+    if 6 * n_rows * rank <= memory_bytes // 2:
         resident = torch.empty((n_rows, rank), dtype=torch.float32, device=device)
         start = 0
         for block in _whitened_blocks(rows, whitening, device):
             resident[start : start + len(block)] = block
             start += len(block)
-    return WhitenedRows(rows=rows, whitening=whitening, device=device, resident=resident)
+        if rank >= _COARSE_RANK and matmul_kernels(device).has_bfloat16:
+            coarse = resident.bfloat16()
+    return WhitenedRows(rows, whitening, device, resident, coarse)
 
 
 def sample_rows(rows: Rows, n_sample: int, *, seed: int) -> Rows:

@@ -25,16 +25,15 @@ def complete_store(
         StoreError: shards are missing, too many or damaged, or the disk is full.
     """
     check_all_there(directory, n_shards)
+    remove_leftovers(directory)  # nobody writes any more, and a killed packing leaves a large file
     with Store(directory, allow_incomplete=True) as store:
         if target != directory:
-            pack_opened(store, target, on_progress)
+            pack_opened(store, target, on_progress, scratch=directory)
         else:
             shards, fingerprint = store.rows.shards, store.fingerprint
             write_manifest(directory, store.description, store.index_layout, shards, fingerprint)
     if target != directory:
         remove_directory(directory)
-    else:
-        remove_leftovers(directory)
 
 
 def check_all_there(directory: Path, n_shards: int | None) -> None:

@@ -78,15 +78,16 @@ def describe_rows(index: RowIndex, rows: IntArray) -> str:
 
 
 def _refuse_missing(sources: Sequence[EmbeddingSource], match: RowMatch) -> None:
+    if not any(len(missing) for missing in match.missing):
+        return
     parts = [
         f"{source.name} has {len(missing)} of its {source.n_rows} rows alone "
         f"({describe_rows(source.index, missing)})"
-        for source, missing in zip(sources, match.missing, strict=True)
         if len(missing)
+        else f"{source.name} has none alone"
+        for source, missing in zip(sources, match.missing, strict=True)
     ]
-    if parts:
-        others = "" if len(parts) > 1 else "; the other sources lack none"
-        raise RowMismatchError(f"rows differ: {'; '.join(parts)}{others}; {INTERSECT_ADVICE}")
+    raise RowMismatchError(f"rows differ: {'; '.join(parts)}; {INTERSECT_ADVICE}")
 
 
 def _refuse_changed(sources: Sequence[EmbeddingSource], match: RowMatch) -> None:

@@ -72,10 +72,23 @@ def check_target(path: Path, *, overwrite: bool) -> None:
         raise InputError(f"{path}: exists; choose another name or allow overwriting")
 
 
-def pack_opened(store: Store, target: Path, on_progress: OnProgress | None = None) -> Path:
-    """Pack an open directory store, replacing the target."""
+def pack_opened(
+    store: Store,
+    target: Path,
+    on_progress: OnProgress | None = None,
+    *,
+    scratch: Path | None = None,
+) -> Path:
+    """Pack an open directory store, replacing the target.
+
+    Args:
+        store: the directory store.
+        target: the file.
+        on_progress: called with the leaves done and their total.
+        scratch: directory on the same disk for the unfinished file; by default that of the target.
+    """
     check_space(target, store.info.n_bytes)
-    with new_file(target) as temporary:
+    with new_file(target, scratch or target.parent) as temporary:
         columns = columns_of(store.description, store.index_layout)
         with FileWriter(
             temporary, store.description, store.index_layout, n_rows=len(store), shard=None
@@ -95,13 +108,13 @@ def pack_opened(store: Store, target: Path, on_progress: OnProgress | None = Non
 
 
 @contextmanager
-def new_file(target: Path) -> Iterator[Path]:
+def new_file(target: Path, scratch: Path) -> Iterator[Path]:
     """Give a temporary path whose file gets the name of the target if all goes well.
 
     Raises:
         StoreError: the file cannot be written.
     """
-    temporary = temporary_path(target)
+    temporary = temporary_path(scratch / target.name)
     try:
         yield temporary
         sync_file(temporary)

@@ -148,7 +148,8 @@ def remove_directory(path: Path) -> None:
     Raises:
         StoreError: the directory holds other files.
     """
-    if not (path / DESCRIPTION).exists() and not (path / MANIFEST).exists():
+    is_store = (path / DESCRIPTION).exists() or (path / MANIFEST).exists()
+    if not is_store and not is_unused(path):
         raise StoreError(f"{path}: not a store; nothing was removed")
     others = [entry.name for entry in path.iterdir() if not _is_ours(entry.name)]
     if others:

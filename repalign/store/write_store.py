@@ -58,22 +58,12 @@ def write_store(
     sources = _sources(views)
     n_rows = next(iter(sources.values())).shape[0]
     index = pooled_index(n_rows) if index is None else index
-    for name, rows in sources.items():
-        if rows.shape[0] != len(index):
-            raise InputError(
-                f"view {name} has {rows.shape[0]} rows, the index has {len(index)}; every row has "
-                "one identity"
-            )
+    _check_lengths(sources, index)
     dims = {name: rows.shape[1] for name, rows in sources.items()}
     writer = StoreWriter(path, spec=spec or {}, views=dims, options=options, overwrite=overwrite)
     try:
         with writer:
-            for start in range(0, n_rows, _BLOCK_ROWS):
-                stop = min(n_rows, start + _BLOCK_ROWS)
-                block = {name: _read(rows, start, stop) for name, rows in sources.items()}
-                writer.append(block, index.slice(start, stop))
-                if on_progress:
-                    on_progress(stop, n_rows)
+            _append_all(writer, sources, index, on_progress)
     except BaseException:
         # there is nothing to continue from: the caller has all rows
         directory = parts_directory(writer.path)
@@ -81,6 +71,22 @@ def write_store(
             remove_directory(directory)
         raise
     return writer.finish()
+
+
+def _append_all(
+    writer: StoreWriter,
+    sources: Mapping[str, Any],
+    index: IndexRows,
+    on_progress: OnProgress | None,
+) -> None:
+    """Copy all rows in blocks."""
+    n_rows = len(index)
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        stop = min(n_rows, start + _BLOCK_ROWS)
+        block = {name: _read(rows, start, stop) for name, rows in sources.items()}
+        writer.append(block, index.slice(start, stop))
+        if on_progress:
+            on_progress(stop, n_rows)
 
 
 def _sources(views: Any) -> dict[str, Any]:
@@ -98,6 +104,16 @@ def _sources(views: Any) -> dict[str, Any]:
                 "numbers of shape (rows, dim)"
             )
     return sources
+
+
+def _check_lengths(sources: Mapping[str, Any], index: IndexRows) -> None:
+    """Refuse views that have not one row per identity."""
+    for name, rows in sources.items():
+        if rows.shape[0] != len(index):
+            raise InputError(
+                f"view {name} has {rows.shape[0]} rows, the index has {len(index)}; every row has "
+                "one identity"
+            )
 
 
 def _read(rows: Any, start: int, stop: int) -> Any:

@@ -243,7 +243,7 @@ class StoreWriter:
             with Store(self.path) as store:
                 check_same_settings(store.description, self._description, self.path)
                 self.n_rows = len(store)
-            if content:
+            if self._directory.exists():
                 remove_directory(self._directory)
             self.is_complete = True
             return

@@ -1,5 +1,6 @@
 """Small stores with every kind of column, and the arrays they were written from."""
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,16 +50,25 @@ def example() -> Example:
     return make_example(3000)
 
 
-@pytest.fixture
-def packed(example: Example, tmp_path: Path) -> Path:
-    """A store of one file."""
-    return example.write(tmp_path / "run.h5")
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same store as one file and as a directory of three shards, written once."""
+    folder = tmp_path_factory.mktemp("written")
+    make_example(3000).write(folder / "run.h5")
+    make_example(3000).write(folder / "run.rst", shard_rows=1024)
+    return folder
 
 
 @pytest.fixture
-def sharded(example: Example, tmp_path: Path) -> Path:
-    """The same store as a directory of three shards."""
-    return example.write(tmp_path / "run.rst", shard_rows=1024)
+def packed(written: Path, tmp_path: Path) -> Path:
+    """A copy of the store of one file."""
+    return Path(shutil.copy(written / "run.h5", tmp_path))
+
+
+@pytest.fixture
+def sharded(written: Path, tmp_path: Path) -> Path:
+    """A copy of the directory of three shards."""
+    return Path(shutil.copytree(written / "run.rst", tmp_path / "run.rst"))
 
 
 @pytest.fixture

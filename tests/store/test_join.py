@@ -111,8 +111,8 @@ def test_missing_row_is_refused_by_name() -> None:
         join_sources([make_source("a", [0, 1, 2]), make_source("b", [0, 2])])
 
     assert str(refusal.value) == (
-        "rows differ: a has 1 of its 3 rows alone ('cat-1'); the other sources lack none; repair "
-        "them, or go on with the common rows: --on-mismatch intersect"
+        "rows differ: a has 1 of its 3 rows alone ('cat-1'); b has none alone; repair them, "
+        "or go on with the common rows: --on-mismatch intersect"
     )
 
 

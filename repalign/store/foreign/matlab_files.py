@@ -121,13 +121,21 @@ def _read_variables(path: Path) -> Iterator[tuple[str, _Variable]]:
         raise InputError(f"{path}: is a MATLAB file of version 7.3; save it with -v7 or as .npy")
     for kind, content in _elements(data[HEADER_BYTES:], order):
         if kind == COMPRESSED:
-            unpacked = zlib.decompressobj().decompress(content, MAX_VARIABLE_BYTES)
-            inner = next(_elements(memoryview(unpacked), order), None)
+            inner = next(_elements(_unpack(content), order), None)
             if inner is None:
                 raise ValueError("an empty compressed element")
             kind, content = inner
         if kind == MATRIX:
             yield from _parse_matrix(content, order)
+
+
+def _unpack(content: memoryview) -> memoryview:
+    """Return the content of a compressed element; zlib compares its checksum at the end."""
+    stream = zlib.decompressobj()
+    unpacked = stream.decompress(content, MAX_VARIABLE_BYTES)
+    if not stream.eof:
+        raise ValueError(f"a compressed element that is cut or above {MAX_VARIABLE_BYTES} bytes")
+    return memoryview(unpacked)
 
 
 def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
