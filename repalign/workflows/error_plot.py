@@ -21,7 +21,7 @@ def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
         MissingExtraError: matplotlib is not installed.
     """
     pairs = list(dict.fromkeys(_pair(record) for record in records))
-    across = min(len(pairs), PANELS_ACROSS)
+    across = 2 if len(pairs) == 4 else min(len(pairs), PANELS_ACROSS)
     down = -(-len(pairs) // across)
     figure = new_figure(1.2 + 4.4 * across, 3.6 * down) if titled else new_figure()
     panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
