@@ -79,7 +79,7 @@ def test_the_two_commands_of_the_readme_are_those_of_the_gate() -> None:
     for command in ("pip install . && repalign demo", "pip install -e '.[test]' && pytest"):
         assert command in shown
         for step in command.split(" && "):
-            assert re.search(rf"^\(?{re.escape(step)}\b", CI, flags=re.MULTILINE), step
+            assert f"\n{step}\n" in CI, step
 
 
 def test_every_link_of_the_readme_leads_somewhere() -> None:
