@@ -131,8 +131,8 @@ def ica_section(figures: Figures) -> str:
             "### ICA alone, 384 columns",
             machine_line(figures["machine"]),
             table(["rows", "solver", "time", "of repalign's", "gradient rms", "contrast"], rows),
-            "picard: python-picard, orthogonal and extended, single precision; sklearn: FastICA with "
-            "its default 200 iterations in double precision. Lower contrast is better.",
+            "picard: python-picard, orthogonal and extended, single precision; sklearn: FastICA "
+            "with its default 200 iterations in double precision. Lower contrast is better.",
         ]
     )
 
