@@ -101,6 +101,22 @@ def audit(source: str, target: str, *, ica: bool, memory_bytes: int, in_memory: 
     }
 
 
+def profiled(work: Callable[[], Figures]) -> Figures:
+    """Run under torch's profiler, and add the share of the time that was spent in products."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU]) as recorded:
+        figures = work()
+    products = {"aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm"}
+    spent = sum(e.self_cpu_time_total for e in recorded.key_averages() if e.key in products)
+    top = sorted(recorded.key_averages(), key=lambda e: -e.self_cpu_time_total)[:6]
+    figures["product_share"] = spent / 1e6 / figures["seconds"]
+    figures["top"] = {e.key: e.self_cpu_time_total / 1e6 for e in top}
+    figures["threads"] = torch.get_num_threads()
+    return figures
+
+
 def run_audit(source: Path, target: Path, *options: str) -> Figures:
     """Run ``audit`` in a fresh process, so that its peak of memory is its own."""
     command = [sys.executable, __file__, "--audit", str(source), str(target), *options]
@@ -327,12 +343,15 @@ def bench_memory(yardstick: Path, folder: Path) -> Figures:
         write_power_law(path, 1_000_000, 384, seed)
     capped = run_audit(*files, "--memory", str(3 * 2**29))
     loaded = run_audit(*files, "--in-memory", "--memory", str(8 * 2**30))
+    profile = run_audit(*files, "--profile", "--memory", str(3 * 2**29))
     pairs = [(capped["errors"][k], loaded["errors"][k]) for k in ("mean", *PAPER_MAPS)]
     pairs.append((capped["diameter"], loaded["diameter"]))
     scale = capped["errors"]["mean"]
     return {
         "capped": capped,
         "loaded": loaded,
+        "profile": profile,
+        "gemm_seconds": gemm_seconds(1_000_000, 384),
         "largest_difference": max(abs(a - b) / max(abs(b), 1e-6 * scale) for a, b in pairs),
     }
 
@@ -370,16 +389,18 @@ def main() -> None:
     parser.add_argument("--audit", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--ica", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--in-memory", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--profile", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--memory", type=int, default=2**31, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.audit:
-        figures = audit(
+        work = partial(
+            audit,
             *options.audit,
             ica=options.ica,
             memory_bytes=options.memory,
             in_memory=options.in_memory,
         )
-        print(json.dumps(figures))
+        print(json.dumps(profiled(work) if options.profile else work()))
         return
     stored = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     for name in options.only.split(","):
