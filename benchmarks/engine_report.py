@@ -182,8 +182,9 @@ def memory_section(figures: Figures) -> str:
             f"Largest relative difference of any error or the diameter: "
             f"{figures['largest_difference']:.1e}.",
             f"Under torch's profiler {figures['profile']['product_share']:.0%} of the time went "
-            f"into matrix products; the whole took {capped['seconds'] / figures['gemm_seconds']:.2f} "
-            f"times what its products alone take at the rate measured on the spot "
+            f"into matrix products; the whole took "
+            f"{capped['seconds'] / figures['gemm_seconds']:.2f} times what its "
+            f"products alone take at the rate measured on the spot "
             f"({figures['gemm_seconds']:.1f} s). Most time by operation: {top}.",
         ]
     )
