@@ -8,7 +8,18 @@ import typer
 from typer.core import TyperGroup
 
 from repalign import __version__
-from repalign.cli import compare, disentangle, doctor, extract, maps, models, store
+from repalign.cli import (
+    compare,
+    demo,
+    disentangle,
+    doctor,
+    extract,
+    maps,
+    models,
+    report,
+    store,
+    zoo,
+)
 from repalign.cli.talk import Talk
 from repalign.exceptions import RepalignError
 
@@ -117,14 +128,16 @@ def root(
     context.obj = Talk(quiet=quiet, verbose=verbose, debug=debug)
 
 
+app.command("demo")(demo.demo)
 app.command("extract")(extract.extract)
 app.command("compare")(compare.compare)
 app.command("disentangle")(disentangle.disentangle)
-app.command("disentangle")(disentangle.disentangle)
 app.command("apply")(maps.apply)
+app.command("report")(report.report)
 app.add_typer(maps.app, name="maps")
 app.add_typer(models.app, name="models")
 app.add_typer(store.app, name="store")
+app.add_typer(zoo.app, name="zoo")
 app.command("doctor")(doctor.doctor)
 
 

@@ -114,6 +114,13 @@ def compare(
         Literal["logcosh", "exp", "cube"] | None,
         typer.Option(help="Nonlinearity of ICA.", rich_help_panel=CONVENTIONS),
     ] = None,
+    ica_whitening: Annotated[
+        Literal["pca", "none"] | None,
+        typer.Option(
+            help="Whiten first, or only centre and scale by one number (sklearn only).",
+            rich_help_panel=CONVENTIONS,
+        ),
+    ] = None,
     ica_passes: Annotated[
         int | None,
         typer.Option(min=1, help="Passes of ICA at most.", rich_help_panel=CONVENTIONS),
@@ -186,6 +193,7 @@ def compare(
         n_bootstrap=bootstrap,
         ica_solver=ica_solver,
         ica_contrast=ica_contrast,
+        ica_whitening=ica_whitening,
         ica_max_passes=ica_passes,
         ica_seeds=ica_seeds,
         ica_rows=ica_rows,

@@ -10,6 +10,7 @@ from repalign.cli import output
 
 if TYPE_CHECKING:
     from repalign.workflows.comparison import CompareResult
+    from repalign.workflows.error_table import ErrorTable
 
 STYLES = {"heading": "bold", "title": "bold cyan", "error": "", "detail": "dim", "caption": "dim"}
 WIDTH_OFF_TERMINAL = 120
@@ -17,7 +18,7 @@ WIDTH_OFF_TERMINAL = 120
 
 def render_result(result: "CompareResult", form: OutputFormat) -> str:
     """Return a result in any of the formats; JSON is complete, CSV tidy, the rest a table."""
-    from repalign.workflows.error_table_text import as_latex, as_markdown, text_lines
+    from repalign.workflows.error_table_text import as_latex, as_markdown
 
     if form == "csv":
         return output.records_as_csv(result.to_records())
@@ -28,6 +29,19 @@ def render_result(result: "CompareResult", form: OutputFormat) -> str:
         return as_markdown(table)
     if form == "latex":
         return as_latex(table)
-    width = shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 0)).columns
-    lines = [Text(text, style=STYLES[emphasis]) for text, emphasis in text_lines(table, width)]
+    return render_table(table)
+
+
+def render_table(table: "ErrorTable") -> str:
+    """Return the table for a terminal, within its width."""
+    from repalign.workflows.error_table_text import text_lines
+
+    lines = [
+        Text(text, style=STYLES[emphasis]) for text, emphasis in text_lines(table, terminal_width())
+    ]
     return output.draw(Text("\n").join(lines))
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal, or a width that suits a file."""
+    return shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 0)).columns

@@ -86,10 +86,12 @@ def verify(
     Example: repalign store verify runs/*.h5
     """
     from repalign.store import verify_store
+    from repalign.store.native_source import check_is_store
 
     talk = talk_of(context)
     results = []
     for path in stores:
+        check_is_store(path)
         with talk.progress(f"verifying {path}") as on_progress:
             results.append(
                 verify_store(path, mode="quick" if quick else "full", on_progress=on_progress)

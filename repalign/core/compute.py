@@ -2,8 +2,7 @@
 
 import contextlib
 import functools
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import threadpoolctl
@@ -47,41 +46,6 @@ def torch_threads_only() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class MatmulProbe:
-    """What a short measurement found about single-precision products on this machine.
-
-    Attributes:
-        medium_is_exact: Precision ``medium`` still multiplies in full single precision.
-        medium_speedup: Time of precision ``highest`` over time of ``medium``.
-        bfloat16_speedup: Time of the faster of the two over time of a bfloat16 product.
-    """
-
-    medium_is_exact: bool
-    medium_speedup: float
-    bfloat16_speedup: float
-
-    @property
-    def use_medium(self) -> bool:
-        """Whether ``medium`` is worth using: as exact, and clearly faster."""
-        return self.medium_is_exact and self.medium_speedup > 1.1
-
-    @property
-    def use_bfloat16(self) -> bool:
-        """Whether bfloat16 products are clearly faster than single precision."""
-        return self.bfloat16_speedup > 1.3
-
-
-def _seconds(product: Callable[[], torch.Tensor]) -> float:
-    product()
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        product()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 @contextlib.contextmanager
 def _float32_precision(name: str) -> Iterator[None]:
     before = torch.get_float32_matmul_precision()
@@ -92,31 +56,43 @@ def _float32_precision(name: str) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
+@dataclass(frozen=True)
+class MatmulKernels:
+    """Which fast kernels this machine may use; a property of the machine, not of its load.
+
+    Attributes:
+        medium_is_exact: Precision ``medium`` still multiplies in full single precision.
+        has_bfloat16: Products of bfloat16 have their own instructions.
+    """
+
+    medium_is_exact: bool
+    has_bfloat16: bool
+
+
 @functools.cache
-def probe_matmul() -> MatmulProbe:
-    """Measure, once per process, which kernels serve single-precision products best.
+def matmul_kernels(device: str = "cpu") -> MatmulKernels:
+    """Return which kernels serve the products of this process.
 
     On processors where MKL does not use the widest instructions, precision ``medium`` sends the
     product to oneDNN, which is twice as fast and as exact; on processors with AMX, the same
-    setting really multiplies in bfloat16. Only a measurement of the error tells them apart.
+    setting really multiplies in bfloat16. Only the error of a product tells them apart. Nothing
+    is timed, so that the choice, and with it every rounding, is the same in every run.
     """
+    if device != "cpu":
+        return MatmulKernels(medium_is_exact=False, has_bfloat16=torch.cuda.is_bf16_supported())
     generator = torch.Generator().manual_seed(0)
-    a = torch.randn(4096, 512, generator=generator)
+    a = torch.randn(512, 512, generator=generator)
     b = torch.randn(512, 512, generator=generator)
-    with torch_threads_only():
-        with _float32_precision("highest"):
-            slow = _seconds(lambda: a @ b)
-        with _float32_precision("medium"):
-            fast = _seconds(lambda: a @ b)
-            product = a @ b
-        half_a, half_b = a.bfloat16(), b.bfloat16()
-        half = _seconds(lambda: half_a @ half_b)
-    exact = a[:512].double() @ b.double()
-    error = float((product[:512] - exact).abs().max() / exact.abs().max())
-    return MatmulProbe(
+    with torch_threads_only(), _float32_precision("medium"):
+        product = a @ b
+    exact = a.double() @ b.double()
+    error = float((product - exact).abs().max() / exact.abs().max())
+    # Older releases cannot be asked; then the safe answer is no.
+    ask = getattr(torch.cpu, "get_capabilities", None)
+    found: Mapping[str, object] = ask() if ask is not None else {}
+    return MatmulKernels(
         medium_is_exact=error < _ACCEPTED_ERROR,
-        medium_speedup=slow / fast,
-        bfloat16_speedup=min(slow, fast) / half,
+        has_bfloat16=bool(found.get("avx512_bf16") or found.get("amx_bf16")),
     )
 
 
@@ -124,7 +100,7 @@ def probe_matmul() -> MatmulProbe:
 def fast_float32(device: str) -> Iterator[None]:
     """Use the fastest exact single-precision kernels inside the block, one pool of threads."""
     with torch_threads_only():
-        if device == "cpu" and probe_matmul().use_medium:
+        if device == "cpu" and matmul_kernels().medium_is_exact:
             with _float32_precision("medium"):
                 yield
         else:

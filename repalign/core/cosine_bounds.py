@@ -17,10 +17,11 @@ import torch
 from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
-from repalign.core.compute import probe_matmul
+from repalign.core.compute import matmul_kernels
 from repalign.core.rows import take_in_order
 
 _BLOCK_ROWS = 8192
+_INTEGER_OF = {torch.bfloat16: torch.int16, torch.float32: torch.int32}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +42,14 @@ class UnitRows:
         return int(self.rounded.shape[1])
 
     def lowest_cosines(self, first: slice, second: slice) -> Float[np.ndarray, " a"]:
-        """Return, per row of ``first``, a lower bound of its cosine with any of ``second``."""
-        lowest = torch.amin(self.rounded[first] @ self.rounded[second].T, dim=1)
-        cosine = lowest.double().cpu().numpy()
+        """Return, per row of ``first``, a lower bound of its cosines with ``second``, at most 0."""
+        negated = torch.neg(self.rounded[first]) @ self.rounded[second].T
+        # Positive floating numbers are ordered as the integers of the same bits, and negative
+        # ones are negative integers: the maximum over integers, which is eight times as fast,
+        # is the floating maximum wherever that is positive. Elsewhere all cosines are positive.
+        bits = negated.view(_INTEGER_OF[negated.dtype]).amax(dim=1)
+        highest = torch.where(bits > 0, bits, 0).view(negated.dtype)
+        cosine = -highest.double().cpu().numpy()
         own, other = self.error[first], float(self.error[second].max())
         result_rounding = 2.0**-8 if self.rounded.dtype == torch.bfloat16 else 2.0**-23
         margin = own + (1 + own) * other + 2 * self.dim * 2.0**-23
@@ -58,8 +64,7 @@ def build_unit_rows(
     device: str,
 ) -> UnitRows:
     """Return the directions of the chosen rows, seen from the centre, in the order given."""
-    fast = device != "cpu" or probe_matmul().use_bfloat16
-    dtype = torch.bfloat16 if fast else torch.float32
+    dtype = torch.bfloat16 if matmul_kernels(device).has_bfloat16 else torch.float32
     rounded = torch.empty((len(chosen), rows.shape[1]), dtype=dtype, device=device)
     error = np.empty(len(chosen))
     position = np.argsort(chosen)

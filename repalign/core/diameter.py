@@ -65,6 +65,7 @@ class Diameter:
 def diameter(
     rows: Rows,
     *,
+    centre: Float[np.ndarray, " d"] | None = None,
     memory_bytes: int = DEFAULT_MEMORY,
     budget: float = DEFAULT_BUDGET,
     device: str = "cpu",
@@ -72,8 +73,9 @@ def diameter(
 ) -> Diameter:
     """Return the largest Euclidean distance between two rows.
 
-    ``budget`` bounds the number of multiplications of the search, and thereby its time, without
-    making the result depend on the speed of the machine.
+    ``centre`` may be any point; the mean (found by one more reading where it is not given)
+    prunes best. ``budget`` bounds the number of multiplications of the search, and thereby its
+    time, without making the result depend on the speed of the machine.
 
     Raises:
         InputError: There is no row, or a value is not finite (the row is named).
@@ -81,7 +83,7 @@ def diameter(
     check_shape(rows.shape, name="the rows")
     block_rows = block_rows_for(memory_bytes, row_bytes=rows.shape[1] * 24)
     with torch_threads_only():
-        centre = _mean(rows, block_rows)
+        centre = _mean(rows, block_rows) if centre is None else centre
         radii = _radii(rows, centre, block_rows)
         search = _Search(rows, centre, radii, device)
         order = np.argsort(-radii, kind="stable")
@@ -110,6 +112,7 @@ def _mean(rows: Rows, block_rows: int) -> Float[np.ndarray, " d"]:
 def _radii(rows: Rows, centre: Float[np.ndarray, " d"], block_rows: int) -> Float[np.ndarray, " n"]:
     radii = np.empty(rows.shape[0])
     for start, block in iter_blocks(rows, block_rows):
+        check_finite_block(block, first_row=start, name="the target")
         offsets = block - centre
         radii[start : start + len(block)] = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
     return radii
@@ -189,6 +192,8 @@ class _Search:
         for column in range(n_tiles):
             farthest = float(radii[0] + radii[column * _TILE_ROWS])
             if farthest < self.threshold:
+                if on_progress is not None:
+                    on_progress(n_tiles, n_tiles)
                 break
             spent += float((column + 1) * _TILE_ROWS**2 * unit.dim)
             if spent > budget:

@@ -7,10 +7,37 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from repalign.aliases import Rows
 from repalign.core.fit import FITTERS, fit_map
-from repalign.core.moments import pair_moments
+from repalign.core.ica import IcaSettings, fit_ica
+from repalign.core.ica_matching import ica_map, match_components
+from repalign.core.maps import AffineMap
+from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
 from repalign.exceptions import InputError
+
+ICA_KINDS = ("ica", "ica+scale")
+
+
+def fit_ica_map(
+    source: Rows, target: Rows, moments: PairMoments, *, scale: bool, seed: int
+) -> AffineMap:
+    """Fit the ICA of both sides, each alone and from a start of its own, and match them."""
+    sides = (
+        (source, moments.mean_x, moments.sxx, seed),
+        (target, moments.mean_y, moments.syy, seed + 1),
+    )
+    first, second = (
+        fit_ica(
+            rows,
+            mean=mean,
+            covariance=scatter / moments.n,
+            settings=IcaSettings(start="random", seed=start),
+        )
+        for rows, mean, scatter, start in sides
+    )
+    matching = match_components(moments, first, second).matching
+    return ica_map(moments, first, second, matching, scale=scale)
 
 
 class AlignmentRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -18,7 +45,8 @@ class AlignmentRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Args:
         kind: One of ``mean, identity, permutation, permutation+scale, rigid, rigid-noscale,
-            linear``.
+            linear, ica, ica+scale``.
+        seed: Seed of the starts of ICA; the other maps have nothing random.
 
     Attributes:
         map_: The fitted ``AffineMap``.
@@ -33,8 +61,9 @@ class AlignmentRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """
 
     # scikit-learn's contract: stored untouched whatever it is, and judged by fit
-    def __init__(self, kind: Any = "rigid") -> None:
+    def __init__(self, kind: Any = "rigid", seed: Any = 0) -> None:
         self.kind = kind
+        self.seed = seed
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -48,15 +77,26 @@ class AlignmentRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Raises:
             InputError: The kind is unknown or does not suit the widths.
         """
-        if self.kind not in FITTERS:
-            raise InputError(f"kind: got {self.kind!r}, expected one of: {', '.join(FITTERS)}")
+        kinds = (*FITTERS, *ICA_KINDS)
+        if self.kind not in kinds:
+            raise InputError(f"kind: got {self.kind!r}, expected one of: {', '.join(kinds)}")
         source, target = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], y_numeric=True, multi_output=True
+            self,
+            X,
+            y,
+            dtype=[np.float64, np.float32],
+            y_numeric=True,
+            multi_output=True,
+            ensure_min_samples=2 if self.kind in ICA_KINDS else 1,
         )
         self._is_vector = target.ndim == 1
         target = target.reshape(len(target), -1).astype(source.dtype)
-        (moments,) = pair_moments(ArrayRows(source), ArrayRows(target))
-        self.map_ = fit_map(self.kind, moments)
+        rows = ArrayRows(source), ArrayRows(target)
+        (moments,) = pair_moments(*rows)
+        if self.kind in ICA_KINDS:
+            self.map_ = fit_ica_map(*rows, moments, scale=self.kind == "ica+scale", seed=self.seed)
+        else:
+            self.map_ = fit_map(self.kind, moments)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from repalign.core.moments import PairMoments
-from repalign.core.whitening import noise_cut
+from repalign.core.whitening import PrincipalDirections, principal_directions
 from repalign.exceptions import InputError
 
 Direction = Literal["higher", "lower"]
@@ -72,13 +72,13 @@ def pwcca(moments: PairMoments) -> float:
     Morcos et al. (2018), the published formula: weight α_i = Σ_j |⟨h_i, x_j⟩| for the i-th
     canonical variable h_i of the source and its centred columns x_j. Higher is closer.
     """
-    basis, values = _principal(moments.sxx, moments.mean_x, moments.n, moments.epsilon_x)
+    source = _source_directions(moments)
     cross = _whitened_cross(moments)
     if cross.size == 0:
         return 0.0
     left, coefficients, _ = np.linalg.svd(cross, full_matrices=False)
     # Canonical variables of unit norm: h = X V λ^(−1/2) u, so ⟨h_i, x_j⟩ = u_iᵀ λ^(1/2) (Vᵀ)_j.
-    projections = left.T @ (np.sqrt(values)[:, None] * basis.T)
+    projections = left.T @ (np.sqrt(source.values)[:, None] * source.vectors.T)
     weights = np.abs(projections).sum(axis=1)
     return float(np.clip(coefficients, 0.0, 1.0) @ weights / weights.sum())
 
@@ -101,9 +101,7 @@ def pooled_r_squared(moments: PairMoments) -> float:
     total = float(np.trace(moments.syy))
     if total <= 0:
         return 0.0
-    basis, values = _principal(moments.sxx, moments.mean_x, moments.n, moments.epsilon_x)
-    explained = np.sum((basis.T @ moments.sxy) ** 2 / values[:, None])
-    return float(explained / total)
+    return float(_explained(moments).sum() / total)
 
 
 def mean_r_squared(moments: PairMoments) -> float:
@@ -115,9 +113,7 @@ def mean_r_squared(moments: PairMoments) -> float:
     varies = total > 0
     if not varies.any():
         return 0.0
-    basis, values = _principal(moments.sxx, moments.mean_x, moments.n, moments.epsilon_x)
-    explained = np.sum((basis.T @ moments.sxy) ** 2 / values[:, None], axis=0)
-    return float(np.mean(explained[varies] / total[varies]))
+    return float(np.mean(_explained(moments)[varies] / total[varies]))
 
 
 def procrustes_angle(moments: PairMoments) -> float:
@@ -176,30 +172,26 @@ def _mean(coefficients: Float[np.ndarray, " k"]) -> float:
     return float(coefficients.mean()) if coefficients.size else 0.0
 
 
-def _principal(
-    scatter: Float[np.ndarray, "d d"],
-    mean: Float[np.ndarray, " d"],
-    n_rows: int,
-    epsilon: float,
-    components: int | None = None,
-) -> tuple[Float[np.ndarray, "d k"], Float[np.ndarray, " k"]]:
-    """Return the principal directions above rounding noise and their scatter, falling."""
-    values, vectors = np.linalg.eigh(scatter)
-    cut = noise_cut(
-        scatter, largest=float(values[-1]), mean=mean, weight=float(n_rows), epsilon=epsilon
+def _explained(moments: PairMoments) -> Float[np.ndarray, " q"]:
+    """Return the scatter of each target column that least squares explains."""
+    source = _source_directions(moments)
+    return np.sum((source.vectors.T @ moments.sxy) ** 2 / source.values[:, None], axis=0)
+
+
+def _source_directions(moments: PairMoments, components: int | None = None) -> PrincipalDirections:
+    return principal_directions(
+        moments.sxx,
+        mean=moments.mean_x,
+        weight=float(moments.n),
+        epsilon=moments.epsilon_x,
+        max_rank=components,
     )
-    keep = np.flatnonzero(values > cut)[::-1][:components]
-    return vectors[:, keep], values[keep]
 
 
 def _whitened_cross(
     moments: PairMoments, *, components: int | None = None
 ) -> Float[np.ndarray, "k l"]:
-    left, left_values = _principal(
-        moments.sxx, moments.mean_x, moments.n, moments.epsilon_x, components
-    )
-    right, right_values = _principal(
-        moments.syy, moments.mean_y, moments.n, moments.epsilon_y, components
-    )
-    spread = np.sqrt(np.outer(left_values, right_values))
-    return (left.T @ moments.sxy @ right) / spread
+    left = _source_directions(moments, components)
+    right = _source_directions(moments.swapped(), components)
+    spread = np.sqrt(np.outer(left.values, right.values))
+    return (left.vectors.T @ moments.sxy @ right.vectors) / spread

@@ -39,30 +39,63 @@ class Whitening:
         return int(self.matrix.shape[0])
 
 
-def noise_cut(
+def storage_cut(
+    matrix: Float[np.ndarray, "d d"],
+    mean: Float[np.ndarray, " d"],
+    weight: float,
+    epsilon: float,
+) -> float:
+    """Return the eigenvalue below which a direction may be rounding of the stored values.
+
+    Rounding moves a row x by at most ε/2·‖x‖, so that no direction can gain more variance than
+    ε²/4 times the mean of ‖x‖². The cut is ε² times the total variance (four times that bound),
+    or ε² times the largest squared column mean where an offset dominates. ``matrix`` is a
+    covariance (``weight`` 1) or a scatter sum (``weight`` n).
+    """
+    return epsilon**2 * max(float(np.trace(matrix)), weight * float((mean**2).max(initial=0.0)))
+
+
+def arithmetic_cut(dim: int, largest: float) -> float:
+    """Return the eigenvalue below which double precision resolves nothing.
+
+    The eigenvalues of a d×d matrix are known to about d·2⁻⁵² times the largest; four times that.
+    """
+    return 4 * dim * DOUBLE_EPSILON * largest
+
+
+@dataclass(frozen=True, eq=False)
+class PrincipalDirections:
+    """Eigenvectors of a covariance or scatter sum above rounding noise, by falling eigenvalue.
+
+    Attributes:
+        vectors: d×k, orthonormal columns.
+        values: The k eigenvalues.
+        cut: Eigenvalues at most this large were taken for rounding noise, of storage or of
+            arithmetic.
+    """
+
+    vectors: Float[np.ndarray, "d k"]
+    values: Float[np.ndarray, " k"]
+    cut: float
+
+
+def principal_directions(
     matrix: Float[np.ndarray, "d d"],
     *,
-    largest: float,
-    mean: Float[np.ndarray, " d"] | None = None,
+    mean: Float[np.ndarray, " d"],
     weight: float = 1.0,
     epsilon: float = DOUBLE_EPSILON,
-) -> float:
-    """Return the eigenvalue below which a direction is rounding noise.
+    max_rank: int | None = None,
+) -> PrincipalDirections:
+    """Return the directions of the numerical rank, at most ``max_rank`` of them.
 
-    ``matrix`` is a covariance (``weight`` 1) or scatter sum (``weight`` n) and ``largest`` its
-    largest eigenvalue. Two sources of noise bound it from below:
-
-    * storage: rounding moves a row x by at most ε/2·‖x‖, so that no direction can gain more
-      variance than ε²/4 times the mean of ‖x‖². The cut is ε² times the total variance (four
-      times that bound), or ε² times the largest squared column mean where an offset dominates.
-    * arithmetic: the eigenvalues of a d×d matrix of double precision are known to about
-      d·2⁻⁵²·largest; the cut is four times that.
+    The arguments are those of ``storage_cut``.
     """
-    dim = matrix.shape[0]
-    energy = float(np.trace(matrix))
-    if mean is not None and dim:
-        energy = max(energy, weight * float((mean**2).max()))
-    return max(epsilon**2 * energy, 4 * dim * DOUBLE_EPSILON * largest)
+    values, vectors = np.linalg.eigh(matrix)
+    stored = storage_cut(matrix, mean, weight, epsilon)
+    cut = max(stored, arithmetic_cut(len(matrix), float(values[-1])))
+    keep = np.flatnonzero(values > cut)[::-1][:max_rank]
+    return PrincipalDirections(vectors[:, keep], values[keep], cut)
 
 
 def fit_whitening(
@@ -83,15 +116,13 @@ def fit_whitening(
     Raises:
         InputError: Nothing varies, so that there is no direction to keep.
     """
-    variances, vectors = np.linalg.eigh(covariance)
-    variances, vectors = variances[::-1], vectors[:, ::-1]
-    cut = noise_cut(covariance, largest=float(variances[0]), mean=mean, epsilon=epsilon)
-    rank = int(np.count_nonzero(variances > cut))
-    for limit in (None if n_rows is None else n_rows - 1, max_rank):
-        rank = rank if limit is None else min(rank, limit)
+    limits = [limit for limit in (max_rank, None if n_rows is None else n_rows - 1) if limit]
+    found = principal_directions(
+        covariance, mean=mean, epsilon=epsilon, max_rank=min(limits, default=None)
+    )
+    vectors, variances, rank = found.vectors, found.values, len(found.values)
     if rank < 1:
         raise InputError("the rows do not vary: there is no direction to whiten; check the input")
-    vectors, variances = vectors[:, :rank], variances[:rank]
     largest = np.abs(vectors).argmax(axis=0)
     vectors = vectors * np.where(vectors[largest, np.arange(rank)] < 0, -1.0, 1.0)
     spread = np.sqrt(variances)
@@ -99,7 +130,7 @@ def fit_whitening(
         mean=mean,
         matrix=(vectors / spread).T,
         inverse=vectors * spread,
-        variances=variances.copy(),
+        variances=variances,
         n_constant=int(np.count_nonzero(np.diag(covariance) <= 0)),
-        cut=cut,
+        cut=found.cut,
     )

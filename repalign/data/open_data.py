@@ -92,5 +92,5 @@ def _open_images(path: Path, options: ReadOptions) -> Source:
         return open_image_list(path)
     raise InputError(
         f"{path.name} is no set of images; expected a directory of {', '.join(ENDINGS)}, a list "
-        "of paths (.txt), .npz, or IDX as MNIST ships it"
+        "of paths (.txt), .npz, .h5, or IDX as MNIST ships it"
     )

@@ -158,10 +158,10 @@ def _finish(
     module = module.float().eval()
     make_hooks_safe(module)
     is_vit = hasattr(module, "blocks") and getattr(module, "num_prefix_tokens", None) is not None
-    family = CNN if not is_vit else (VIT_MAE if "mae" in origin.model else VIT)
+    vit = VIT_MAE if origin.loader == "mae" else VIT
     return LoadedModel(
         module=module,
-        family=family,
+        family=vit if is_vit else CNN,
         layers=_layers(module, is_vit=is_vit),
         origin=origin,
         call=_call_timm,

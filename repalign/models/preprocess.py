@@ -121,6 +121,19 @@ def preprocess_of_transformers(config: Mapping[str, Any], name: str) -> ImagePre
     return ImagePreprocess(name, resize, crop, numbers[resample], mean, std, odd_crop="down")
 
 
+def preprocess_of_torchvision(
+    name: str,
+    *,
+    resize: int,
+    crop: tuple[int, int],
+    interpolation: str,
+    normalise: tuple[tuple[float, ...], tuple[float, ...]],
+) -> ImagePreprocess:
+    """Preprocessing of a torchvision weights entry: shorter edge, crop at the centre, normalise."""
+    mean, std = normalise
+    return ImagePreprocess(name, resize, crop, _interpolation(interpolation, name), mean, std)
+
+
 def _transformers_geometry(
     config: Mapping[str, Any], kind: str, name: str
 ) -> tuple[int | tuple[int, int] | None, tuple[int, int] | None]:

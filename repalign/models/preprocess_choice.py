@@ -8,6 +8,7 @@ from repalign.models.preprocess import (
     ImagePreprocess,
     parse_preprocess,
     preprocess_of_timm,
+    preprocess_of_torchvision,
     preprocess_of_transformers,
 )
 from repalign.models.spec import parse_model
@@ -44,14 +45,7 @@ def _own(model: LoadedModel) -> ImagePreprocess:
     if model.origin.loader in ("timm", "mae"):
         return preprocess_of_timm(_timm_config(model), name)
     if model.origin.loader == "torchvision":
-        return ImagePreprocess(
-            name=name,
-            resize=256,
-            crop=(224, 224),
-            interpolation="bilinear",
-            mean=(0.485, 0.456, 0.406),
-            std=(0.229, 0.224, 0.225),
-        )
+        return _torchvision(model.origin.class_name, name)
     path = model.directory / "preprocessor_config.json" if model.directory else None
     if path is None or not path.is_file():
         size_hint = model.image_size[1] if model.image_size else 224
@@ -60,6 +54,20 @@ def _own(model: LoadedModel) -> ImagePreprocess:
             f"for instance --preprocess canonical{size_hint}"
         )
     return preprocess_of_transformers(read_json(path), name)
+
+
+def _torchvision(architecture: str, name: str) -> ImagePreprocess:
+    from torchvision.models import get_model_weights
+
+    published = get_model_weights(architecture).DEFAULT.transforms()
+    crop = published.crop_size[0]
+    return preprocess_of_torchvision(
+        name,
+        resize=published.resize_size[0],
+        crop=(crop, crop),
+        interpolation=published.interpolation.value,
+        normalise=(tuple(published.mean), tuple(published.std)),
+    )
 
 
 def _timm_config(model: LoadedModel) -> dict[str, object]:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.aliases import Rows
 from repalign.exceptions import InputError
 from repalign.store.array_rows import ArrayRows, RawRows
 from repalign.store.float_rows import FloatRows
 from repalign.store.foreign.contents import check_matrix_shape, texts_of
 from repalign.store.foreign.torch_files import tensor_rows
 from repalign.store.opening import open_embeddings
+from repalign.store.reader import Store, StoreView
 from repalign.store.row_index import pooled_index
 from repalign.store.source import EmbeddingSource, with_ids
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     import torch
 
 Embeddings: TypeAlias = (
-    "EmbeddingSource | str | Path | NDArray[Any] | torch.Tensor | pd.DataFrame | Sequence[Any]"
+    "EmbeddingSource | Store | Rows | str | Path | NDArray[Any] | torch.Tensor | pd.DataFrame"
+    " | Sequence[Any]"
 )
 
 
@@ -32,8 +35,9 @@ def as_source(
     """Return embeddings of any kind as a source; paths are opened, sources are passed on.
 
     Args:
-        embeddings: a source, a path (``file::view``), a numpy array, a torch tensor, a pandas
-            frame (its index gives the ids, unless it is a plain range) or nested lists.
+        embeddings: a source, a path (``file::view``), an open store of one view, a numpy array, a
+            torch tensor, a pandas frame (its index gives the ids, unless it is a plain range),
+            nested lists, or anything that is read in slices (``Rows``).
         ids: one id per row, for embeddings that carry none; their own ids are kept.
         name: how messages and results call an object in memory.
 
@@ -44,6 +48,8 @@ def as_source(
         source = embeddings
     elif isinstance(embeddings, str | Path):
         source = open_embeddings(embeddings)
+    elif isinstance(embeddings, Store):
+        source = open_embeddings(embeddings.path)
     else:
         source = _object_source(embeddings, name=name)
     return source if ids is None else with_ids(source, ids)
@@ -54,7 +60,13 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
     raw: RawRows
     ids: Sequence[str] | None = None
     is_bfloat16 = False
-    if _is_a(values, "torch", "Tensor"):
+    if isinstance(values, StoreView):
+        raise InputError(
+            f"{name}: is a view without the identity of its rows; give the path, store.h5::view"
+        )
+    if isinstance(values, Rows):
+        raw = values
+    elif _is_a(values, "torch", "Tensor"):
         raw, is_bfloat16 = tensor_rows(values, label=name)
     elif _is_a(values, "pandas", "DataFrame"):
         raw = _array_rows(_frame_values(values, name=name), name=name)

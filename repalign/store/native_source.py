@@ -30,6 +30,21 @@ def is_store(path: Path) -> bool:
         return path.suffix == ".h5"  # too damaged to tell; stores are named so
 
 
+def check_is_store(path: Path) -> None:
+    """Check that a path is a repalign store, sound or damaged.
+
+    Raises:
+        InputError: there is nothing, or a foreign file.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file or directory")
+    if not is_store(path):
+        raise InputError(
+            f"{path}: is not a repalign store; only stores carry checksums, make one with: "
+            "repalign store import"
+        )
+
+
 def native_source(path: Path, *, view: str | None = None) -> EmbeddingSource:
     """Open a view of a repalign store; values are read when they are asked for.
 

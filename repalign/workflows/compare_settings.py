@@ -9,6 +9,7 @@ WidthPolicy = Literal["zero-pad", "pca", "refuse"]
 PermutationCost = Literal["inner-product", "correlation"]
 IcaSolver = Literal["picard", "sklearn"]
 IcaContrast = Literal["logcosh", "exp", "cube"]
+IcaWhitening = Literal["pca", "none"]
 IcaRows = Literal["same", "disjoint"]
 DiameterRows = Literal["judged", "all"]
 
@@ -42,6 +43,8 @@ class CompareSettings:
         ica_solver: ``picard`` converges to a gradient norm that is reported; ``sklearn`` is
             FastICA with its defaults, as in the paper, converged or not.
         ica_contrast: Nonlinearity of the contrast.
+        ica_whitening: ``pca`` on the numerical rank, or ``none`` (sklearn only): centred, and
+            divided by one number.
         ica_max_passes: Passes over the rows at most.
         ica_seeds: Fits per space; more than one tells how far restarts agree.
         ica_rows: ``disjoint`` fits the ICA of the two spaces on different halves of the rows,
@@ -62,6 +65,7 @@ class CompareSettings:
     n_bootstrap: int = 1000
     ica_solver: IcaSolver = "picard"
     ica_contrast: IcaContrast = "logcosh"
+    ica_whitening: IcaWhitening = "pca"
     ica_max_passes: int = 200
     ica_seeds: int = 1
     ica_rows: IcaRows = "same"

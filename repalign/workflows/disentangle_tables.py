@@ -15,7 +15,7 @@ CONDITION_TITLES = {"pca+rotation": "pca+random rotation", "ica": "ica (no white
 MEASURE_TITLES = {
     "AUROC": "AUROC ↑",
     "Hoyer": "Hoyer sparsity of splits ↑",
-    "AUROC-permuted": "AUROC, labels permuted within batches (0.5 expected)",
+    "AUROC-permuted": "AUROC, labels permuted within batches (the null)",
     "AUROC-top": "AUROC of the top {share}",
     "AUROC-rest": "AUROC of the rest ({share} left out)",
     "concentration-difference": "concentration ↑, top {share} − rest",

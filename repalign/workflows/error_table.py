@@ -151,30 +151,32 @@ def _cell(record: Record | None, kind: str, is_efficiency: bool) -> str:
         return _efficiency_cell(record, kind)
     if kind == "interval":
         low, high = record["ci_low"], record["ci_high"]
-        return "" if low is None or high is None else f"{_short(low)}–{_short(high)}"
+        return "" if low is None or high is None else f"{short_number(low)}–{short_number(high)}"
     if kind == "p_value":
-        return "" if record["p_value"] is None else _short(record["p_value"])
+        return "" if record["p_value"] is None else short_number(record["p_value"])
     if record[kind] is None:
         return UNDEFINED if kind == "error" else ""
     star = "*" if kind == "error" and record["converged"] is False else ""
-    return _short(record[kind]) + star
+    return short_number(record[kind]) + star
 
 
 def _efficiency_cell(record: Record, kind: str) -> str:
     if kind == "error":
-        return UNDEFINED if record["efficiency"] is None else _percent(record["efficiency"])
+        return UNDEFINED if record["efficiency"] is None else short_percent(record["efficiency"])
     if kind == "interval" and record["efficiency_low"] is not None:
-        return f"{_percent(record['efficiency_low'])} to {_percent(record['efficiency_high'])}"
+        ends = (record["efficiency_low"], record["efficiency_high"])
+        return " to ".join(short_percent(end) for end in ends)
     if kind == "null" and record["efficiency_null"] is not None:
-        return _percent(record["efficiency_null"])
+        return short_percent(record["efficiency_null"])
     return ""
 
 
-def _short(value: float) -> str:
+def short_number(value: float) -> str:
     """Return three decimals as the paper prints them: .219 for 0.219."""
     text = f"{value:.3f}"
     return text[1:] if text.startswith("0.") else text
 
 
-def _percent(value: float) -> str:
+def short_percent(value: float) -> str:
+    """Return a fraction in whole per cent, without the sign."""
     return f"{100 * value:.0f}"

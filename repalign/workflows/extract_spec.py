@@ -9,6 +9,7 @@ from repalign.workflows.extract_settings import ExtractSettings
 if TYPE_CHECKING:
     import torch
 
+    from repalign.models.views import View
     from repalign.workflows.extract_runner import BatchRunner
 
 
@@ -31,15 +32,7 @@ def build_spec(
             "family": model.family.name,
             "tokens": settings.tokens,
             "prefix_tokens_dropped": model.prefix_tokens,
-            "views": {
-                view.key: {
-                    "layer": view.tap.label,
-                    "module": view.tap.module,
-                    "side": view.tap.side,
-                    "pool": view.pool,
-                }
-                for view in runner.views
-            },
+            "views": {view.key: _describe_view(view) for view in runner.views},
         },
         "tokenizer" if is_text else "preprocess": prepared,
         "dataset": {
@@ -63,6 +56,15 @@ def build_spec(
     }
     # tuples become lists, as they will read from the file
     return json.loads(json.dumps(spec))
+
+
+def _describe_view(view: "View") -> dict[str, str]:
+    return {
+        "layer": view.tap.label,
+        "module": view.tap.module,
+        "side": view.tap.side,
+        "pool": view.pool,
+    }
 
 
 def build_environment(device: "torch.device") -> dict[str, Any]:

@@ -81,7 +81,7 @@ def _compare(
         *_ica_warnings(judged[0]),
         *warn_of_errors(records, gaussian),
     ]
-    report = _report(pair, source, target, judged[0], nulls=nulls, gaussian=gaussian)
+    report = _report(pair, source, target, judged, nulls=nulls, gaussian=gaussian)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
     maps = {name: fitted.map for name, fitted in judged[0].maps.by_name.items()}
     return PairResult(records, report, maps)
@@ -113,19 +113,15 @@ def _report(
     pair: PairRows,
     source: EmbeddingSource,
     target: EmbeddingSource,
-    errors: SplitErrors,
+    judged: Sequence[SplitErrors],
     *,
     nulls: PairNulls | None,
     gaussian: Sequence[float],
 ) -> PairReport:
+    errors = judged[0]
     scale = next(errors.scales[name] for name in errors.scales if name != "ica-components")
     ends = scale.diameter.first_row, scale.diameter.second_row
     matching = errors.maps.matching
-    draws = {}
-    for split, null in nulls.by_split.items() if nulls is not None else ():
-        for number, name in enumerate(nulls.names if nulls is not None else ()):
-            values = null.shuffled[:, number] / errors.scales[name].diameter.value
-            draws[f"{split}/{name}"] = tuple(values.tolist())
     return PairReport(
         source=_provenance(source),
         target=_provenance(target),
@@ -139,11 +135,23 @@ def _report(
         diameter_99=scale.diameter_99,
         ica=_ica_reports(errors.ica, (source.dim, target.dim), pair),
         matched_correlations=() if matching is None else tuple(matching.correlation.tolist()),
-        null_errors=draws,
+        null_errors={} if nulls is None else _null_errors(nulls, judged),
         gaussian_efficiencies=tuple(gaussian),
         spectra=_spectra(pair),
         warnings=(),
     )
+
+
+def _null_errors(nulls: PairNulls, judged: Sequence[SplitErrors]) -> dict[str, tuple[float, ...]]:
+    """Return the errors on shuffled pairs, over the diameter that the split's own errors have."""
+    draws = {}
+    for errors in judged:
+        null = nulls.by_split.get(errors.split)
+        for number, name in enumerate(nulls.names if null is not None else ()):
+            assert null is not None
+            values = null.shuffled[:, number] / errors.scales[name].diameter.value
+            draws[f"{errors.split}/{name}"] = tuple(values.tolist())
+    return draws
 
 
 def _provenance(source: EmbeddingSource) -> dict[str, Any]:

@@ -10,8 +10,14 @@ FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0
 LARGEST_CHANCE = 0.05
 CLEARLY = 1.02
-MODEL_KEYS = ("sha256", "weights_sha256", "files")
-SPEC_PARTS_THAT_SHOULD_AGREE = ("view", "preprocess", "tokenizer", "dataset")
+MODEL_KEYS = ("file_sha256",)
+# Parts that should agree, with the keys in them that only say how a library calls the thing.
+SPEC_PARTS_THAT_SHOULD_AGREE: dict[str, tuple[str, ...]] = {
+    "view": ("module", "side"),
+    "preprocess": ("name",),
+    "tokenizer": (),
+    "dataset": (),
+}
 
 
 def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[str]:
@@ -24,8 +30,8 @@ def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[st
     weights = [_weights(spec) for spec in specs]
     if weights[0] and weights[0] == weights[1] and source.fingerprint != target.fingerprint:
         found.append(f"{names} come from the same weights: they differ only in how they were read")
-    for part in SPEC_PARTS_THAT_SHOULD_AGREE:
-        first, second = specs[0].get(part), specs[1].get(part)
+    for part, labels in SPEC_PARTS_THAT_SHOULD_AGREE.items():
+        first, second = (_without(spec.get(part), labels) for spec in specs)
         if first is not None and second is not None and first != second:
             keys = _differing(first, second)
             found.append(f"{names} differ in {part}{keys}: errors include that difference")
@@ -127,6 +133,12 @@ def _weights(spec: Mapping[str, Any]) -> Any:
     if not isinstance(model, Mapping):
         return None
     return next((model[key] for key in MODEL_KEYS if model.get(key)), None)
+
+
+def _without(value: Any, labels: Sequence[str]) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _without(item, labels) for key, item in value.items() if key not in labels}
 
 
 def _differing(first: Any, second: Any) -> str:

@@ -91,6 +91,7 @@ def fit_space(
         chosen = IcaSettings(
             contrast=settings.ica_contrast,
             solver=settings.ica_solver,
+            whitening=settings.ica_whitening,
             start="random",
             seed=seed + number,
             max_passes=settings.ica_max_passes,

@@ -149,6 +149,14 @@ def test_verify_finds_a_flipped_bit_and_exits_with_1(path: Path, tmp_path: Path)
     assert "a.h5" in result.stderr
 
 
+def test_verify_refuses_what_has_no_checksums(path: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", VALUES)
+
+    said = failure(run("verify", path, tmp_path / "a.npy"))
+
+    assert "a.npy: is not a repalign store; only stores carry checksums" in said
+
+
 def test_pack_makes_one_file_of_a_folder(tmp_path: Path) -> None:
     write_store(tmp_path / "run", VALUES)
 

@@ -6,11 +6,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from repalign import InputError
-from repalign.core.estimators import AlignmentRegressor
+from repalign.core.estimators import ICA_KINDS, AlignmentRegressor
 from repalign.core.fit import FITTERS
 
 # `identity` needs as many targets as features, and the checks fit one target on ten features.
-CHECKED = [AlignmentRegressor(kind) for kind in FITTERS if kind != "identity"]
+KINDS = [kind for kind in (*FITTERS, *ICA_KINDS) if kind != "identity"]
+CHECKED = [AlignmentRegressor(kind) for kind in KINDS]
 
 
 @parametrize_with_checks(CHECKED)
@@ -34,3 +35,10 @@ def test_float32_stays_float32() -> None:
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(InputError, match="kind: got 'affine', expected one of: mean, identity"):
         AlignmentRegressor("affine").fit(np.ones((3, 2)), np.ones((3, 2)))
+
+
+def test_ica_follows_a_rotation_of_non_gaussian_columns() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.laplace(size=(1000, 4))
+    y = x @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    assert AlignmentRegressor("ica").fit(x, y).score(x, y) > 0.99

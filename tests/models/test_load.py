@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -233,3 +234,72 @@ def test_offline_mode_is_honoured_whenever_it_is_asked_for(before: str) -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "no config.json for no-such/model: offline and not in the cache" in ran.stdout
     assert ran.stdout.strip().endswith("True")
+
+
+CACHED = """
+import json
+from repalign.models.hub import prepare_environment
+prepare_environment(offline=True)
+from repalign.models.load import load_model
+for name in ("hf:org/tiny", "hf:org/tiny@v1", "timm:resnet18.a1_in1k"):
+    origin = load_model(name).origin
+    print(json.dumps([origin.model, origin.revision, origin.commit, origin.class_name]))
+"""
+
+
+def cache_repository(cache: Path, name: str, source: Path, revision: str) -> None:
+    """Put files where the hub library looks for a repository it has downloaded."""
+    root = cache / ("models--" + name.replace("/", "--"))
+    (root / "refs").mkdir(parents=True, exist_ok=True)
+    (root / "refs" / revision).write_text(COMMIT)
+    shutil.copytree(source, root / "snapshots" / COMMIT, dirs_exist_ok=True)
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def test_cached_repositories_load_offline_with_their_commit(
+    neox: Path, tiny: ModuleType, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    split_in_shards(neox)
+    for revision in ("main", "v1"):
+        cache_repository(cache, "org/tiny", neox, revision)
+    resnet = tiny.save_timm(tmp_path / "resnet", "resnet")
+    cache_repository(cache, "timm/resnet18.a1_in1k", resnet, "main")
+    ran = subprocess.run(
+        [sys.executable, "-c", CACHED],
+        env={**os.environ, "HF_HUB_CACHE": str(cache)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert [json.loads(line) for line in ran.stdout.splitlines()] == [
+        ["hf:org/tiny", None, COMMIT, "GPTNeoXModel"],
+        ["hf:org/tiny", "v1", COMMIT, "GPTNeoXModel"],
+        ["timm:resnet18.a1_in1k", None, COMMIT, "resnet18"],
+    ]
+
+
+def split_in_shards(directory: Path) -> None:
+    """Turn one safetensors file into two with an index."""
+    state = load_file(directory / "model.safetensors")
+    (directory / "model.safetensors").unlink()
+    places = {}
+    for number, names in enumerate((list(state)[::2], list(state)[1::2]), start=1):
+        file = f"model-{number:05d}-of-00002.safetensors"
+        save_file({name: state[name] for name in names}, directory / file, {"format": "pt"})
+        places |= dict.fromkeys(names, file)
+    index = {"metadata": {}, "weight_map": places}
+    (directory / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def test_all_shards_of_a_checkpoint_are_hashed(neox: Path) -> None:
+    split_in_shards(neox)
+    assert sorted(load_model(str(neox)).origin.files) == [
+        "config.json",
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+    ]

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import timm.data
+import torch
+import torchvision
 import transformers
 from PIL import Image
 
@@ -79,6 +81,18 @@ def test_equals_the_image_processors_of_transformers(
     expected = theirs(image, return_tensors="np")["pixel_values"][0]
     ours = preprocess_of_transformers({**config, "image_processor_type": kind}, "x")(image)
     np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+def test_equals_the_transforms_of_torchvision(tiny: ModuleType, tmp_path: Path, name: str) -> None:
+    weights = torchvision.models.get_model(name, num_classes=3).state_dict()
+    torch.save(weights, tmp_path / "w.pth")
+    model = load_model(f"torchvision:{name}@{tmp_path / 'w.pth'}")
+    theirs = torchvision.models.get_model_weights(name).DEFAULT.transforms()
+    image = noise_image(375, 500)
+    np.testing.assert_allclose(
+        choose_preprocess(model)(image), np.asarray(theirs(image)), atol=1e-5
+    )
 
 
 def test_canonical_is_the_same_for_both_models_of_a_pair(tiny: ModuleType, tmp_path: Path) -> None:

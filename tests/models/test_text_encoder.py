@@ -27,6 +27,16 @@ def test_ids_are_those_of_the_file_and_special_tokens_survive_a_cut(
     assert short.tolist() == [2, cat, 3]
 
 
+def test_old_repositories_have_only_a_vocabulary(tiny: ModuleType, tmp_path: Path) -> None:
+    directory = tiny.save_transformers(tmp_path / "bert", "bert")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (directory / name).unlink()
+    (directory / "vocab.txt").write_text("\n".join(tiny.SPECIAL + tiny.WORDS))
+    encoder = load_text_encoder(load_model(str(directory)))
+    (ids,) = encoder.encode(["The cat"])
+    assert ids.tolist() == [2, 4, 4 + tiny.WORDS.index("cat"), 3]
+
+
 def test_lengths_beyond_the_positions_are_refused(tiny: ModuleType, tmp_path: Path) -> None:
     model = load_model(str(tiny.save_transformers(tmp_path / "gpt2", "gpt2")))
     assert load_text_encoder(model).max_length == 40

@@ -119,3 +119,36 @@ def test_numbers_that_only_count_the_rows_are_no_identity(tmp_path: Path) -> Non
 
     assert open_embeddings(tmp_path / "a.h5").identity == "row order"
     assert open_embeddings(tmp_path / "b.h5").identity == "sample numbers"
+
+
+@pytest.mark.parametrize(
+    ("rows", "changed", "message"),
+    [
+        (
+            [0, 1, 2, 4, 5],
+            None,
+            r"a.h5 has 1 of its 6 rows alone \('cat-3'\); .*b.h5 has none alone",
+        ),
+        ([5, 4, 3, 2, 1, 0], 3, r"hashes disagree in 1 row of .*\('cat-3'\)"),
+        (
+            [0, 1, 2, 3, 3, 4, 5],
+            None,
+            r"b.h5: .* repeated by 1 row \('cat-3'\)",
+        ),
+    ],
+    ids=["missing", "changed", "doubled"],
+)
+def test_one_row_missing_changed_or_doubled_is_refused_by_id(
+    tmp_path: Path, rows: list[int], changed: int | None, message: str
+) -> None:
+    order = np.array(rows)
+    shas = SHAS[order]
+    if changed is not None:
+        shas[rows.index(changed), 15] ^= 128
+    ids = encode_ids(f"cat-{row}" for row in rows)
+    index = RowIndex(order, np.full(len(rows), -1), shas, ids)
+    write_store(tmp_path / "b.h5", {"final": VALUES[order]}, index=index)
+    source = open_embeddings(save(tmp_path / "a.h5", np.arange(6)))
+
+    with pytest.raises(RowMismatchError, match=message):
+        join_sources([source, open_embeddings(tmp_path / "b.h5")])

@@ -1,5 +1,6 @@
 """Locators, fingerprints and arrays in memory as sources."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,12 @@ import pytest
 import torch
 
 from repalign.exceptions import InputError
+from repalign.store import open_store, write_store
+from repalign.store.array_rows import ArrayRows
 from repalign.store.in_memory import as_source
 from repalign.store.join import join_sources
 from repalign.store.opening import open_embeddings
+from repalign.store.row_index import pooled_index
 from repalign.store.source import parse_locator, row_blocks
 
 VALUES = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
@@ -58,12 +62,28 @@ def test_missing_and_unknown_files_are_refused(tmp_path: Path) -> None:
         open_embeddings(tmp_path / "a.xyz")
 
 
+def test_pipes_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.npy")
+
+    with pytest.raises(InputError, match=r"a.npy: is a pipe or a device; write the embeddings"):
+        open_embeddings(tmp_path / "a.npy")
+
+
 def test_arrays_tensors_frames_and_lists_are_sources() -> None:
     for values in (VALUES, torch.from_numpy(VALUES), pd.DataFrame(VALUES), VALUES.tolist()):
         source = as_source(values, name="mine")
 
         np.testing.assert_array_equal(source.rows.read(0, 6), VALUES)
         assert (source.name, source.identity, source.path) == ("mine", "row order", None)
+
+
+def test_open_stores_and_rows_are_sources_and_bare_views_are_not(tmp_path: Path) -> None:
+    write_store(tmp_path / "a.h5", VALUES, index=pooled_index(6, ids=NAMES))
+    with open_store(tmp_path / "a.h5") as store:
+        assert as_source(store).index.ids[5] == b"cat-5"
+        with pytest.raises(InputError, match=r"mine: is a view without the identity of its rows"):
+            as_source(store.view(), name="mine")
+    np.testing.assert_array_equal(as_source(ArrayRows(VALUES)).rows.read(1, 3), VALUES[1:3])
 
 
 def test_tensors_with_gradients_and_bfloat16_are_sources() -> None:

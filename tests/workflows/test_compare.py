@@ -175,21 +175,25 @@ def test_shared_gaussian_latents_on_disjoint_rows(solver: str) -> None:
     assert abs(ica_record(compare(x, y, settings=settings)).efficiency) < 0.05
 
 
-def test_a_converged_search_on_shared_gaussian_latents_varies_with_the_draw() -> None:
-    efficiencies = []
-    for seed in range(5):
+def test_a_converged_search_finds_more_of_the_shared_noise_and_its_null_says_so() -> None:
+    # 0.11 to 0.21 are the values of a search that stops early; one that converges finds the
+    # same optimum of the noise more often (0.23 to 0.48 here), on the twin as well.
+    observed, nulls = [], []
+    for seed in range(4):
         rs = np.random.RandomState(100 + seed)
         x, y = rotated_twice(rs.randn(2000, 20), rs)
-        efficiencies.append(ica_record(compare(x, y, settings=cheap(held_out=0))).efficiency)
-    # single draws run from 0 to 45 %: both fits may find the same optimum of the noise
-    assert 0 < np.mean(efficiencies) < 0.30
+        record = ica_record(compare(x, y, settings=cheap(held_out=0, n_gaussian=1)))
+        observed.append(record.efficiency)
+        nulls.append(record.efficiency_null)
+    assert 0.1 < np.mean(observed) < 0.6
+    assert np.mean(nulls) == pytest.approx(np.mean(observed), abs=0.2)
 
 
 def test_the_gaussian_null_is_that_of_gaussian_rows() -> None:
     rs = np.random.RandomState(0)
     x, y = rotated_twice(rs.laplace(size=(2000, 20)), rs)
     record = ica_record(compare(x, y, settings=cheap(held_out=0, n_gaussian=3)))
-    assert -0.05 < record.efficiency_null < 0.35 < record.efficiency
+    assert -0.05 < record.efficiency_null < 0.6 < record.efficiency
 
 
 def test_laplace_latents_on_disjoint_rows() -> None:

@@ -4,6 +4,7 @@ The layout is read directly, as its specification describes it: a matrix is a da
 of the observations are the column of ``obs`` that its attribute ``_index`` names.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from repalign.store.foreign.hdf5_objects import (
     check_dataset,
     open_file,
     open_member,
-    read_texts,
     told_as_input_error,
 )
+from repalign.store.foreign.hdf5_texts import read_texts, text_attribute
 from repalign.store.hdf5 import h5py
 
 MATRIX_GROUPS = ("obsm", "layers")
@@ -90,7 +91,7 @@ def _observation_ids(request: ForeignRequest, file: Any) -> tuple[list[str] | No
         raise InputError(
             f"{label}: has the layout of AnnData before 0.7; write it with a newer one"
         )
-    name = request.id_column or _text_attribute(obs, "_index")
+    name = request.id_column or text_attribute(obs, "_index", path=request.path)
     if name is None:
         return None, ""
     if name not in obs:
@@ -98,16 +99,17 @@ def _observation_ids(request: ForeignRequest, file: Any) -> tuple[list[str] | No
             f"{label}: has no column {name!r}; it has {', '.join(sorted(obs)) or 'none'}"
         )
     column = open_member(obs, name, f"{label}/{name}")
-    return _column_texts(column, f"{label}/{name}"), f"{label}/{name}"
+    return _column_texts(column, path=request.path), f"{label}/{name}"
 
 
-def _column_texts(column: Any, label: str) -> list[str]:
+def _column_texts(column: Any, *, path: Path) -> list[str]:
     """Return a column of ``obs`` as text: plain or categorical."""
     if isinstance(column, h5py.Dataset):
-        return read_texts(column, label)
-    if _text_attribute(column, "encoding-type") != "categorical":
+        return read_texts(column, path=path)
+    label = f"{path}::{column.name.removeprefix('/')}"
+    if text_attribute(column, "encoding-type", path=path) != "categorical":
         raise InputError(f"{label}: is no column of text or integers; name another (--id-column)")
-    names = read_texts(open_member(column, "categories", label), f"{label}/categories")
+    names = read_texts(open_member(column, "categories", label), path=path)
     coded = open_member(column, "codes", label)
     if not isinstance(coded, h5py.Dataset) or coded.ndim != 1 or coded.dtype.kind not in "iu":
         raise InputError(f"{label}/codes: is no list of integers; is the file damaged?")
@@ -117,8 +119,3 @@ def _column_texts(column: Any, label: str) -> list[str]:
         row = int(np.flatnonzero((codes < 0) | (codes >= len(names)))[0])
         raise InputError(f"{label}: row {row} has no value; give every row an id")
     return [names[code] for code in codes.tolist()]
-
-
-def _text_attribute(group: Any, name: str) -> str | None:
-    value = group.attrs.get(name)
-    return value if isinstance(value, str) else None

@@ -13,9 +13,9 @@ from repalign.store.foreign.hdf5_objects import (
     Hdf5Rows,
     list_datasets,
     open_file,
-    read_texts,
     told_as_input_error,
 )
+from repalign.store.foreign.hdf5_texts import read_texts
 
 NUMBERS = "fiub"
 
@@ -42,7 +42,7 @@ def read_hdf5(request: ForeignRequest) -> ForeignMatrix:
         view = choose_view(request, arrays)
         check_matrix_shape(found[view].shape, label=f"{label}::{view}")
         float_type(found[view].dtype, label=f"{label}::{view}")
-        ids = None if id_name is None else read_texts(found[id_name], f"{label}::{id_name}")
+        ids = None if id_name is None else read_texts(found[id_name], path=request.path)
     raw = Hdf5Rows(request.path, view)
     return ForeignMatrix(
         view=view,

@@ -5,8 +5,7 @@ more than it holds, or name filters that load code: all of these are refused.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +14,21 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
-from repalign.store.foreign.contents import texts_of
+from repalign.store.foreign.damage import refuse_damage
 from repalign.store.hdf5 import h5py
 
 MAX_OBJECTS = 10_000
 MAX_DEPTH = 8
 MAX_CHUNK_BYTES = 2**30
 MAX_EXPANSION = 1024  # gzip cannot do more
-MAX_ID_BYTES = 2**32
 CACHE_BYTES = 2**26
 # deflate, shuffle, fletcher32, lzf and blosc2, by their HDF5 numbers
 FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32026: "blosc2"}
 
-_FAILURES = (OSError, RuntimeError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
 
-
-@contextmanager
-def told_as_input_error(label: str) -> Iterator[None]:
-    """Turn whatever HDF5 raises into an InputError that names the file."""
-    try:
-        yield
-    except _FAILURES as error:
-        reason = " ".join(str(error).split())[:160]
-        raise InputError(f"{label}: HDF5 cannot read it ({reason}); is it damaged?") from error
+def told_as_input_error(label: str) -> AbstractContextManager[None]:
+    """Turn whatever HDF5 raises in a block into an InputError that names the file."""
+    return refuse_damage(f"{label}: HDF5 cannot read it, is it damaged?")
 
 
 def open_file(path: Path) -> Any:
@@ -123,34 +114,6 @@ def check_dataset(dataset: Any, label: str) -> None:
             raise InputError(
                 f"{label}: has chunks of {chunk_bytes} bytes; at most {MAX_CHUNK_BYTES} are read"
             )
-
-
-def read_texts(dataset: Any, label: str) -> list[str]:
-    """Return a dataset of ids as text.
-
-    Raises:
-        InputError: not one dimension of text or integers.
-    """
-    check_text = h5py.check_string_dtype(dataset.dtype)
-    is_text = check_text is not None
-    if dataset.ndim != 1 or not (is_text or dataset.dtype.kind in "iu"):
-        raise InputError(
-            f"{label}: ids are {dataset.dtype} of shape {dataset.shape}; expected one text or "
-            "integer per row"
-        )
-    is_variable = is_text and check_text.length is None
-    if is_variable:
-        # declared sizes of variable texts are those of pointers
-        if dataset.size * 16 > MAX_EXPANSION * max(dataset.id.get_storage_size(), 1):
-            raise InputError(
-                f"{label}: declares {dataset.size} ids and holds fewer; is it damaged?"
-            )
-    else:
-        check_dataset(dataset, label)
-    if dataset.nbytes > MAX_ID_BYTES:
-        raise InputError(f"{label}: ids take {dataset.nbytes} bytes; at most {MAX_ID_BYTES}")
-    with told_as_input_error(label):
-        return texts_of(dataset[()], label=label)
 
 
 class Hdf5Rows:

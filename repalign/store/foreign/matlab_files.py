@@ -24,6 +24,7 @@ from repalign.store.foreign.contents import (
     check_matrix_shape,
     choose_view,
 )
+from repalign.store.foreign.damage import refuse_damage
 
 HEADER_BYTES = 128
 VERSION = 0x0100
@@ -73,19 +74,17 @@ def read_matlab(request: ForeignRequest) -> ForeignMatrix:
 
     In the second kind, which thingsvision writes, the names of the variables are the ids.
     """
-    try:
+    with refuse_damage(f"{request.path}: is no readable MATLAB file"):
         variables = dict(_read_variables(request.path))
         shapes = {name: variable.shape for name, variable in variables.items()}
         is_row_each = len(shapes) > 1 and all(
             len(shape) == 2 and shape[0] == 1 for shape in shapes.values()
         )
-        if is_row_each and request.view is None:
+        if is_row_each and request.view is None and request.id_column is None:
             return _variable_per_row(request, variables)
         view = choose_view(request, shapes)
         check_matrix_shape(shapes[view], label=f"{request.path}::{view}")
         raw = ArrayRows(variables[view].values())
-    except (ValueError, struct.error, zlib.error) as error:
-        raise InputError(f"{request.path}: is no readable MATLAB file ({error})") from error
     return ForeignMatrix(view=view, raw=raw, layout="MATLAB file")
 
 
@@ -121,13 +120,21 @@ def _read_variables(path: Path) -> Iterator[tuple[str, _Variable]]:
         raise InputError(f"{path}: is a MATLAB file of version 7.3; save it with -v7 or as .npy")
     for kind, content in _elements(data[HEADER_BYTES:], order):
         if kind == COMPRESSED:
-            unpacked = zlib.decompressobj().decompress(content, MAX_VARIABLE_BYTES)
-            inner = next(_elements(memoryview(unpacked), order), None)
+            inner = next(_elements(_unpack(content), order), None)
             if inner is None:
                 raise ValueError("an empty compressed element")
             kind, content = inner
         if kind == MATRIX:
             yield from _parse_matrix(content, order)
+
+
+def _unpack(content: memoryview) -> memoryview:
+    """Return the content of a compressed element; zlib compares its checksum at the end."""
+    stream = zlib.decompressobj()
+    unpacked = stream.decompress(content, MAX_VARIABLE_BYTES)
+    if not stream.eof:
+        raise ValueError(f"a compressed element that is cut or above {MAX_VARIABLE_BYTES} bytes")
+    return memoryview(unpacked)
 
 
 def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse
 
 from repalign.exceptions import InputError
+from repalign.store.foreign.hdf5_texts import read_texts
 from repalign.store.opening import open_embeddings
 
 
@@ -260,3 +261,46 @@ def test_anndata_without_names_is_in_row_order(tmp_path: Path, values: np.ndarra
         file["X"] = values
 
     assert open_embeddings(tmp_path / "a.h5ad").identity == "row order"
+
+
+def test_a_heap_of_texts_on_which_hdf5_loops_for_ever_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.hdf5"
+    with h5py.File(path, "w") as file:
+        file["ids"] = [f"r{row}" for row in range(40)]
+    content = bytearray(path.read_bytes())
+    # the upper byte of the size of the 27th text: HDF5 then walks in circles
+    content[content.index(b"GCOL") + 16 + 26 * 24 + 9] = 4
+    path.write_bytes(content)
+
+    with h5py.File(path, "r") as file, pytest.raises(InputError, match=r"a.hdf5::ids: HDF5 "):
+        read_texts(file["ids"], path=path, time_limit=1.0)
+
+
+def test_damaged_texts_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.hdf5"
+    with h5py.File(path, "w") as file:
+        file["emb"], file["ids"] = np.zeros((40, 2)), [f"r{row}" for row in range(40)]
+    path.write_bytes(path.read_bytes().replace(b"GCOL", b"LOCG"))
+
+    with pytest.raises(InputError, match=r"a.hdf5::ids: HDF5 cannot read it \(.*heap"):
+        open_embeddings(path)
+
+
+def test_ids_that_are_declared_only_are_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.hdf5", "w") as file:
+        file["emb"] = np.zeros((2, 2))
+        file.create_dataset("ids", (2**40,), h5py.string_dtype(), chunks=(1024,))
+
+    with pytest.raises(InputError, match=r"declares 1099511627776 ids in 0 bytes"):
+        open_embeddings(tmp_path / "a.hdf5")
+
+
+def test_ids_of_fixed_length_and_empty_attributes(tmp_path: Path, values: np.ndarray) -> None:
+    with h5py.File(tmp_path / "a.hdf5", "w") as file:
+        file["emb"], file["ids"] = values[:2], np.array([b"a", b"bc"])
+    with h5py.File(tmp_path / "b.h5ad", "w") as file:
+        file["X"] = values[:2]
+        file.create_group("obs").attrs["_index"] = 7
+
+    assert open_embeddings(tmp_path / "a.hdf5").index.ids.tolist() == [b"a", b"bc"]
+    assert open_embeddings(tmp_path / "b.h5ad").identity == "row order"

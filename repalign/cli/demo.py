@@ -1,0 +1,113 @@
+"""``repalign demo``."""
+
+import shlex
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from repalign.cli import output
+from repalign.cli.error_table import render_table, terminal_width
+from repalign.cli.options import DeviceOption, PlainFormatOption
+from repalign.cli.talk import talk_of
+
+if TYPE_CHECKING:
+    from repalign.experiments.table_one import TableOne
+
+DEFAULT_FOLDER = "demo"
+
+
+def demo(
+    context: typer.Context,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Folder that keeps the stores and results; without it they are deleted again.",
+            file_okay=False,
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full", help="All text, five folds, 99 shuffles, five ICA seeds: some minutes."
+        ),
+    ] = False,
+    device: DeviceOption = "auto",
+    form: PlainFormatOption = None,
+) -> None:
+    """See the whole tool at work on small trained models that come with it, without a download.
+
+    Extracts embeddings of language models, masked autoencoders and ResNets, compares each pair,
+    and prints the table of the paper with the paper's own numbers beside ours, what it means,
+    and the commands that do the same step by step.
+
+    Example: repalign demo demo
+    """
+    from repalign.experiments.table_one import FULL, SMALL, run_table_one
+    from repalign.experiments.table_one_table import table_of
+
+    talk = talk_of(context)
+    chosen = output.choose_format(form, None)
+    settings = FULL if full else SMALL
+    with _working_folder(folder) as where, talk.stages("demo") as on_stage:
+        table_one = run_table_one(where, settings, device=device, on_stage=on_stage)
+    if folder is not None:
+        _keep(table_one, folder)
+    explanation = _explanation(table_one, folder)
+    if chosen == "csv":
+        output.emit(output.records_as_csv(table_one.to_records()))
+    elif chosen == "json":
+        output.emit(output.as_json(table_one.result().to_dict()))
+    else:
+        output.emit("\n".join([render_table(table_of(table_one)), *explanation]))
+        explanation = []
+    for text in explanation:
+        talk.note(text)
+    if folder is not None:
+        talk.note(f"wrote {folder / 'results.csv'} and {folder / 'results.json'}")
+    talk.note(
+        f"extracted in {table_one.extract_seconds:.0f} s, compared in "
+        f"{table_one.compare_seconds:.0f} s"
+    )
+
+
+@contextmanager
+def _working_folder(folder: Path | None) -> Iterator[Path]:
+    if folder is not None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="repalign-demo-") as temporary:
+        yield Path(temporary)
+
+
+def _keep(table_one: "TableOne", folder: Path) -> None:
+    output.emit(output.records_as_csv(table_one.to_records()), folder / "results.csv")
+    output.emit(output.as_json(table_one.result().to_dict()), folder / "results.json")
+
+
+def _explanation(table_one: "TableOne", folder: Path | None) -> list[str]:
+    """Return what the table means, the commands behind it, and what to do next."""
+    from repalign.experiments.table_one_commands import commands_of
+    from repalign.experiments.table_one_reading import sentences
+
+    where = DEFAULT_FOLDER if folder is None else shlex.quote(str(folder))
+    lines = ["What it means"]
+    for text in sentences(table_one):
+        lines += textwrap.wrap(
+            text, min(terminal_width(), 100), initial_indent="  - ", subsequent_indent="    "
+        )
+    commands = [
+        *([] if folder is not None else [f"mkdir -p {where}"]),
+        *commands_of(table_one.settings, where),
+    ]
+    lines += ["", "The same by hand", *(f"  {command}" for command in commands)]
+    next_steps = [] if folder is not None else [f"repalign demo {where}"]
+    next_steps += [
+        f"repalign report {where}/results.json -o report.html",
+        "repalign extract hf:EleutherAI/pythia-14m --data your.txt -o a.h5",
+    ]
+    return [*lines, "", "Next", *(f"  {command}" for command in next_steps)]

@@ -1,0 +1,33 @@
+"""``repalign report``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from repalign.cli import output
+from repalign.cli.talk import talk_of
+
+
+def report(
+    context: typer.Context,
+    results: Annotated[
+        Path, typer.Argument(help="The .json (complete) or .csv (tables, errors) of a comparison.")
+    ],
+    to: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The page; by default results.html.", dir_okay=False),
+    ] = None,
+) -> None:
+    """Turn results into one HTML page with tables and figures; it needs no network.
+
+    Example: repalign report results.json -o report.html
+    """
+    from repalign.workflows.report import make_report
+
+    talk = talk_of(context)
+    target = to or results.with_suffix(".html")
+    with talk.progress("drawing") as on_progress:
+        page = make_report(results, on_progress)
+    output.emit(page, target)
+    talk.note(f"wrote {target}")

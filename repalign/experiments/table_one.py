@@ -1,0 +1,187 @@
+"""Table 1 of the paper on the shipped pairs: extract every store, compare every pair."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from repalign.experiments.table_one_pairs import (
+    PAIRS,
+    Extraction,
+    StoredPair,
+    extractions,
+    paper_rows,
+)
+from repalign.workflows.compare_settings import CompareSettings, audit_settings
+from repalign.zoo.one_thread import one_thread
+
+if TYPE_CHECKING:
+    from repalign.workflows.comparison import CompareResult
+    from repalign.workflows.extract_settings import ExtractProgress
+
+OnStage = Callable[[str, int, int], None]
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TableOneSettings:
+    """How many paragraphs the language models read, and how pairs are compared."""
+
+    text_limit: int | None
+    compare: CompareSettings
+
+
+SMALL = TableOneSettings(250, CompareSettings(n_null=99, n_gaussian=3))
+FULL = TableOneSettings(None, replace(audit_settings(), maps=CompareSettings().maps))
+
+
+@dataclass(frozen=True)
+class PairOutcome:
+    """Everything that was measured of one pair, and the paper's row beside it, if any."""
+
+    pair: StoredPair
+    result: "CompareResult"
+    paper: Mapping[str, float] | None
+
+    def record(self, name: str, split: str) -> Record | None:
+        """Return the record of one map and split, None where it was not measured."""
+        for record in self.result.to_records():
+            if (record["map"], record["split"]) == (name, split):
+                return record
+        return None
+
+
+@dataclass(frozen=True)
+class TableOne:
+    """The outcome of all pairs, with the settings and the time it took."""
+
+    outcomes: tuple[PairOutcome, ...]
+    settings: TableOneSettings
+    extract_seconds: float
+    compare_seconds: float
+
+    def result(self) -> "CompareResult":
+        """Return the comparison of all pairs as one."""
+        first = self.outcomes[0].result
+        parts = [outcome.result for outcome in self.outcomes]
+        return replace(
+            first,
+            records=tuple(record for part in parts for record in part.records),
+            pairs=tuple(report for part in parts for report in part.pairs),
+            maps=tuple(maps for part in parts for maps in part.maps),
+        )
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return the rows of the CSV: those of ``compare``, and the paper's values behind."""
+        rows = []
+        for outcome in self.outcomes:
+            for record in outcome.result.to_records():
+                paper = outcome.paper if record["split"] == "in-sample" else None
+                is_ica = record["map"] == "ica"
+                rows.append(
+                    record
+                    | {
+                        "pair": outcome.pair.title,
+                        "paper_pair": outcome.pair.paper_row,
+                        "paper_error": paper and paper.get(record["map"]),
+                        "paper_efficiency": paper["efficiency"] if paper and is_ica else None,
+                    }
+                )
+        return rows
+
+
+def run_table_one(
+    folder: Path,
+    settings: TableOneSettings = SMALL,
+    *,
+    device: str = "auto",
+    on_stage: OnStage | None = None,
+) -> TableOne:
+    """Extract the stores of all pairs into a folder and compare each pair.
+
+    Stores that are there already, made with the same settings, are not made again.
+    """
+    say = on_stage or _ignore_stage
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = extractions(settings.text_limit)
+    started = time.perf_counter()
+    with one_thread():
+        for number, extraction in enumerate(wanted, start=1):
+            label = f"extract {extraction.store} ({number} of {len(wanted)})"
+            _extract(extraction, folder, device, partial(say, label))
+    between = time.perf_counter()
+    outcomes = []
+    for number, pair in enumerate(PAIRS, start=1):
+        label = f"pair {number} of {len(PAIRS)}"
+        outcomes.append(
+            _compare(pair, folder, settings.compare, device, partial(_named, say, label))
+        )
+    return TableOne(
+        outcomes=tuple(outcomes),
+        settings=settings,
+        extract_seconds=between - started,
+        compare_seconds=time.perf_counter() - between,
+    )
+
+
+def _ignore_stage(stage: str, done: int, total: int) -> None:
+    """Stand in where nobody wants to know."""
+
+
+def _named(say: OnStage, label: str, stage: str, done: int, total: int) -> None:
+    say(f"{label}: {stage}", done, total)
+
+
+def _extract(
+    extraction: Extraction, folder: Path, device: str, on_progress: Callable[[int, int], None]
+) -> None:
+    from repalign.workflows.extract import extract
+    from repalign.workflows.extract_settings import ExtractSettings
+    from repalign.zoo.shipped import shipped_path
+
+    def follow(progress: "ExtractProgress") -> None:
+        on_progress(progress.samples_done, progress.samples_total)
+
+    on_progress(0, 1)
+    settings = ExtractSettings(
+        model=str(shipped_path(extraction.model)),
+        data=extraction.data,
+        output=folder / f"{extraction.store}.h5",
+        limit=extraction.limit,
+        pools=() if extraction.pool is None else (extraction.pool,),
+        preprocess=extraction.preprocess and str(shipped_path(extraction.preprocess)),
+        with_ids=extraction.with_ids,
+        device=device,
+        offline=True,
+    )
+    extract(settings, follow)
+
+
+def _compare(
+    pair: StoredPair, folder: Path, settings: CompareSettings, device: str, on_stage: OnStage
+) -> PairOutcome:
+    from repalign.core.compute import choose_device
+    from repalign.store.in_memory import as_source
+    from repalign.workflows.compare import compare
+    from repalign.workflows.machine import Machine
+
+    paths = [folder / f"{name}.h5" for name in (pair.source, pair.target)]
+    if pair.role == "unrelated":
+        # stores of other inputs are refused, so the bare values are compared
+        paths = [_export(path) for path in paths]
+    sources = [replace(as_source(path), name=path.stem) for path in paths]
+    machine = Machine(choose_device(device), on_stage=on_stage)
+    result = compare(*sources, settings=settings, machine=machine)
+    paper = None if pair.paper_row is None else paper_rows()[pair.paper_row]
+    return PairOutcome(pair, result, paper)
+
+
+def _export(path: Path) -> Path:
+    from repalign.store.export_store import export_store
+    from repalign.store.opening import open_embeddings
+
+    out = path.with_suffix(".npy")
+    export_store(open_embeddings(path), out, overwrite=True)
+    return out

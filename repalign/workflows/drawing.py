@@ -1,0 +1,58 @@
+"""What all figures share: a canvas without a window, colours, and SVG for a page."""
+
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+from repalign.exceptions import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Told apart by people who do not tell red from green, on white and on black paper.
+BLUE, ORANGE, GREY = "#4477aa", "#ee7733", "#888888"
+_BLACK = "#000000"
+
+
+def new_figure(width: float = 4.6, height: float = 3.2) -> "Figure":
+    """Return an empty figure of that many inches.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as failure:
+        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing") from failure
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def plain_axes(figure: "Figure") -> "Axes":
+    """Return one panel without a frame on the right and above."""
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def svg_of(figure: "Figure", name: str) -> str:
+    """Return a figure as an SVG element that takes the colour of the text around it.
+
+    ``name`` keeps the identifiers of several figures on one page apart.
+    """
+    import matplotlib
+
+    options: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}
+    stream = io.StringIO()
+    with matplotlib.rc_context(options):
+        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # inside HTML the namespaces are known, and a page without addresses is seen to need none
+    text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
+    # axes and figure groups are numbered from 1 in every figure
+    text = re.sub(r'(?<= id=")', f"{name}-", text)
+    text = re.sub(r'(?<=href="#)', f"{name}-", text)
+    text = re.sub(r"(?<=url\(#)", f"{name}-", text)
+    return text.replace(_BLACK, "currentColor")

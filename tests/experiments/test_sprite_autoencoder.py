@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+import torch
+
+from repalign.data.sprites import sample_sprites
+from repalign.exceptions import InputError
+from repalign.experiments.sprite_autoencoder import (
+    AutoencoderSettings,
+    encode_images,
+    train_autoencoder,
+)
+from repalign.workflows.disentangle import disentangle
+from repalign.workflows.disentangle_settings import FactorSettings, TransformSettings
+
+TINY = AutoencoderSettings(n_steps=6, batch_size=8, channels=(4, 4))
+
+
+def test_training_is_deterministic_and_leaves_the_global_generator_alone() -> None:
+    images = sample_sprites(32, seed=0, side=16).images
+    state = torch.random.get_rng_state()
+    seen: list[tuple[int, int]] = []
+
+    first = train_autoencoder(
+        images, TINY, on_progress=lambda done, total: seen.append((done, total))
+    )
+    again = train_autoencoder(images, TINY)
+
+    assert first.losses == again.losses
+    assert encode_images(first, images).tolist() == encode_images(again, images).tolist()
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert seen[-1] == (6, 6)
+
+
+def test_latents_are_twice_the_factors_and_the_loss_falls() -> None:
+    images = sample_sprites(64, seed=0, side=16).images
+    settings = AutoencoderSettings(n_steps=60, batch_size=16, channels=(8, 8))
+    autoencoder = train_autoencoder(images, settings)
+    assert encode_images(autoencoder, images).shape == (64, 12)
+    assert np.mean(autoencoder.losses[-10:]) < 0.7 * np.mean(autoencoder.losses[:5])
+
+
+def test_pictures_of_an_odd_side_are_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"have shape \(2, 20, 20, 3\); expected .* multiple of 16"
+    ):
+        train_autoencoder(np.zeros((2, 20, 20, 3), dtype=np.uint8))
+
+
+@pytest.mark.slow
+def test_positions_of_real_pictures_are_told_from_the_latents() -> None:
+    sprites = sample_sprites(2000, seed=0, side=32)
+    settings = AutoencoderSettings(n_steps=400, batch_size=32, channels=(8, 16, 16))
+    latents = encode_images(train_autoencoder(sprites.images, settings), sprites.images)
+    result = disentangle(
+        latents,
+        sprites.factors,
+        settings=FactorSettings(
+            scores=("infomec", "r2"),
+            factors=("x", "y"),
+            n_null=3,
+            n_halves=0,
+            transform=TransformSettings(conditions=("raw", "ica")),
+        ),
+    )
+    frame = result.to_frame().set_index(["condition", "score"])
+    assert frame.value["raw", "linear-R2"] > 0.5
+    assert frame.value["raw", "InfoE"] > frame["null"]["raw", "InfoE"] + 0.1

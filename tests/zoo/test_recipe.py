@@ -1,0 +1,21 @@
+import pytest
+
+from repalign.exceptions import InputError
+from repalign.zoo.recipe import RECIPES, find_recipe
+
+
+def test_recipes_are_found_by_name() -> None:
+    assert {name: find_recipe(name).name for name in RECIPES} == {name: name for name in RECIPES}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("resnett", "no recipe is called 'resnett'; did you mean resnet?"),
+        ("zzz", "no recipe is called 'zzz'; expected one of gpt-neox, mae-transformers"),
+    ],
+)
+def test_an_unknown_name_gets_a_hint(name: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        find_recipe(name)
+    assert str(caught.value).startswith(message)
