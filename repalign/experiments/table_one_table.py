@@ -30,7 +30,7 @@ def _with_paper(
 ) -> ErrorBlock:
     first = outcome.result.records[0]
     widths = dict.fromkeys((first.source_dim, first.target_dim))
-    size = f"{first.n_rows} rows, {' → '.join(str(width) for width in widths)} columns"
+    size = f"{first.n_rows} × {' → '.join(str(width) for width in widths)}"
     if outcome.paper is None:
         return replace(block, title=f"{outcome.pair.title}; {size}")
     cells = tuple(_paper_cell(column, outcome.paper) for column in columns)

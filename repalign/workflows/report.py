@@ -43,7 +43,6 @@ def make_report(path: Path, on_progress: OnProgress | None = None) -> str:
         name=html.escape(results.name),
         count=len(results.pairs),
         noun="pair" if len(results.pairs) == 1 else "pairs",
-        warnings=_warnings(results.warnings),
         models=_models(results),
         pairs="\n".join(sections),
         caption="<br>".join(html.escape(line) for line in error_table(results.records).caption),
@@ -59,6 +58,7 @@ def _pair(pair: PairResults, number: int, *, is_open: bool) -> str:
     return (
         f"<details class=pair{opened}><summary><h2>{html.escape(pair.title)}</h2></summary>"
         f"<p class=size>{html.escape(size)}</p>{_table(table)}"
+        f"{_warnings((pair.details or {}).get('warnings', ()))}"
         f"<div class=figures>{''.join(figures)}</div></details>"
     )
 
@@ -123,7 +123,7 @@ def _warnings(texts: Sequence[str]) -> str:
     if not texts:
         return ""
     items = "".join(f"<li>{html.escape(text)}</li>" for text in texts)
-    return f"<section class=warnings><h2>Before you believe it</h2><ul>{items}</ul></section>"
+    return f"<section class=warnings><h3>Before you believe it</h3><ul>{items}</ul></section>"
 
 
 def _settings(results: Results) -> str:

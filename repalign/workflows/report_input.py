@@ -55,7 +55,6 @@ class Results:
 
     name: str
     pairs: tuple[PairResults, ...]
-    warnings: tuple[str, ...]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
 
@@ -87,7 +86,7 @@ def _from_csv(text: str, path: Path) -> Results:
     records = [{key: _value(key, cell, path) for key, cell in row.items()} for row in reader]
     _check(records, path)
     pairs = tuple(PairResults(group, None) for group in _grouped(records))
-    return Results(path.name, pairs, (), {}, {})
+    return Results(path.name, pairs, {}, {})
 
 
 def _from_json(text: str, path: Path) -> Results:
@@ -111,7 +110,6 @@ def _from_json(text: str, path: Path) -> Results:
     return Results(
         name=path.name,
         pairs=tuple(PairResults(g, d) for g, d in zip(groups, details, strict=True)),
-        warnings=tuple(content["warnings"]),
         settings=content["settings"],
         versions=content["versions"],
     )

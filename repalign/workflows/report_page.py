@@ -41,14 +41,14 @@ figure svg text {{ fill: currentColor; }}
 figcaption {{ font-size: .9rem; text-align: center; }}
 .warnings {{ background: var(--warn-card); color: var(--warn); padding: .2rem 1rem;
   border-radius: .5rem; margin-top: 1rem; overflow-wrap: anywhere; }}
-.warnings h2 {{ margin-top: .6rem; }}
+.warnings h3 {{ font-size: 1rem; margin: .6rem 0 0; }}
+.warnings ul {{ margin: .4rem 0; padding-left: 1.2rem; }}
 </style>
 </head>
 <body>
 <main>
 <h1>{name}</h1>
 <p class=size>{count} {noun} compared by repalign</p>
-{warnings}
 {models}
 {pairs}
 <p class=caption>{caption}</p>

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from repalign.aliases import FloatArray
 from repalign.data.builtin import DIGITS, open_builtin
-from repalign.models.preprocess import ImagePreprocess
+from repalign.data.samples import Source
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -35,15 +36,24 @@ def load_digits() -> Digits:
     from sklearn.datasets import load_digits as load_labelled
 
     source = open_builtin(DIGITS)
-    preprocess = ImagePreprocess(
-        DIGITS, (SIZE, SIZE), (SIZE, SIZE), "bicubic", mean=(MEAN,), std=(STD,)
-    )
-    pixels = [preprocess(source.read(row).value) for row in range(len(source))]  # type: ignore[arg-type]
-    images = torch.from_numpy(np.stack(pixels))
+    images = torch.from_numpy(np.stack([_pixels(source, row) for row in range(len(source))]))
     labels = torch.from_numpy(load_labelled().target.astype(np.int64))
     return Digits(
         images[:-N_HELD_OUT], labels[:-N_HELD_OUT], images[-N_HELD_OUT:], labels[-N_HELD_OUT:]
     )
+
+
+def _pixels(source: Source, row: int) -> FloatArray:
+    """Return one digit as extraction makes it, up to the last bit.
+
+    That bit is settled here: any other rounding would train other weights from the same seed.
+    """
+    from PIL.Image import Image, Resampling
+
+    digit = source.read(row).value
+    assert isinstance(digit, Image)
+    grey = np.asarray(digit.resize((SIZE, SIZE), Resampling.BICUBIC), dtype=np.float32)
+    return (grey[None] / 255 - MEAN) / STD
 
 
 def draw_digits(digits: Digits, count: int, generator: "Generator") -> "tuple[Tensor, Tensor]":

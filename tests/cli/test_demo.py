@@ -42,6 +42,10 @@ def run_line(line: str):
     return run(*words[1:])
 
 
+def read(folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO((folder / "results.csv").read_text())))
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "my demo"
@@ -59,15 +63,34 @@ def test_the_demo_prints_the_table_what_it_means_and_how_to_do_it(finished) -> N
     assert f"repalign report '{folder}'/results.json" in made.stdout
 
 
+def error_lines(text: str) -> list[tuple[str, list[float]]]:
+    """Label and numbers of every line of errors, efficiency last."""
+    lines = [line.split() for line in text.splitlines()]
+    chosen = [words for words in lines if words and words[0] in ("in-sample", "held-out", "paper")]
+    return [(words[0], [float(word) for word in words[1:]]) for words in chosen]
+
+
+@pytest.mark.slow
+def test_the_documented_output_is_what_comes_out(finished) -> None:
+    _, made = finished
+    documented = error_lines((Path(__file__).parents[2] / "docs" / "demo.md").read_text())
+    fresh = error_lines(made.stdout)
+    assert [label for label, _ in fresh] == [label for label, _ in documented]
+    for (_, now), (_, then) in zip(fresh, documented, strict=True):
+        # another machine rounds otherwise, and ICA may end in another optimum
+        assert now[:-1] == pytest.approx(then[:-1], rel=0.1)
+        assert now[-1] == pytest.approx(then[-1], abs=15)
+
+
 @pytest.mark.slow
 def test_the_trained_pairs_show_the_papers_pattern_and_the_controls_do_not(finished) -> None:
     folder, _ = finished
-    rows = list(csv.DictReader((folder / "results.csv").open()))
+    rows = read(folder)
     assert tuple(rows[0])[: len(COLUMNS)] == COLUMNS
     for pair in PAIRS:
         mine = [row for row in rows if row["pair"] == pair.title]
         error = {(r["map"], r["split"]): float(r["error"]) for r in mine}
-        p_value = {(r["map"], r["split"]): float(r["p_value"]) for r in mine}
+        p_value = {(r["map"], r["split"]): float(r["p_value"] or "nan") for r in mine}
         if pair.role == "unrelated":
             assert p_value["linear", "held-out"] > 0.05
             assert p_value["rigid", "held-out"] > 0.05
@@ -101,7 +124,7 @@ def test_the_printed_commands_run_and_give_the_same_numbers(finished, tmp_path: 
     rows = list(csv.DictReader(io.StringIO(compared.stdout)))
     kept = [
         row
-        for row in csv.DictReader((folder / "results.csv").open())
+        for row in read(folder)
         if row["source"] == "resnet-seed0" and row["target"] == "resnet-seed1"
     ]
     assert len(rows) == len(kept) == 10

@@ -107,9 +107,9 @@ def test_pairs_that_do_not_beat_chance_are_not_said_to_agree(related, unrelated)
 def test_the_table_has_the_papers_row_under_ours(related, same_input, unrelated) -> None:
     table = table_of(table_one(related, same_input, unrelated))
     assert [block.title for block in table.blocks] == [
-        f"{related.pair.title} (paper: Pythia-160M 0/1); 400 rows, 5 columns",
-        f"{same_input.pair.title}; 400 rows, 5 columns",
-        f"{unrelated.pair.title}; 400 rows, 5 columns",
+        f"{related.pair.title} (paper: Pythia-160M 0/1); 400 × 5",
+        f"{same_input.pair.title}; 400 × 5",
+        f"{unrelated.pair.title}; 400 × 5",
     ]
     paper = table.blocks[0].lines[-1]
     assert paper.label == "paper"
