@@ -128,5 +128,7 @@ def load_strictly(module: torch.nn.Module, state: dict[str, torch.Tensor], sourc
             f"{source} has weights of another shape: {'; '.join(sorted(shapes)[:_SHOWN])}; "
             "the file does not fit this architecture"
         )
-    check_keys(source, expected.keys() - state.keys(), state.keys() - expected.keys())
-    module.load_state_dict({key: state[key] for key in expected})
+    # a counter of training steps, which old checkpoints lack and evaluation never reads
+    missing = {k for k in expected.keys() - state.keys() if not k.endswith("num_batches_tracked")}
+    check_keys(source, missing, state.keys() - expected.keys())
+    module.load_state_dict({**expected, **{key: state[key] for key in expected.keys() & state}})
