@@ -5,15 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
-from repalign.core.conditions import Condition, check_condition_names, fit_condition
+from repalign.core.conditions import Condition, check_condition_names
 from repalign.core.deconfounding import FoldMeasure
 from repalign.core.score import Score
 from repalign.exceptions import InputError
 from repalign.store.in_memory import Embeddings, as_source
 from repalign.workflows.batch_records import Answer, batch_records
-from repalign.workflows.disentangle import condition_settings
 from repalign.workflows.disentangle_settings import BatchSettings
 from repalign.workflows.disentanglement import DisentangleResult
+from repalign.workflows.fitted_conditions import condition_settings, fit_conditions
 from repalign.workflows.fold_cache import FoldCache, key_of
 from repalign.workflows.fold_units import FoldInputs, FoldUnit, list_units, run_unit, unit_key
 from repalign.workflows.label_tasks import label_tasks
@@ -60,7 +60,7 @@ def deconfound(
     tasks = label_tasks(aligned.columns, labels, settings.control)
     raw = source.rows.take(aligned.rows)
     how = condition_settings(settings.transform, settings.transform.seed)
-    fitted: dict[str, Condition] = {name: fit_condition(name, raw, how) for name in names}
+    fitted, lost = fit_conditions(names, raw, how)
     inputs = FoldInputs(
         raw=raw,
         transformed={name: one.transform.apply(raw) for name, one in fitted.items()},
@@ -68,7 +68,9 @@ def deconfound(
         settings=settings,
         condition_settings=how,
     )
-    units = list(list_units(tasks, names, inputs.batches, settings))
+    units = list(
+        list_units(tasks, tuple(one.name for one in fitted.values()), inputs.batches, settings)
+    )
     cache = FoldCache(resume)
     prefix = source.fingerprint if resume is not None else ""
     results = _run_all(units, inputs, cache, prefix, on_progress)
@@ -76,7 +78,7 @@ def deconfound(
     return DisentangleResult(
         records=batch_records(source, answers, inputs, fitted),
         settings=asdict(settings) | {"labels": list(labels), "batch": batch},
-        warnings=(*aligned.notes, *_warnings(fitted, answers)),
+        warnings=(*aligned.notes, *lost, *_warnings(fitted, answers)),
         transforms={
             (source.name, source.view, name): one.transform for name, one in fitted.items()
         },
