@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import FloatArray
+from repalign.core.thread_choice import one_thread
 from repalign.data.sprites import LEVELS
 from repalign.exceptions import InputError
-from repalign.zoo.one_thread import one_thread
 
 if TYPE_CHECKING:
     import torch

@@ -13,7 +13,7 @@ CLEARLY = 1.02
 MODEL_KEYS = ("file_sha256",)
 # Parts that should agree, with the keys in them that only say how a library calls the thing.
 SPEC_PARTS_THAT_SHOULD_AGREE: dict[str, tuple[str, ...]] = {
-    "view": ("module", "side"),
+    "view": ("family", "module", "side"),
     "preprocess": ("name",),
     "tokenizer": (),
     "dataset": (),
