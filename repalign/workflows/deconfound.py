@@ -3,13 +3,16 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from importlib.metadata import distributions, version
 from pathlib import Path
 
+from repalign.aliases import IntArray
 from repalign.core.conditions import Condition, check_condition_names
 from repalign.core.deconfounding import FoldMeasure
 from repalign.core.score import Score
 from repalign.exceptions import InputError
 from repalign.store.in_memory import Embeddings, as_source
+from repalign.store.source import EmbeddingSource
 from repalign.workflows.batch_records import Answer, batch_records
 from repalign.workflows.disentangle_settings import BatchSettings
 from repalign.workflows.disentanglement import DisentangleResult
@@ -72,7 +75,7 @@ def deconfound(
         list_units(tasks, tuple(one.name for one in fitted.values()), inputs.batches, settings)
     )
     cache = FoldCache(resume)
-    prefix = source.fingerprint if resume is not None else ""
+    prefix = _origin(source, aligned.rows) if resume is not None else ""
     results = _run_all(units, inputs, cache, prefix, on_progress)
     answers = [Answer(unit, measures) for unit, measures in zip(units, results, strict=True)]
     return DisentangleResult(
@@ -82,6 +85,19 @@ def deconfound(
         transforms={
             (source.name, source.view, name): one.transform for name, one in fitted.items()
         },
+    )
+
+
+def _origin(source: EmbeddingSource, rows: IntArray) -> str:
+    """Name the values that the folds are made of, and the versions that make them."""
+    trees = next((one.version for one in distributions(name="lightgbm")), "")
+    return key_of(
+        {
+            "embeddings": source.fingerprint,
+            "rows": rows.tolist(),
+            "repalign": version("repalign"),
+            "lightgbm": trees,
+        }
     )
 
 

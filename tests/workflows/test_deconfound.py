@@ -153,6 +153,24 @@ def test_other_settings_do_not_take_up_finished_folds(tmp_path: Path) -> None:
     assert run(resume=path, settings=other).to_frame().equals(run(settings=other).to_frame())
 
 
+def test_other_rows_do_not_take_up_finished_folds(tmp_path: Path) -> None:
+    """The same labels and batches on other rows: what was kept is of other values."""
+    values, columns = planted(0)
+    columns = {name: np.concatenate([column, column]) for name, column in columns.items()}
+    halves = []
+    for first in (True, False):
+        known = (np.arange(1200) < 600) == first
+        columns["perturbed"] = np.where(
+            known, planted(0)[1]["perturbed"][np.arange(1200) % 600], np.nan
+        )
+        result = deconfound(
+            np.concatenate([values, -values[::-1]]), columns, labels=["perturbed"], batch="plate",
+            settings=QUICK, resume=tmp_path / "folds.jsonl",
+        )  # fmt: skip
+        halves.append(value(result, "raw", "AUROC"))
+    assert halves[0] != halves[1]
+
+
 def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("hello\n")
