@@ -101,6 +101,22 @@ def audit(source: str, target: str, *, ica: bool, memory_bytes: int, in_memory: 
     }
 
 
+def profiled(work: Callable[[], Figures]) -> Figures:
+    """Run under torch's profiler, and add the share of the time that was spent in products."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU]) as recorded:
+        figures = work()
+    products = {"aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm"}
+    spent = sum(e.self_cpu_time_total for e in recorded.key_averages() if e.key in products)
+    top = sorted(recorded.key_averages(), key=lambda e: -e.self_cpu_time_total)[:6]
+    figures["product_share"] = spent / 1e6 / figures["seconds"]
+    figures["top"] = {e.key: e.self_cpu_time_total / 1e6 for e in top}
+    figures["threads"] = torch.get_num_threads()
+    return figures
+
+
 def run_audit(source: Path, target: Path, *options: str) -> Figures:
     """Run ``audit`` in a fresh process, so that its peak of memory is its own."""
     command = [sys.executable, __file__, "--audit", str(source), str(target), *options]
@@ -109,6 +125,32 @@ def run_audit(source: Path, target: Path, *options: str) -> Figures:
     figures = json.loads(done.stdout)
     figures["process_seconds"] = time.perf_counter() - start
     return figures
+
+
+def run_command(source: Path, target: Path, maps: str) -> Figures:
+    """Run ``repalign compare`` as a user would, start of the process included."""
+    command = [sys.executable, "-m", "repalign", "compare", str(source), str(target)]
+    command += ["--maps", maps, "--quick", "--bootstrap", "0", "-f", "json"]
+    start = time.perf_counter()
+    with (
+        tempfile.TemporaryFile() as output,
+        subprocess.Popen(
+            command, stdout=output, stderr=subprocess.DEVNULL, cwd=HERE.parent
+        ) as process,
+    ):
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - start
+        output.seek(0)
+        records = json.load(output)["records"]
+    return {
+        "seconds": seconds,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "peak_gb": usage.ru_maxrss / 1e6,
+        "errors": {record["map"]: record["error"] for record in records},
+        "diameter": records[0]["diameter"],
+        "records": records,
+    }
 
 
 def contrast_of(unmixed: np.ndarray) -> tuple[float, float]:
@@ -137,19 +179,24 @@ def bench_pair(yardstick: Path, folder: Path) -> Figures:
         capture_output=True,
     )
     files = folder / "a.npy", folder / "b.npy"
-    ours = run_audit(*files, "--ica")
-    plain = run_audit(*files)
+    ours = run_command(*files, "permutation,rigid,linear,ica")
+    plain = run_command(*files, "permutation,rigid,linear")
+    stages = run_audit(*files, "--ica")
+    plain_stages = run_audit(*files)
     done = subprocess.run([*base, *map(str, files)], check=True, capture_output=True, text=True)
     theirs = json.loads(done.stdout)
     without_ica = theirs["total_s"] - theirs["time_s"]["ica"]
     return {
         "ours": ours,
         "ours_without_ica": plain,
+        "stages": stages,
+        "stages_without_ica": plain_stages,
         "yardstick": theirs,
         "speedup": theirs["total_s"] / ours["seconds"],
         "cpu_speedup": theirs["total_cpu_s"] / ours["cpu_seconds"],
         "memory_ratio": theirs["max_rss_gb"] / ours["peak_gb"],
         "speedup_without_ica": without_ica / plain["seconds"],
+        "speedup_without_ica_or_start": without_ica / plain_stages["seconds"],
         "largest_difference": max(
             *(abs(ours["errors"][k] / theirs["error"][k] - 1) for k in PAPER_MAPS),
             abs(ours["diameter"] / theirs["diameter"] - 1),
@@ -327,12 +374,15 @@ def bench_memory(yardstick: Path, folder: Path) -> Figures:
         write_power_law(path, 1_000_000, 384, seed)
     capped = run_audit(*files, "--memory", str(3 * 2**29))
     loaded = run_audit(*files, "--in-memory", "--memory", str(8 * 2**30))
+    profile = run_audit(*files, "--profile", "--memory", str(3 * 2**29))
     pairs = [(capped["errors"][k], loaded["errors"][k]) for k in ("mean", *PAPER_MAPS)]
     pairs.append((capped["diameter"], loaded["diameter"]))
     scale = capped["errors"]["mean"]
     return {
         "capped": capped,
         "loaded": loaded,
+        "profile": profile,
+        "gemm_seconds": gemm_seconds(1_000_000, 384),
         "largest_difference": max(abs(a - b) / max(abs(b), 1e-6 * scale) for a, b in pairs),
     }
 
@@ -370,16 +420,18 @@ def main() -> None:
     parser.add_argument("--audit", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--ica", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--in-memory", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--profile", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--memory", type=int, default=2**31, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.audit:
-        figures = audit(
+        work = partial(
+            audit,
             *options.audit,
             ica=options.ica,
             memory_bytes=options.memory,
             in_memory=options.in_memory,
         )
-        print(json.dumps(figures))
+        print(json.dumps(profiled(work) if options.profile else work()))
         return
     stored = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     for name in options.only.split(","):

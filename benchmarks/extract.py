@@ -20,7 +20,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +37,9 @@ from repalign.workflows.extract import extract
 from repalign.workflows.extract_plan import plan_batches
 from repalign.workflows.extract_settings import ExtractSettings
 
-BUDGET = 4096
+MAX_LENGTH = 256
+BUDGET = 512  # the fastest on the CPU for the bare loop too
+IMAGES = 8
 Seconds = tuple[float, float]
 Run = Callable[[], Seconds]
 
@@ -80,72 +85,92 @@ def mean_pool(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return (hidden * weights).sum(1) / weights.sum(1)
 
 
-def text_runs(
-    model_dir: Path, texts: list[str], work: Path, device: torch.device
-) -> dict[str, Run]:
-    plain = transformers.AutoModel.from_pretrained(model_dir, dtype=torch.float32).eval().to(device)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model_dir)
-    loaded = load_model(str(model_dir))
-    encoder = load_text_encoder(loaded, max_length=256)
-    ids = encoder.encode(texts)
-    prepared = []
-    for members in plan_batches([len(sample) for sample in ids], BUDGET):
-        inputs, lengths = pad_batch([ids[m] for m in members], encoder.pad_id, masked=False)
-        mask = torch.arange(inputs["input_ids"].shape[1]) < lengths[:, None]
-        prepared.append((inputs["input_ids"].to(device), mask.long().to(device)))
-    data = work / "texts.txt"
-    data.write_text("\n".join(texts) + "\n")
+@dataclass(frozen=True)
+class TextCase:
+    """A sentence encoder as its own library loads it, and texts for it."""
 
-    def bare() -> None:
-        for input_ids, mask in prepared:
-            plain(input_ids=input_ids, attention_mask=mask)
+    model_dir: Path
+    plain: Any
+    tokenizer: Any
+    texts: list[str]
+    device: torch.device
 
-    def loader(batch: int) -> None:
-        def collate(part: list[str]) -> dict[str, torch.Tensor]:
-            return tokenizer(
-                part, padding=True, truncation=True, max_length=256, return_tensors="pt"
-            )
+    def bare_batches(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Token ids and masks on the device, in the ideal order."""
+        encoder = load_text_encoder(load_model(str(self.model_dir)), max_length=MAX_LENGTH)
+        ids = encoder.encode(self.texts)
+        batches = []
+        for members in plan_batches([len(sample) for sample in ids], BUDGET):
+            inputs, lengths = pad_batch([ids[m] for m in members], encoder.pad_id, masked=False)
+            mask = torch.arange(inputs["input_ids"].shape[1]) < lengths[:, None]
+            batches.append((inputs["input_ids"].to(self.device), mask.long().to(self.device)))
+        return batches
 
-        for inputs in torch.utils.data.DataLoader(texts, batch_size=batch, collate_fn=collate):
-            inputs = {key: value.to(device) for key, value in inputs.items()}
-            mean_pool(plain(**inputs).last_hidden_state, inputs["attention_mask"]).cpu()
+    def bare(self, batches: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+        for input_ids, mask in batches:
+            self.plain(input_ids=input_ids, attention_mask=mask)
 
-    pipe = transformers.pipeline(
-        "feature-extraction", model=plain, tokenizer=tokenizer, device=device
-    )
+    def loader(self, batch: int) -> None:
+        options = {"padding": True, "truncation": True, "max_length": MAX_LENGTH}
 
-    def pipeline(batch: int) -> None:
-        options = {"truncation": True, "max_length": 256}
-        for rows in pipe(texts, batch_size=batch, return_tensors=True, tokenize_kwargs=options):
+        def collate(part: list[str]) -> Any:
+            return self.tokenizer(part, return_tensors="pt", **options)
+
+        for inputs in torch.utils.data.DataLoader(self.texts, batch, collate_fn=collate):
+            inputs = inputs.to(self.device)
+            mean_pool(self.plain(**inputs).last_hidden_state, inputs["attention_mask"]).cpu()
+
+    def pipeline(self, batch: int) -> None:
+        pipe = transformers.pipeline(
+            "feature-extraction", model=self.plain, tokenizer=self.tokenizer, device=self.device
+        )
+        options = {"truncation": True, "max_length": MAX_LENGTH}
+        for rows in pipe(
+            self.texts, batch_size=batch, return_tensors=True, tokenize_kwargs=options
+        ):
             rows[0].mean(0).cpu()
 
-    def ours(limit: int | None) -> None:
+    def sentence_transformers(self, model: Any, batch: int) -> None:
+        model.encode(self.texts, batch_size=batch, show_progress_bar=False)
+
+    def repalign(self, work: Path, limit: int | None) -> None:
+        data = work / "texts.txt"
+        data.write_text("\n".join(self.texts) + "\n")
         settings = ExtractSettings(
-            model=str(model_dir),
+            model=str(self.model_dir),
             data=str(data),
             output=work / "text.h5",
-            max_length=256,
-            device=str(device),
+            max_length=MAX_LENGTH,
+            device=str(self.device),
             limit=limit,
             overwrite=True,
         )
         extract(settings)
 
-    runs: dict[str, Run] = {
-        "(a) bare forward loop over prepared, ideally ordered batches": lambda: timed(bare, device),
-        "(b) transformers pipeline, batch 1": lambda: timed(lambda: pipeline(1), device),
-        "(b) transformers pipeline, batch 16": lambda: timed(lambda: pipeline(16), device),
-        "(c) DataLoader in data order, batch 32": lambda: timed(lambda: loader(32), device),
+
+def text_runs(
+    model_dir: Path, texts: list[str], work: Path, device: torch.device
+) -> dict[str, Run]:
+    plain = transformers.AutoModel.from_pretrained(model_dir, dtype=torch.float32).eval().to(device)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model_dir)
+    case = TextCase(model_dir, plain, tokenizer, texts, device)
+    batches = case.bare_batches()
+    works: dict[str, Callable[[], None]] = {
+        "(a) bare forward loop over prepared, ideally ordered batches": lambda: case.bare(batches),
+        "(b) transformers pipeline, batch 1": lambda: case.pipeline(1),
+        "(b) transformers pipeline, batch 16": lambda: case.pipeline(16),
+        "(c) DataLoader in data order, batch 32": lambda: case.loader(32),
     }
     if importlib.util.find_spec("sentence_transformers"):
         from sentence_transformers import SentenceTransformer
 
-        sentence = SentenceTransformer(str(model_dir), device=str(device))
-        sentence.max_seq_length = 256
-        runs["(d) sentence-transformers, batch 32"] = lambda: timed(
-            lambda: sentence.encode(texts, batch_size=32, show_progress_bar=False), device
-        )
-    return runs | {"repalign": lambda: without_loading(ours, device)}
+        model = SentenceTransformer(str(model_dir), device=str(device))
+        model.max_seq_length = MAX_LENGTH
+        name = "(d) sentence-transformers, batch 32"
+        works[name] = lambda: case.sentence_transformers(model, 32)
+    runs = {name: partial(timed, work, device) for name, work in works.items()}
+    ours = partial(case.repalign, work)
+    return runs | {"repalign": partial(without_loading, ours, device)}
 
 
 def save_images(root: Path, count: int) -> None:
@@ -174,7 +199,9 @@ def image_runs(model_dir: Path, images: Path, work: Path, device: torch.device) 
     paths = sorted(images.glob("*.jpg"))
     preprocess = choose_preprocess(load_model(str(model_dir)))
     pixels = [torch.from_numpy(preprocess(Image.open(path))) for path in paths]
-    prepared = [torch.stack(pixels[k : k + 32]).to(device) for k in range(0, len(pixels), 32)]
+    prepared = [
+        torch.stack(pixels[k : k + IMAGES]).to(device) for k in range(0, len(pixels), IMAGES)
+    ]
     processor = transformers.AutoImageProcessor.from_pretrained(model_dir)
     pipe = transformers.pipeline(
         "image-feature-extraction", model=plain, image_processor=processor, device=device

@@ -19,8 +19,8 @@ class RepalignError(Exception):
     exit_code = 1
 
 
-class InputError(RepalignError, ValueError):
-    """An argument or a user's file cannot be used; a ValueError too, as Python programs expect."""
+class InputError(RepalignError):
+    """An argument or a user's file cannot be used."""
 
 
 class StoreError(RepalignError):

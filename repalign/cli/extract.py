@@ -83,8 +83,8 @@ def extract(
         int | None,
         typer.Option(
             min=1,
-            help="Tokens per batch with padding, or images per batch. Default: 4096 or 32 on the "
-            "CPU, found by trial elsewhere.",
+            help="Tokens per batch with padding, or images per batch. Default: on the CPU 512, or "
+            "8 images of 224×224 and more of smaller ones; found by trial elsewhere.",
             show_default=False,
         ),
     ] = None,

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from repalign.core.ica import IcaSettings, fit_ica
 from repalign.core.maps import AffineMap
+from repalign.core.picard_o import random_rotation
 from repalign.core.rows import ArrayRows
 from repalign.core.whitening import fit_whitening
 from repalign.exceptions import InputError
@@ -86,19 +87,12 @@ def fit_condition(
     )
     matrix = whitening.matrix.T
     if name == "pca+rotation":
-        matrix = matrix @ random_rotation(whitening.rank, settings.seed)
+        matrix = matrix @ random_rotation(whitening.rank, np.random.default_rng(settings.seed))
     return Condition(
         name,
         AffineMap(name, matrix, -mean @ matrix),
         warnings=_rank_note(values, whitening.rank, settings),
     )
-
-
-def random_rotation(dim: int, seed: int) -> Float[np.ndarray, "d d"]:
-    """Draw an orthogonal matrix uniformly (Haar)."""
-    gaussian = np.random.default_rng(seed).standard_normal((dim, dim))
-    orthogonal, triangular = np.linalg.qr(gaussian)
-    return orthogonal * np.sign(np.diag(triangular))
 
 
 def _mean_and_covariance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -35,8 +35,8 @@ from repalign.core.compute import torch_threads_only
 from repalign.core.cosine_bounds import UnitRows, build_unit_rows
 from repalign.core.rows import DEFAULT_MEMORY, block_rows_for, iter_blocks, take_in_order
 
-DEFAULT_BUDGET = 2e14
-"""Multiplications that the exact search may take, unless told otherwise (minutes on two cores)."""
+DEFAULT_BUDGET = 4e13
+"""Multiplications that the exact search may take, unless told otherwise: minutes on two cores."""
 
 _FIRST_ROWS = 1024
 _TILE_ROWS = 2048

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from repalign.aliases import Rows
 from repalign.core.compute import fast_float32
 from repalign.core.ica_contrast import CONTRASTS, ContrastName
-from repalign.core.ica_data import WhitenedRows, sample_rows, whiten_rows
-from repalign.core.ica_diagnostics import ComponentReport, report_components
+from repalign.core.ica_data import WhitenedRows, sample_rows, whiten_rows, whiten_sample
+from repalign.core.ica_diagnostics import ComponentReport, ica_warnings, report_components
 from repalign.core.ica_sklearn import Unmixing, fit_fastica, fit_fastica_unwhitened
 from repalign.core.maps import AffineMap
 from repalign.core.picard_o import Stopping, fit_rotation
@@ -116,9 +116,9 @@ def fit_ica(
 ) -> IcaFit:
     """Fit ICA on all components of the numerical rank.
 
-    ``mean`` and ``covariance`` are those of all rows (from the moments); the rotation is fitted
-    on ``settings.n_fit_rows`` of them. The result depends on the data, the settings and the
-    number of rows that fit in memory, never on the clock or on global random state.
+    ``mean`` and ``covariance`` are those of all rows given (from their moments); the rotation
+    is fitted on ``settings.n_fit_rows`` of them. The result depends on the data, the settings
+    and the number of rows that fit in memory, never on the clock or on global random state.
 
     Raises:
         InputError: Nothing varies, a value is not finite, or the settings contradict each other.
@@ -136,11 +136,33 @@ def fit_ica(
     )
     if settings.solver == "sklearn":
         return _fit_sklearn(rows, whitening, settings)
+    return _fit_picard(
+        rows,
+        whitening,
+        settings,
+        memory_bytes=memory_bytes,
+        device=device,
+        on_progress=on_progress,
+    )
+
+
+def _fit_picard(
+    rows: Rows,
+    whitening: Whitening,
+    settings: IcaSettings,
+    *,
+    memory_bytes: int,
+    device: str,
+    on_progress: Callable[[int, int], None] | None,
+) -> IcaFit:
     wanted = settings.n_fit_rows or max(int(0.7 * whitening.rank**2), 50_000)
     fitted = sample_rows(rows, wanted, seed=settings.seed)
     contrast = CONTRASTS[settings.contrast]
     with fast_float32(device):
         data = whiten_rows(fitted, whitening, memory_bytes=memory_bytes, device=device)
+        own = np.eye(whitening.rank)
+        if fitted is not rows:
+            data, own = whiten_sample(data)
         found = fit_rotation(
             data,
             contrast,
@@ -150,13 +172,19 @@ def fit_ica(
             on_progress=on_progress,
         )
         report = report_components(data, contrast, found.rotation)
+    rotation = found.rotation
+    if fitted is not rows:
+        # The nearest rotation of all rows' whitening, so that the components have unit
+        # covariance on all rows and not on the sample.
+        left, _, right = np.linalg.svd(rotation @ own)
+        rotation = left @ right
     solved = Unmixing(
-        found.rotation @ whitening.matrix,
-        whitening.inverse @ found.rotation.T,
+        rotation @ whitening.matrix,
+        whitening.inverse @ rotation.T,
         found.passes,
         found.converged,
     )
-    return _describe(mean, solved, report, data.n_rows, settings)
+    return _describe(whitening.mean, solved, report, data.n_rows, settings)
 
 
 def start_rotation(whitening: Whitening, settings: IcaSettings) -> Float[np.ndarray, "k k"]:
@@ -241,25 +269,6 @@ def _describe(
     n_fit_rows: int,
     settings: IcaSettings,
 ) -> IcaFit:
-    rank = len(solved.unmixing)
-    warnings = []
-    if not solved.converged:
-        warnings.append(
-            f"ICA stopped after {solved.n_iter} passes without converging (gradient rms "
-            f"{report.gradient_rms:.1e}); its error may be far from the optimum's"
-        )
-    if settings.whitening == "none" and solved.n_iter <= 1:
-        warnings.append("ICA without whitening stopped at its first iteration: nothing was unmixed")
-    if report.n_identifiable is not None and report.n_identifiable < rank / 2:
-        warnings.append(
-            f"only {report.n_identifiable} of {rank} components differ from what ICA finds in "
-            "Gaussian data: the others are arbitrary"
-        )
-    if n_fit_rows < 0.35 * rank**2:
-        warnings.append(
-            f"ICA of {rank} components was fitted on {n_fit_rows} rows, fewer than 0.35 k²; "
-            "a poor match may mean too few rows, not different representations"
-        )
     return IcaFit(
         mean=mean,
         unmixing=solved.unmixing,
@@ -272,5 +281,7 @@ def _describe(
         n_identifiable=report.n_identifiable,
         n_fit_rows=n_fit_rows,
         settings=settings,
-        warnings=tuple(warnings),
+        warnings=ica_warnings(
+            solved, report, n_fit_rows=n_fit_rows, is_whitened=settings.whitening != "none"
+        ),
     )

@@ -12,10 +12,12 @@ from repalign.core.checks import check_finite_block
 from repalign.core.compute import matmul_kernels
 from repalign.core.rows import SubsetRows, iter_blocks
 from repalign.core.whitening import Whitening
+from repalign.exceptions import InputError
 
 PASS_BLOCK_ROWS = 4096
 _READ_ROWS = 8192
 _COARSE_RANK = 64
+_SMALLEST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +87,61 @@ def whiten_rows(
     is large enough for the rounding of many products to average out.
     """
     n_rows, rank = rows.shape[0], whitening.rank
-    resident, coarse = None, None
+    resident = None
     if 6 * n_rows * rank <= memory_bytes // 2:
         resident = torch.empty((n_rows, rank), dtype=torch.float32, device=device)
         start = 0
         for block in _whitened_blocks(rows, whitening, device):
             resident[start : start + len(block)] = block
             start += len(block)
-        if rank >= _COARSE_RANK and matmul_kernels(device).has_bfloat16:
-            coarse = resident.bfloat16()
-    return WhitenedRows(rows, whitening, device, resident, coarse)
+    return WhitenedRows(rows, whitening, device, resident, _coarse_copy(resident, device))
+
+
+def whiten_sample(data: WhitenedRows) -> tuple[WhitenedRows, Float[np.ndarray, "k k"]]:
+    """Whiten rows again by their own mean and covariance, where they are a sample of all rows.
+
+    A rotation can only unmix rows whose own covariance is the identity: on a sample of k
+    components in n rows it differs by √(k/n), and light tails drown in that. Returns the rows
+    and the symmetric matrix that whitened them.
+
+    Raises:
+        InputError: The sample does not vary in all directions.
+    """
+    rank, n_rows = data.whitening.rank, data.n_rows
+    scatter = torch.zeros((rank, rank), dtype=torch.float64, device=data.device)
+    total = torch.zeros(rank, dtype=torch.float64, device=data.device)
+    for block in data.blocks():
+        scatter += block.T @ block
+        total += block.sum(0)
+    mean = (total / n_rows).cpu().numpy()
+    values, vectors = np.linalg.eigh(scatter.cpu().numpy() / n_rows - np.outer(mean, mean))
+    if n_rows <= rank or values[0] <= _SMALLEST_VARIANCE:
+        raise InputError(
+            f"a sample of {n_rows} rows cannot be unmixed into {rank} components; "
+            "fit on more rows, or on fewer directions"
+        )
+    again = (vectors / np.sqrt(values)) @ vectors.T
+    back = (vectors * np.sqrt(values)) @ vectors.T
+    whitening = Whitening(
+        mean=data.whitening.mean + data.whitening.inverse @ mean,
+        matrix=again @ data.whitening.matrix,
+        inverse=data.whitening.inverse @ back,
+        variances=data.whitening.variances,
+        n_constant=data.whitening.n_constant,
+        cut=data.whitening.cut,
+    )
+    resident = data.resident
+    if resident is not None:
+        moved = torch.from_numpy(mean).to(resident)
+        resident = (resident - moved) @ torch.from_numpy(again).to(resident)
+    coarse = _coarse_copy(resident, data.device)
+    return WhitenedRows(data.rows, whitening, data.device, resident, coarse), again
+
+
+def _coarse_copy(resident: torch.Tensor | None, device: str) -> torch.Tensor | None:
+    if resident is None or resident.shape[1] < _COARSE_RANK:
+        return None
+    return resident.bfloat16() if matmul_kernels(device).has_bfloat16 else None
 
 
 def sample_rows(rows: Rows, n_sample: int, *, seed: int) -> Rows:

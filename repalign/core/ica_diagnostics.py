@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from repalign.core.ica_contrast import Contrast
 from repalign.core.ica_data import WhitenedRows
+from repalign.core.ica_sklearn import Unmixing
 
 # A Gaussian component that was fitted shows |E log cosh − its Gaussian mean| of up to about
 # this times √(k / n), measured on Gaussian data of five shapes (k 64 to 384).
@@ -66,3 +67,29 @@ def report_components(
         kurtosis=fourth.cpu().numpy() / n_rows / variance**2 - 3.0,
         n_identifiable=int(np.count_nonzero(excess > threshold)) if known else None,
     )
+
+
+def ica_warnings(
+    solved: Unmixing, report: ComponentReport, *, n_fit_rows: int, is_whitened: bool
+) -> tuple[str, ...]:
+    """Return what a user should know before reading anything into the components."""
+    rank = len(solved.unmixing)
+    warnings = []
+    if not solved.converged:
+        warnings.append(
+            f"ICA stopped after {solved.n_iter} passes without converging (gradient rms "
+            f"{report.gradient_rms:.1e}); its error may be far from the optimum's"
+        )
+    if not is_whitened and solved.n_iter <= 1:
+        warnings.append("ICA without whitening stopped at its first iteration: nothing was unmixed")
+    if report.n_identifiable is not None and report.n_identifiable < rank / 2:
+        warnings.append(
+            f"only {report.n_identifiable} of {rank} components differ from what ICA finds in "
+            "Gaussian data: the others are arbitrary"
+        )
+    if n_fit_rows < 0.35 * rank**2:
+        warnings.append(
+            f"ICA of {rank} components was fitted on {n_fit_rows} rows, fewer than 0.35 k²; "
+            "a poor match may mean too few rows, not different representations"
+        )
+    return tuple(warnings)

@@ -14,8 +14,9 @@ from repalign.exceptions import InputError
 DEFAULT_MEMORY = 2 * 2**30
 """Bytes that a computation may hold beside its result, unless told otherwise."""
 
-# Larger blocks are no faster (they leave the caches) and smaller ones waste calls.
-_BLOCK_BYTES = 64 * 2**20
+# Larger blocks are slower (they leave the caches, and every buffer is mapped anew), smaller ones
+# waste calls.
+_BLOCK_BYTES = 16 * 2**20
 _SMALLEST_BLOCK = 16
 
 

@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Iterator
 
 import threadpoolctl
-import torch
 
 # Multiplications of one pass over the rows; one core does these in some tens of milliseconds.
 SMALL_PASS = 1e9
@@ -21,11 +20,10 @@ def is_small(n_rows: int, *dims: int) -> bool:
 
 
 @contextlib.contextmanager
-def one_thread_if(small: bool) -> Iterator[None]:
-    """Hold numpy and torch at one thread inside the block where the problem is small."""
-    if not small:
-        yield
-        return
+def one_thread() -> Iterator[None]:
+    """Hold numpy and torch at one thread inside the block, and as many as before outside."""
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -33,3 +31,8 @@ def one_thread_if(small: bool) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
+
+
+def one_thread_if(small: bool) -> contextlib.AbstractContextManager[None]:
+    """Hold numpy and torch at one thread inside the block where the problem is small."""
+    return one_thread() if small else contextlib.nullcontext()

@@ -6,7 +6,6 @@ and its pictures are our own, so that its scores stand beside the paper's but do
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import FloatArray
+from repalign.core.thread_choice import one_thread
 from repalign.data.sprites import LEVELS
 from repalign.exceptions import InputError
 
@@ -75,7 +75,7 @@ def train_autoencoder(
         )
     import torch
 
-    with _one_thread(), torch.random.fork_rng(devices=[]):
+    with one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         encoder, decoder = _networks(images.shape[1], settings)
         parameters = [*encoder.parameters(), *decoder.parameters()]
@@ -100,7 +100,7 @@ def encode_images(autoencoder: SpriteAutoencoder, images: NDArray[np.uint8]) -> 
     """Return the latents of pictures, ``(n, n_latents)`` float32."""
     import torch
 
-    with _one_thread(), torch.no_grad():
+    with one_thread(), torch.no_grad():
         parts = [
             autoencoder.encoder(_tensor(images[start : start + ENCODE_BATCH])).numpy()
             for start in range(0, len(images), ENCODE_BATCH)
@@ -141,16 +141,3 @@ def _tensor(images: NDArray[np.uint8]) -> Any:
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2))).float() / 255
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Hold torch at one thread: small layers on shared cores are slower with more."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

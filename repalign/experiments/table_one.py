@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repalign.core.thread_choice import one_thread
 from repalign.experiments.table_one_pairs import (
     PAIRS,
     Extraction,
@@ -15,7 +16,6 @@ from repalign.experiments.table_one_pairs import (
     paper_rows,
 )
 from repalign.workflows.compare_settings import CompareSettings, audit_settings
-from repalign.zoo.one_thread import one_thread
 
 if TYPE_CHECKING:
     from repalign.workflows.comparison import CompareResult

@@ -6,6 +6,7 @@ import numpy as np
 
 from repalign.aliases import IntArray, MismatchPolicy
 from repalign.exceptions import RowMismatchError
+from repalign.store.join_report import count_rows
 from repalign.store.row_index import POOLED, RowIndex, decode_ids
 from repalign.store.row_matching import MatchKey, RowMatch
 from repalign.store.source import EmbeddingSource
@@ -53,8 +54,9 @@ def check_same_rows(
     for source, repeated in zip(sources, match.duplicates, strict=True):
         if len(repeated):
             raise RowMismatchError(
-                f"{source.name}: {_count(repeated, 'row')} repeat an earlier identity, "
-                f"{describe_rows(source.index, repeated)}; a row must occur once, remove the copies"
+                f"{source.name}: an earlier identity is repeated by {count_rows(len(repeated))} "
+                f"({describe_rows(source.index, repeated)}); a row must occur once, remove the "
+                "copies"
             )
     if not len(match.positions[0]) and not len(match.changed):
         raise RowMismatchError(_nothing_in_common(sources))
@@ -93,10 +95,10 @@ def _refuse_missing(sources: Sequence[EmbeddingSource], match: RowMatch) -> None
 def _refuse_changed(sources: Sequence[EmbeddingSource], match: RowMatch) -> None:
     if len(match.changed):
         raise RowMismatchError(
-            f"{_count(match.changed, 'row')} of {' and '.join(source.name for source in sources)} "
-            f"have the same identity and different input hashes "
-            f"({describe_rows(sources[0].index, match.changed)}): they were made from different "
-            f"inputs; {INTERSECT_ADVICE}"
+            f"input hashes disagree in {count_rows(len(match.changed))} of "
+            f"{' and '.join(source.name for source in sources)} "
+            f"({describe_rows(sources[0].index, match.changed)}): one identity was made from "
+            f"different inputs; {INTERSECT_ADVICE}"
         )
 
 
@@ -122,7 +124,3 @@ def _first_rows(source: EmbeddingSource) -> IntArray:
 
 def _nameless(sources: Sequence[EmbeddingSource]) -> str:
     return next(source.name for source in sources if source.identity != "ids")
-
-
-def _count(rows: IntArray, noun: str) -> str:
-    return f"{len(rows)} {noun}" + ("" if len(rows) == 1 else "s")

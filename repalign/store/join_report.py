@@ -53,6 +53,11 @@ class JoinReport:
         return all(count == self.n_common for count in self.n_rows)
 
 
+def count_rows(number: int) -> str:
+    """Return a number of rows in words: ``1 row``, ``3 rows``."""
+    return f"{number} row" + ("" if number == 1 else "s")
+
+
 def join_warnings(report: JoinReport) -> tuple[str, ...]:
     """Return the sentences that a user must see beside a result."""
     warnings = []
@@ -69,7 +74,7 @@ def join_warnings(report: JoinReport) -> tuple[str, ...]:
         warnings.append(f"only the common rows are used: {shares}")
     if report.n_changed:
         warnings.append(
-            f"{report.n_changed} rows with the same identity and different input hashes are left "
-            "out"
+            f"left out: {count_rows(report.n_changed)} with the same identity and different input "
+            "hashes"
         )
     return tuple(warnings)

@@ -9,13 +9,7 @@ import numpy as np
 from repalign.exceptions import InputError
 from repalign.store.float_rows import FloatRows
 from repalign.store.foreign.anndata_files import read_anndata
-from repalign.store.foreign.contents import (
-    DAMAGE,
-    ForeignMatrix,
-    ForeignRequest,
-    check_id_count,
-    first_line,
-)
+from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
 from repalign.store.foreign.delimited_text import read_delimited_text
 from repalign.store.foreign.hdf5_files import read_hdf5
 from repalign.store.foreign.identifiers import read_id_lines, read_ids
@@ -88,13 +82,16 @@ def open_embeddings(
 
 
 def check_exists(path: Path) -> None:
-    """Check that there is something at a path.
+    """Check that there is a file or a directory at a path.
 
     Raises:
-        InputError: there is nothing, or only a store that is not finished.
+        InputError: there is nothing, a pipe or device, or only a store that is not finished.
     """
-    if path.exists():
+    if path.is_file() or path.is_dir():
         return
+    if path.exists():
+        # embeddings are read more than once, and opening a pipe would wait for ever
+        raise InputError(f"{path}: is a pipe or a device; write the embeddings to a file first")
     parts = parts_directory(path)
     if parts.exists():
         raise InputError(
@@ -132,20 +129,18 @@ def _read(request: ForeignRequest) -> ForeignMatrix:
             f"{request.path}: has no known suffix; expected a repalign store or one of "
             f"{', '.join(READERS)}"
         )
-    try:
-        return reader(request)
-    except OSError as error:
-        raise InputError(f"{request.path}: cannot be read ({error.strerror or error})") from error
-    except DAMAGE as error:
-        raise InputError(
-            f"{request.path}: is no readable {request.path.suffix} file ({first_line(error)})"
-        ) from error
+    return reader(request)
 
 
 def _with_ids(
     request: ForeignRequest, matrix: ForeignMatrix, ids: str | Path | Sequence[str] | None
 ) -> ForeignMatrix:
     """Add the ids that were given, or that lie beside the file, to the matrix."""
+    if request.id_column is not None and matrix.ids is None:
+        raise InputError(
+            f"{request.path}: has no {request.id_column!r} that could hold ids; give them in a "
+            "file (--ids)"
+        )
     if ids is not None and matrix.ids is not None:
         raise InputError(
             f"{request.path}: carries its own ids ({matrix.ids_from}); leave the other ids out, "

@@ -215,11 +215,20 @@ class StoreIndex:
         return int(self._rows.starts[-1])
 
     def slice(self, start: int, stop: int) -> RowIndex:
-        """Return the index of rows ``start`` to ``stop`` (exclusive)."""
-        names_and_datasets = zip(self.columns, self._datasets, strict=True)
-        return RowIndex(
-            **{name: self._rows.read(column, start, stop) for name, column in names_and_datasets}
-        )
+        """Return the index of rows ``start`` to ``stop`` (exclusive).
+
+        Raises:
+            InputError: rows that the store does not have.
+            StoreError: a damaged file, or identities that no row can have.
+        """
+        columns = {
+            name: self._rows.read(column, start, stop)
+            for name, column in zip(self.columns, self._datasets, strict=True)
+        }
+        try:
+            return RowIndex(**columns)
+        except InputError as error:
+            raise StoreError(f"{self._rows.path}: rows {start} to {stop}: {error}") from error
 
 
 def _reopened(path: Path, allow_incomplete: bool) -> Store:

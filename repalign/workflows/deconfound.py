@@ -77,7 +77,9 @@ def deconfound(
         records=batch_records(source, answers, inputs, fitted),
         settings=asdict(settings) | {"labels": list(labels), "batch": batch},
         warnings=(*aligned.notes, *_warnings(fitted, answers)),
-        transforms={(source.name, name): one.transform for name, one in fitted.items()},
+        transforms={
+            (source.name, source.view, name): one.transform for name, one in fitted.items()
+        },
     )
 
 

@@ -159,7 +159,7 @@ def _score_source(
 ) -> DisentangleResult:
     records: list[ScoreRecord] = []
     matrices: list[InformationMatrix] = []
-    transforms: dict[tuple[str, str], AffineMap] = {}
+    transforms: dict[tuple[str, str, str], AffineMap] = {}
     warnings = list(factors.notes)
     base = settings.transform.seed
     for name in check_condition_names(settings.transform.conditions):
@@ -171,11 +171,11 @@ def _score_source(
             warnings += [f"{name}: {text}" for text in found.notes]
             records += _records(source, condition, values, found, judged, settings, seed)
             if seed == base:
-                transforms[source.name, name] = condition.transform
+                transforms[source.name, source.view, name] = condition.transform
                 active = tuple(found.information.active.tolist())
                 matrices.append(
                     InformationMatrix(
-                        source.name, name, factors.names, found.information.nmi, active
+                        source.name, source.view, name, factors.names, found.information.nmi, active
                     )
                 )
                 warnings += _pruned_note(matrices[-1])

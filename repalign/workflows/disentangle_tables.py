@@ -50,10 +50,7 @@ def tables_of(result: DisentangleResult) -> tuple[Grid, ...]:
         batches = [one for one in result.records if isinstance(one, BatchRecord)]
         return tuple(_batch_grids(batches))
     scores = [one for one in result.records if isinstance(one, ScoreRecord)]
-    return tuple(
-        _score_grid(source, [one for one in scores if one.source == source])
-        for source in _distinct(one.source for one in scores)
-    )
+    return tuple(_score_grid(title, members) for title, members in _by_origin(scores).items())
 
 
 def paper_tables(result: DisentangleResult) -> tuple[Grid, ...]:
@@ -64,17 +61,13 @@ def paper_tables(result: DisentangleResult) -> tuple[Grid, ...]:
     names = [name for name in PAPER_SCORES if any(one.score == name for one in scores)]
     names = names or _distinct(one.score for one in scores)
     rows = []
-    for source in _distinct(one.source for one in scores):
-        for condition in _distinct(one.condition for one in scores):
+    for title, members in _by_origin(scores).items():
+        for condition in _distinct(one.condition for one in members):
             cells = []
             for name in names:
-                found = [
-                    one
-                    for one in scores
-                    if (one.source, one.condition, one.score) == (source, condition, name)
-                ]
+                found = [one for one in members if (one.condition, one.score) == (condition, name)]
                 cells.append(_over_seeds([one.value for one in found]))
-            rows.append(GridRow(f"{source} {_condition(condition)}", tuple(cells)))
+            rows.append(GridRow(f"{title} {_condition(condition)}", tuple(cells)))
     return (Grid("disentanglement", tuple(f"{name} ↑" for name in names), tuple(rows)),)
 
 
@@ -121,6 +114,18 @@ def _score_grid(source: str, records: list[ScoreRecord]) -> Grid:
         f"{one.condition}, {one.score}: {one.reason}" for one in records if one.reason
     )
     return Grid(source, tuple(_condition(name) for name in conditions), tuple(rows), tuple(notes))
+
+
+def _by_origin(records: list[ScoreRecord]) -> dict[str, list[ScoreRecord]]:
+    """Group records by source; the view is named where a source has several."""
+    views: dict[str, set[str]] = {}
+    for one in records:
+        views.setdefault(one.source, set()).add(one.view)
+    groups: dict[str, list[ScoreRecord]] = {}
+    for one in records:
+        title = one.source if len(views[one.source]) == 1 else f"{one.source}::{one.view}"
+        groups.setdefault(title, []).append(one)
+    return groups
 
 
 def _latent_notes(records: list[ScoreRecord], conditions: list[str]) -> list[str]:

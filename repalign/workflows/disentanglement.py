@@ -76,6 +76,7 @@ class InformationMatrix:
     """Normalised mutual information of every factor (row) with every latent (column)."""
 
     source: str
+    view: str
     condition: str
     factors: tuple[str, ...]
     nmi: "np.ndarray[Any, Any]"
@@ -90,6 +91,7 @@ class InformationMatrix:
         """Return it ready for JSON."""
         return {
             "source": self.source,
+            "view": self.view,
             "condition": self.condition,
             "factors": list(self.factors),
             "nmi": self.nmi.tolist(),
@@ -101,14 +103,14 @@ class InformationMatrix:
 class DisentangleResult:
     """Records with every convention, and what a reader must know before believing them.
 
-    ``transforms`` holds the fitted affine map of every condition of every source but ``raw``.
+    ``transforms`` holds the fitted affine map by source, view and condition.
     """
 
     records: tuple[ScoreRecord, ...] | tuple[BatchRecord, ...]
     settings: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
     matrices: tuple[InformationMatrix, ...] = ()
-    transforms: Mapping[tuple[str, str], "AffineMap"] | None = None
+    transforms: Mapping[tuple[str, str, str], "AffineMap"] | None = None
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return the records as dictionaries, one a row of the CSV."""

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 Record = Mapping[str, Any]
 COLOURS = {"in-sample": BLUE, "held-out": ORANGE}
 PANELS_ACROSS = 3
+# A permutation between spaces of different scale misses by several diameters. Bars end at this
+# many times the largest error of predicting the mean, and say how far they would go.
+CUT_OVER_MEAN = 1.6
 
 
 def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
@@ -29,6 +32,9 @@ def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
         _draw_pair(panel, [record for record in records if _pair(record) == pair])
         if titled:
             panel.set_title(" → ".join(pair), fontsize="medium")
+    limit = _limit(records)
+    for panel in panels[: len(pairs)]:
+        _cut_bars(panel, limit)
     for panel in panels[len(pairs) :]:
         panel.set_visible(False)
     for panel in panels[::across]:
@@ -64,6 +70,38 @@ def _draw_pair(panel: "Axes", records: Sequence[Record]) -> None:
             )
     panel.set_xticks(range(len(maps)), maps, rotation=30, ha="right")
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _limit(records: Sequence[Record]) -> float:
+    """Return where the axis ends: above every bar, or where bars are cut."""
+    errors = [record["error"] for record in records if record["error"] is not None]
+    tops = [
+        *errors,
+        *(r["null"] for r in records if r["null"]),
+        *(r["ci_high"] or 0 for r in records),
+    ]
+    means = [r["error"] for r in records if r["map"] == "mean" and r["error"] is not None]
+    highest = 1.05 * max(tops, default=1.0)
+    return min(highest, CUT_OVER_MEAN * max(means)) if means else highest
+
+
+def _cut_bars(panel: "Axes", limit: float) -> None:
+    """End the axis at the limit and write on cut bars how high they are."""
+    panel.set_ylim(0, limit)
+    for bar in panel.patches:
+        height = bar.get_height()  # type: ignore[attr-defined]
+        if height > limit:
+            middle = bar.get_x() + bar.get_width() / 2  # type: ignore[attr-defined]
+            panel.text(
+                middle,
+                0.97 * limit,
+                f"{height:.1f} ↑",
+                ha="center",
+                va="top",
+                rotation=90,
+                color="white",
+                fontsize="small",
+            )
 
 
 def _draw_intervals(panel: "Axes", places: Sequence[float], records: Sequence[Record]) -> None:

@@ -48,7 +48,7 @@ def make_records(
             ci_low=_known(interval.low),
             ci_high=_known(interval.high),
             null=_null_mean(null, number, scale.diameter.value),
-            p_value=None if p_values is None else float(p_values[number]),
+            p_value=_p_value(p_values, number, name),
             efficiency=efficiency,
             efficiency_low=_known(efficiency_interval.low),
             efficiency_high=_known(efficiency_interval.high),
@@ -149,6 +149,11 @@ def _converged(errors: SplitErrors) -> bool:
 
 def _null_mean(null: NullErrors | None, number: int, diameter: float) -> float | None:
     return None if null is None else _over(float(null.means()[number]), diameter)
+
+
+def _p_value(p_values: FloatArray | None, number: int, name: str) -> float | None:
+    """Return the p-value of a map; predicting the mean uses no pairing that could be tested."""
+    return None if p_values is None or name == "mean" else float(p_values[number])
 
 
 def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:

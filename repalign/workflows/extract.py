@@ -1,6 +1,7 @@
 """Extraction: from a model and data to a store of embeddings, resumable and by many processes."""
 
 import fcntl
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -146,16 +147,17 @@ def _finish(job: ExtractJob, writer: StoreWriter) -> None:
     if _is_finished(writer.path):
         return
     try:
-        # a name that the store removes together with its own temporary files
-        lock = (directory / ".finish.tmp").open("w")
+        lock = os.open(directory, os.O_RDONLY)
     except FileNotFoundError:
         return  # another process has completed the store meanwhile
-    with lock:
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the system releases it when this process dies
         if _is_finished(writer.path):
             return
         if set(committed_numbers(directory)) == set(range(job.n_shards)):
             writer.finish()
+    finally:
+        os.close(lock)
 
 
 def _is_finished(path: Path) -> bool:

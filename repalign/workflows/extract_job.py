@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from repalign.models.views import View, ViewShape
 
 _ESTIMATED_FROM = 256
-# Tokens per batch, images per batch: fixed on the CPU, the start of a search elsewhere.
-_CPU_BATCH = {"text": 4096, "image": 32}
+# On the CPU small batches are fastest, whose activations stay in its caches (measured: 512 tokens
+# are up to twice as fast as 4096). Fixed numbers, so that every run makes the same batches.
+_CPU_TOKENS = 512
+_CPU_PIXELS = 8 * 224 * 224
+_CPU_MOST_IMAGES = 1024
+# Tokens per batch, images per batch: the start of a search elsewhere.
 _DEVICE_BATCH = {"text": 131072, "image": 512}
 
 
@@ -204,7 +208,7 @@ def _budget(
     if settings.batch_size is not None:
         return settings.batch_size
     if runner.device.type == "cpu":
-        return _CPU_BATCH[kind]
+        return _CPU_TOKENS if kind == "text" else _images_of(image)
 
     def fits(size: int) -> bool:
         try:
@@ -219,3 +223,7 @@ def _budget(
         return is_fitting
 
     return fit_budget(fits, _DEVICE_BATCH[kind], longest)
+
+
+def _images_of(size: Sequence[int]) -> int:
+    return max(1, min(_CPU_MOST_IMAGES, _CPU_PIXELS // (size[0] * size[1])))

@@ -37,12 +37,14 @@ def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
     panels = figure.subplots(
         len(matrices), 1, squeeze=False, gridspec_kw={"height_ratios": heights}
     )[:, 0]
-    several = len({matrix.source for matrix in matrices}) > 1
+    several = len({(matrix.source, matrix.view) for matrix in matrices}) > 1
     images = []
     for panel, matrix in zip(panels, matrices, strict=True):
         # Estimates pass 1 by a hair; the scale is the same everywhere so that panels compare.
         images.append(panel.imshow(matrix.nmi, vmin=0, vmax=1, cmap="viridis", aspect="auto"))
-        panel.set_title(f"{matrix.source} · {matrix.condition}" if several else matrix.condition)
+        panel.set_title(
+            f"{matrix.source}::{matrix.view} · {matrix.condition}" if several else matrix.condition
+        )
         panel.set_yticks(range(len(matrix.factors)), matrix.factors)
         latents = range(matrix.nmi.shape[1]) if matrix.nmi.shape[1] <= MOST_NAMED else ()
         names = [f"{j}\npruned" if j in matrix.pruned else str(j) for j in latents]

@@ -10,7 +10,7 @@ FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0
 LARGEST_CHANCE = 0.05
 CLEARLY = 1.02
-MODEL_KEYS = ("sha256", "weights_sha256", "files")
+MODEL_KEYS = ("file_sha256",)
 # Parts that should agree, with the keys in them that only say how a library calls the thing.
 SPEC_PARTS_THAT_SHOULD_AGREE: dict[str, tuple[str, ...]] = {
     "view": ("family", "module", "side"),

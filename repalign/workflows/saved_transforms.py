@@ -18,14 +18,14 @@ def save_transforms(
     """
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
-    names = list(dict.fromkeys(source for source, _ in result.transforms or {}))
+    origins = list(dict.fromkeys((source, view) for source, view, _ in result.transforms or {}))
     written = []
-    for (source, condition), fitted in (result.transforms or {}).items():
+    for (source, view, condition), fitted in (result.transforms or {}).items():
         if condition == "raw":
             continue
-        number = f"{names.index(source) + 1:02d}-" if len(names) > 1 else ""
+        number = f"{origins.index((source, view)) + 1:02d}-" if len(origins) > 1 else ""
         path = where / f"{number}{condition.replace('+', '-')}{SUFFIX}"
-        metadata = {"source": {"name": source}, "settings": dict(result.settings)}
+        metadata = {"source": {"name": source, "view": view}, "settings": dict(result.settings)}
         saved = SavedMap(condition, fitted.matrix, fitted.shift, metadata)
         save_map(saved, path, overwrite=overwrite)
         written.append(path)

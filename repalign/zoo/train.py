@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from repalign.core.thread_choice import one_thread
 from repalign.exceptions import InputError
-from repalign.zoo.one_thread import one_thread
 from repalign.zoo.recipe import Recipe, find_recipe
 from repalign.zoo.task import Figures, Task
 from repalign.zoo.training import OnProgress, train_task

@@ -118,6 +118,21 @@ def test_two_sets_are_scored_side_by_side(latents, tmp_path: Path) -> None:
     assert len({row["source"] for row in rows}) == 2
 
 
+def test_two_views_of_one_file_stay_apart(latents, tmp_path: Path) -> None:
+    values = np.load(latents[0])
+    path = tmp_path / "views.npz"
+    np.savez(path, good=values, bad=values[:, 3:], ids=np.array([f"image {i}" for i in range(500)]))
+    arguments = [f"{path}::good", f"{path}::bad", *latents[1:], *QUICK, "--conditions", "raw,pca"]
+    latex = run(*arguments, "-f", "latex")
+    assert f"{path}::good raw".replace("_", r"\_") in latex
+    assert "$\\pm$" not in latex
+    folder = tmp_path / "fits"
+    run(*arguments, "--save-transform", str(folder))
+    assert sorted(one.name for one in folder.iterdir()) == [
+        "01-pca.safetensors", "02-pca.safetensors",
+    ]  # fmt: skip
+
+
 def test_the_transform_is_saved_and_applied(latents, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     folder, picture = tmp_path / "fits", tmp_path / "matrix.png"

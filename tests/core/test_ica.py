@@ -169,11 +169,21 @@ def test_rows_that_exceed_the_memory_are_streamed_to_the_same_fit() -> None:
     assert streamed.converged
 
 
-def test_a_sample_of_rows_is_whitened_by_all() -> None:
-    values = draw("heavy tails", 6000, 5) @ rotation(5, 1)
-    found = fit(values, n_fit_rows=2000)
-    assert found.n_fit_rows == 2000
+@pytest.mark.parametrize("memory_bytes", [300_000, 2**31])
+def test_a_sample_finds_light_tails_and_components_are_whitened_by_all_rows(memory_bytes) -> None:
+    sources = draw("both tails", 6000, 5)
+    values = sources @ rotation(5, 1)
+    found = fit(values, n_fit_rows=1500, memory_bytes=memory_bytes)
+    assert found.n_fit_rows == 1500
+    assert recovered(found, values, sources).min() > 0.98
+    back = found.to_components().apply(values) @ found.mixing.T + found.mean
+    assert_allclose(back, values, atol=1e-10)
     assert_allclose(np.cov(found.to_components().apply(values).T, bias=True), np.eye(5), atol=1e-9)
+
+
+def test_a_sample_smaller_than_the_rank_is_refused() -> None:
+    with pytest.raises(InputError, match="a sample of 6 rows cannot be unmixed into 8 components"):
+        fit(draw("heavy tails", 300, 8), n_fit_rows=6)
 
 
 def test_the_leading_directions_can_be_asked_for() -> None:

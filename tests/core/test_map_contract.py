@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from repalign.core.alignment_error import row_errors, summarise_errors
 from repalign.core.fit import FITTERS, fit_map
 from repalign.core.maps import AffineMap
+from repalign.core.moments import empty_moments
 from repalign.core.rows import ArrayRows
 from repalign.exceptions import InputError
 from tests.core.paired_data import moments_of
@@ -217,3 +218,8 @@ def test_squared_errors_are_ordered_by_the_freedom_of_the_map(seed: int) -> None
     for chain in chains:
         for better, worse in itertools.pairwise(chain):
             assert rms[better] <= rms[worse] * (1 + 1e-12), (better, worse)
+
+
+def test_a_fit_on_no_rows_is_refused() -> None:
+    with pytest.raises(InputError, match="there are no rows to fit a map on"):
+        fit_map("rigid", empty_moments(3, 3))

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from repalign.core import measures
+from repalign.exceptions import InputError
 from tests.core.paired_data import fixture_a, moments_of
 
 ORACLES = Path(__file__).parents[3] / "shared/oracles"
@@ -53,3 +54,34 @@ def test_measures_agree_with_other_packages_on_the_rotated_pair() -> None:
     assert_allclose(measures.pooled_r_squared(moments), 0.984754912689228, rtol=1e-12)
     assert_allclose(measures.mean_r_squared(moments), 0.979858114635130, rtol=1e-12)
     assert_allclose(measures.linear_cka(moments), 0.990024027814659, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(measures.MEASURES))
+def test_equal_rows_are_as_close_as_can_be(name: str) -> None:
+    x, _ = fixture_a()
+    measure = measures.MEASURES[name]
+    best = 1.0 if measure.closer == "higher" else 0.0
+    # arccos loses half of the digits near 1
+    assert_allclose(measure.value(moments_of(x, x)), best, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", sorted(measures.MEASURES))
+def test_direction_matters_only_where_it_is_said(name: str) -> None:
+    moments = moments_of(*fixture_a())
+    measure = measures.MEASURES[name]
+    same = abs(measure.value(moments) - measure.value(moments.swapped())) < 1e-9
+    assert same == measure.is_symmetric
+
+
+@pytest.mark.parametrize("name", sorted(measures.MEASURES))
+def test_rows_that_do_not_vary_are_as_far_as_can_be(name: str) -> None:
+    x, _ = fixture_a()
+    measure = measures.MEASURES[name]
+    worst = 0.0 if measure.closer == "higher" else np.pi / 2
+    for pair in ((x, np.ones((400, 3))), (np.ones((400, 3)), x), (np.ones((400, 2)),) * 2):
+        assert_allclose(measure.value(moments_of(*pair)), worst, atol=1e-12)
+
+
+def test_an_svcca_of_no_components_is_refused() -> None:
+    with pytest.raises(InputError, match="SVCCA of 0 components was asked for"):
+        measures.svcca(moments_of(*fixture_a()), components=0)

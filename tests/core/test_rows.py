@@ -60,7 +60,7 @@ def test_blocks_cover_all_rows_in_order() -> None:
 def test_the_block_follows_from_the_memory() -> None:
     assert block_rows_for(2_000_000, row_bytes=100) == 10_000
     assert block_rows_for(2_000_000, row_bytes=100, reserved_bytes=1_000_000) == 5_000
-    assert block_rows_for(2**40, row_bytes=2**20) == 64
+    assert block_rows_for(2**40, row_bytes=2**18) == 64
 
 
 def test_a_cap_without_room_is_refused() -> None:

@@ -127,12 +127,12 @@ def test_doubled_row_is_refused_by_name_whatever_the_policy() -> None:
     sources = [make_source("a", [0, 1]), make_source("b", [0, 1, 1])]
 
     for policy in ("refuse", "intersect"):
-        with pytest.raises(RowMismatchError, match=r"b: 1 row repeat.*'cat-1'; a row must occur"):
+        with pytest.raises(RowMismatchError, match=r"b: .* by 1 row \('cat-1'\); a row must occur"):
             join_sources(sources, policy=policy)
 
 
 def test_doubled_rows_in_the_same_order_are_refused_too() -> None:
-    with pytest.raises(RowMismatchError, match=r"a: 1 row repeat.*'cat-1'"):
+    with pytest.raises(RowMismatchError, match=r"a: .* by 1 row \('cat-1'\)"):
         join_sources([make_source("a", [0, 1, 1]), make_source("b", [0, 1, 1])])
 
 
@@ -145,9 +145,7 @@ def changed_hash(source: EmbeddingSource, row: int) -> EmbeddingSource:
 def test_changed_input_is_refused_by_name() -> None:
     target = changed_hash(make_source("b", [2, 1, 0]), 1)
 
-    with pytest.raises(
-        RowMismatchError, match=r"1 row of a and b .*different input hashes.*'cat-1'"
-    ):
+    with pytest.raises(RowMismatchError, match=r"hashes disagree in 1 row of a and b \('cat-1'\)"):
         join_sources([make_source("a", [0, 1, 2]), target])
 
 
@@ -165,7 +163,7 @@ def test_intersect_leaves_out_missing_and_changed_rows_and_says_so() -> None:
     assert join.report.n_changed == 1
     assert join.report.warnings == (
         "only the common rows are used: 2 of 4 rows of a, 2 of 4 rows of b",
-        "1 rows with the same identity and different input hashes are left out",
+        "left out: 1 row with the same identity and different input hashes",
     )
     np.testing.assert_array_equal(join.index.sample, [0, 3])
 
@@ -173,7 +171,7 @@ def test_intersect_leaves_out_missing_and_changed_rows_and_says_so() -> None:
 def test_intersect_of_changed_rows_only_is_refused() -> None:
     target = changed_hash(make_source("b", [0]), 0)
 
-    with pytest.raises(RowMismatchError, match="different input hashes"):
+    with pytest.raises(RowMismatchError, match="input hashes disagree"):
         join_sources([make_source("a", [0]), target], policy="intersect")
 
 

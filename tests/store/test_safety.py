@@ -446,14 +446,24 @@ def test_rows_with_nan_are_refused_although_their_checksums_hold(
     assert not verify_store(path).is_sound
 
 
-def write_unchecked(path: Path, values: np.ndarray) -> None:
+def test_identities_that_no_row_has_are_refused_although_their_checksums_hold(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.h5"
+    write_unchecked(path, np.ones((3, 2), np.float32), sample=np.array([0, -5, 1]))
+
+    assert "rows 0 to 3: row index: sample has values from -5 to 1" in refusal(path)
+
+
+def write_unchecked(path: Path, values: np.ndarray, sample: np.ndarray | None = None) -> None:
     """Write a store with valid checksums, without the checks of the writer."""
     view = ViewInfo("x", values.shape[1], str(values.dtype))
     index = IndexLayout(("sample", "token"))
     identities = pooled_index(len(values))
     with FileWriter(path, Description((view,), {}), index, n_rows=len(values), shard=None) as file:
         for column, name in zip(index.datasets(), index.columns, strict=True):
-            file.write(column, 0, identities.columns[name])
+            given = sample if name == "sample" and sample is not None else None
+            file.write(column, 0, identities.columns[name] if given is None else given)
         file.write(view.column, 0, values)
         file.set_stats("x", stats_of(np.nan_to_num(values, nan=0, posinf=0, neginf=0)))
         file.finish()

@@ -1,5 +1,6 @@
 """Locators, fingerprints and arrays in memory as sources."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,13 @@ def test_missing_and_unknown_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.xyz").touch()
     with pytest.raises(InputError, match=r"a.xyz: has no known suffix; expected .*\.npy, \.npz"):
         open_embeddings(tmp_path / "a.xyz")
+
+
+def test_pipes_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.npy")
+
+    with pytest.raises(InputError, match=r"a.npy: is a pipe or a device; write the embeddings"):
+        open_embeddings(tmp_path / "a.npy")
 
 
 def test_arrays_tensors_frames_and_lists_are_sources() -> None:

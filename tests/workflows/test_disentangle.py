@@ -89,7 +89,7 @@ def test_pruned_latents_are_named_and_kept_in_the_matrix() -> None:
 def test_transforms_reproduce_the_scored_latents() -> None:
     latents, factors = planted(0)
     result = disentangle(latents, factors, settings=QUICK)
-    components = result.transforms["latents", "pca+ica"].apply(latents)
+    components = result.transforms["latents", "latents", "pca+ica"].apply(latents)
     assert np.cov(components.T, bias=True) == pytest.approx(np.eye(6), abs=1e-4)
 
 

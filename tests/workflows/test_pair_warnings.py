@@ -31,3 +31,17 @@ def test_another_layer_or_another_size_is_told() -> None:
         "array 0 and array 1 differ in view (views): errors include that difference",
         "array 0 and array 1 differ in preprocess (resize): errors include that difference",
     ]
+
+
+def test_equal_weights_are_told_and_other_weights_are_not() -> None:
+    model = {"id": "x", "file_sha256": {"model.safetensors": "ab"}}
+    other = {"id": "x", "file_sha256": {"model.safetensors": "cd"}}
+    assert warn_of_sources(source(0, model=model), source(1, model=model)) == [
+        "array 0 and array 1 come from the same weights: they differ only in how they were read"
+    ]
+    assert warn_of_sources(source(0, model=model), source(1, model=other)) == []
+
+
+def test_equal_content_is_told() -> None:
+    (warning,) = warn_of_sources(source(0), source(0))
+    assert "hold exactly the same values" in warning

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from repalign.core.thread_choice import one_thread
 from repalign.exceptions import InputError
-from repalign.zoo.one_thread import one_thread
 from repalign.zoo.recipe import RECIPES
 from repalign.zoo.task import Task
 from repalign.zoo.train import make_task, read_training, train_model

@@ -1,10 +1,5 @@
 """What a foreign file holds: the matrix that was chosen and what is known of its rows."""
 
-import pickle
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,26 +13,6 @@ from repalign.store.array_rows import RawRows
 
 MAX_COLUMNS = 2**20
 MAX_ROWS = 2**40
-# What parsers raise on damaged input, beside their own kinds; ours are none of these.
-DAMAGE: tuple[type[Exception], ...] = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    BufferError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    pickle.UnpicklingError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 ID_NAMES = ("id", "ids", "sample_id")  # arrays and columns of these names are identifiers
 
 
@@ -170,11 +145,6 @@ def _text_of(value: Any, *, label: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InputError(f"{label}: the id {value!r} is no text or integer; expected one per row")
     return str(value)
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of what a library says of a file, or the kind of its error."""
-    return (str(error) or type(error).__name__).splitlines()[0][:200]
 
 
 def _listing(available: Mapping[str, tuple[int, ...]], most: int = 12) -> str:

@@ -17,6 +17,7 @@ from repalign.store.foreign.contents import (
     ForeignRequest,
     check_matrix_shape,
 )
+from repalign.store.foreign.damage import refuse_damage
 from repalign.store.foreign.row_columns import RowColumns
 from repalign.store.spool import spool_blocks
 
@@ -98,10 +99,11 @@ def _first_lines(path: Path, separator: str) -> tuple[list[str], list[str]]:
         raise InputError(f"{path}: is not UTF-8 text; expected a table of numbers") from error
     if not lines[0].strip():
         raise InputError(f"{path}: is empty; expected a table of numbers")
-    if len(separator) == 1:
-        parsed = list(csv.reader(lines, delimiter=separator))
-    else:
-        parsed = [line.split() for line in lines]
+    with refuse_damage(f"{path}: is no readable table", csv.Error):
+        if len(separator) == 1:
+            parsed = list(csv.reader(lines, delimiter=separator))
+        else:
+            parsed = [line.split() for line in lines]
     return parsed[0], parsed[1] if len(parsed) > 1 else []
 
 
@@ -139,8 +141,9 @@ def _value_blocks(path: Path, layout: _Layout, kept: RowColumns) -> Iterator[NDA
     text_names = [name for name in layout.names if name not in layout.value_names]
     types: dict[str, Any] = dict.fromkeys(text_names, str)
     row = 0
-    try:
-        with pd.read_csv(
+    with (
+        refuse_damage(f"{path}: is no readable table"),
+        pd.read_csv(
             path,
             sep=layout.separator,
             header=0 if layout.has_header else None,
@@ -152,13 +155,12 @@ def _value_blocks(path: Path, layout: _Layout, kept: RowColumns) -> Iterator[NDA
             float_precision="round_trip",
             chunksize=max(1, BLOCK_VALUES // len(layout.names)),
             encoding="utf-8-sig",
-        ) as chunks:
-            for chunk in chunks:
-                kept.add({name: chunk[name].tolist() for name in text_names})
-                yield _numbers(chunk[list(layout.value_names)], first_row=row, path=path)
-                row += len(chunk)
-    except (pd.errors.ParserError, UnicodeDecodeError, OverflowError) as error:
-        raise InputError(f"{path}: is no readable table ({error})".replace("\n", " ")) from error
+        ) as chunks,
+    ):
+        for chunk in chunks:
+            kept.add({name: chunk[name].tolist() for name in text_names})
+            yield _numbers(chunk[list(layout.value_names)], first_row=row, path=path)
+            row += len(chunk)
 
 
 def _numbers(chunk: "pd.DataFrame", *, first_row: int, path: Path) -> NDArray[np.float64]:

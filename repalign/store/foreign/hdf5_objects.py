@@ -5,8 +5,7 @@ more than it holds, or name filters that load code: all of these are refused.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
+from repalign.store.foreign.damage import refuse_damage
 from repalign.store.hdf5 import h5py
 
 MAX_OBJECTS = 10_000
@@ -25,17 +25,10 @@ CACHE_BYTES = 2**26
 # deflate, shuffle, fletcher32, lzf and blosc2, by their HDF5 numbers
 FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32026: "blosc2"}
 
-_FAILURES = (OSError, RuntimeError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
 
-
-@contextmanager
-def told_as_input_error(label: str) -> Iterator[None]:
-    """Turn whatever HDF5 raises into an InputError that names the file."""
-    try:
-        yield
-    except _FAILURES as error:
-        reason = " ".join(str(error).split())[:160]
-        raise InputError(f"{label}: HDF5 cannot read it ({reason}); is it damaged?") from error
+def told_as_input_error(label: str) -> AbstractContextManager[None]:
+    """Turn whatever HDF5 raises in a block into an InputError that names the file."""
+    return refuse_damage(f"{label}: HDF5 cannot read it, is it damaged?")
 
 
 def open_file(path: Path) -> Any:

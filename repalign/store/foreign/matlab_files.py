@@ -24,6 +24,7 @@ from repalign.store.foreign.contents import (
     check_matrix_shape,
     choose_view,
 )
+from repalign.store.foreign.damage import refuse_damage
 
 HEADER_BYTES = 128
 VERSION = 0x0100
@@ -73,19 +74,17 @@ def read_matlab(request: ForeignRequest) -> ForeignMatrix:
 
     In the second kind, which thingsvision writes, the names of the variables are the ids.
     """
-    try:
+    with refuse_damage(f"{request.path}: is no readable MATLAB file"):
         variables = dict(_read_variables(request.path))
         shapes = {name: variable.shape for name, variable in variables.items()}
         is_row_each = len(shapes) > 1 and all(
             len(shape) == 2 and shape[0] == 1 for shape in shapes.values()
         )
-        if is_row_each and request.view is None:
+        if is_row_each and request.view is None and request.id_column is None:
             return _variable_per_row(request, variables)
         view = choose_view(request, shapes)
         check_matrix_shape(shapes[view], label=f"{request.path}::{view}")
         raw = ArrayRows(variables[view].values())
-    except (ValueError, struct.error, zlib.error) as error:
-        raise InputError(f"{request.path}: is no readable MATLAB file ({error})") from error
     return ForeignMatrix(view=view, raw=raw, layout="MATLAB file")
 
 

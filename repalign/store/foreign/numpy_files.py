@@ -13,15 +13,14 @@ from repalign.exceptions import InputError
 from repalign.store.file_rows import FileRows, open_file_rows
 from repalign.store.float_rows import float_type
 from repalign.store.foreign.contents import (
-    DAMAGE,
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
     choose_view,
-    first_line,
     texts_of,
 )
+from repalign.store.foreign.damage import refuse_damage
 from repalign.store.foreign.row_columns import RowColumns
 from repalign.store.spool import spool_blocks
 
@@ -38,13 +37,11 @@ class _Header:
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
         }
-        try:
+        with refuse_damage(f"{label}: is no readable npy array"):
             version = np.lib.format.read_magic(stream)
             if version not in readers:
                 raise InputError(f"{label}: is an array of npy version {version}; expected 1 or 2")
             self.shape, self.is_fortran, self.dtype = readers[version](stream)
-        except DAMAGE as error:
-            raise InputError(f"{label}: is no readable npy array ({first_line(error)})") from error
         self.offset = stream.tell()
 
 
@@ -61,13 +58,11 @@ def read_npy(request: ForeignRequest) -> ForeignMatrix:
 
 def read_npz(request: ForeignRequest) -> ForeignMatrix:
     """Open one matrix of a ``.npz`` file; an array named ``ids`` or ``id`` gives the ids."""
-    try:
-        with zipfile.ZipFile(request.path) as archive:
-            return _read_archive(request, archive)
-    except DAMAGE as error:
-        raise InputError(
-            f"{request.path}: is no readable npz archive ({first_line(error)})"
-        ) from error
+    with (
+        refuse_damage(f"{request.path}: is no readable npz archive"),
+        zipfile.ZipFile(request.path) as archive,
+    ):
+        return _read_archive(request, archive)
 
 
 def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignMatrix:
@@ -157,10 +152,7 @@ def _read_small(
             "row"
         )
     with archive.open(_member(archive, name)) as stream:
-        try:
-            values: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-        except DAMAGE as error:
-            raise InputError(f"{label}: is damaged ({first_line(error)})") from error
+        values: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     return values
 
 

@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 from repalign.exceptions import InputError, MissingExtraError
 from repalign.store.float_rows import float_type
 from repalign.store.foreign.contents import (
-    DAMAGE,
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
     choose_view,
-    first_line,
 )
+from repalign.store.foreign.damage import refuse_damage
 from repalign.store.foreign.row_columns import RowColumns
 from repalign.store.spool import spool_blocks
 
@@ -42,13 +41,9 @@ def read_parquet(request: ForeignRequest) -> ForeignMatrix:
         raise MissingExtraError(
             "pyarrow", extra="parquet", purpose=f"reading {request.path}"
         ) from error
-    try:
-        with pq.ParquetFile(request.path) as table:
-            return _read_table(request, table)
-    except (pa.ArrowException, *DAMAGE) as error:
-        raise InputError(
-            f"{request.path}: is no readable parquet file ({first_line(error)})"
-        ) from error
+    complaint = f"{request.path}: is no readable parquet file"
+    with refuse_damage(complaint, pa.ArrowException), pq.ParquetFile(request.path) as table:
+        return _read_table(request, table)
 
 
 def _read_table(request: ForeignRequest, table: "pq.ParquetFile") -> ForeignMatrix:

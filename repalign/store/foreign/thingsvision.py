@@ -88,7 +88,7 @@ def read_thingsvision(request: ForeignRequest, readers: Mapping[str, Reader]) ->
         None,
     )
     inner = replace(inner, view=view or inner.view, layout=f"thingsvision ({inner.layout})")
-    if names is None or (inner.ids is not None and request.id_column is not None):
+    if names is None or request.id_column is not None:
         return inner
     return replace(inner, ids=read_id_lines(names), ids_from=str(names))
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from repalign.exceptions import InputError
 from repalign.store.array_rows import ArrayRows
 from repalign.store.foreign.contents import (
-    DAMAGE,
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,
@@ -16,6 +15,7 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
+from repalign.store.foreign.damage import DAMAGE
 
 if TYPE_CHECKING:
     import torch
@@ -71,6 +71,8 @@ def tensor_rows(tensor: "torch.Tensor", *, label: str) -> tuple[ArrayRows, bool]
 def _load(request: ForeignRequest) -> Any:
     import torch
 
+    # torch's own advice is to load without the safeguard, which runs the code of a file: it is
+    # not passed on
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # on what it checks, for sparse tensors
@@ -81,7 +83,6 @@ def _load(request: ForeignRequest) -> Any:
                 mmap=zipfile.is_zipfile(request.path),  # the old format cannot be mapped
             )
     except DAMAGE as error:
-        # torch's own advice here is to load without the safeguard, which runs the file's code
         raise InputError(
             f"{request.path}: holds no plain tensors ({type(error).__name__} while reading it with "
             "weights_only); save a tensor or a dict of tensors"

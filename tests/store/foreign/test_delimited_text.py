@@ -98,6 +98,7 @@ def test_token_and_hash_columns_are_part_of_the_identity(tmp_path: Path) -> None
         ("id,token,e0\na,x,1\n", "column 'token' holds invalid literal"),
         ("id,sample_sha,e0\na,zz,1\n", "column 'sample_sha' holds no hexadecimal hash"),
         ("id,sample_sha,e0\na,00ff,1\n", "row 0 has a 'sample_sha' of 2 bytes; expected 16"),
+        ("id," + "e" * 200_000 + "\na,1\n", "is no readable table .field larger than field limit"),
         ("id,e0\n", "has shape 0 × 1; it holds no value"),
     ],
 )

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
+import torch
 
 from repalign.exceptions import InputError
 from repalign.store.foreign.identifiers import read_ids
@@ -84,6 +86,19 @@ def test_a_wrong_number_of_ids_is_refused(tmp_path: Path, values: np.ndarray) ->
 
     with pytest.raises(InputError, match=r"ids.txt: holds 2 ids, .*a.npy::a has 50 rows; give one"):
         open_embeddings(tmp_path / "a.npy", ids=write(tmp_path / "ids.txt", "x\ny\n"))
+
+
+def test_a_column_of_ids_that_is_not_there_is_refused(tmp_path: Path, values: np.ndarray) -> None:
+    np.save(tmp_path / "features.npy", values[:2])
+    scipy.io.savemat(tmp_path / "a.mat", {"x": values[0], "y": values[1]})
+    torch.save(torch.from_numpy(values), tmp_path / "a.pt")
+    write(tmp_path / "file_names.txt", "x\ny\n")
+
+    for path in (tmp_path, tmp_path / "features.npy", tmp_path / "a.pt"):
+        with pytest.raises(InputError, match=r"has no 'key' that could hold ids; give them in a f"):
+            open_embeddings(path, id_column="key")
+    with pytest.raises(InputError, match="holds 2 arrays, x"):
+        open_embeddings(tmp_path / "a.mat", id_column="key")
 
 
 def test_other_ids_for_a_file_that_carries_its_own_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""What parsers raise on damaged files, told in one line as a refusal of the file."""
+
+import pickle
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from repalign.exceptions import InputError, RepalignError
+
+DAMAGE: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    pickle.UnpicklingError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@contextmanager
+def refuse_damage(complaint: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn what a parser raises into an InputError of a complaint and the parser's reason.
+
+    Args:
+        complaint: the file and what is wrong with it.
+        others: kinds of errors that this parser raises beside those of ``DAMAGE``.
+    """
+    try:
+        yield
+    except RepalignError:
+        raise
+    except (*DAMAGE, *others) as error:
+        raise InputError(f"{complaint} ({first_line(error)})") from error
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of what a library says of a file, or the kind of its error."""
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
