@@ -69,7 +69,7 @@ def fit_condition(
     * ``pca+rotation``: whitened, then rotated at random: the control of ``pca+ica``.
     * ``ica``: centred and divided by one number, then rotated; inactive latents stay small.
 
-    Raises InputError when the rows do not vary.
+    Raises InputError when the rows do not vary, or are fewer than the columns for ``ica``.
     """
     settings = settings or ConditionSettings()
     if name == "raw":
@@ -117,6 +117,11 @@ def _ica_condition(
 ) -> Condition:
     ica = settings.ica
     if name == "ica":
+        if values.shape[0] < values.shape[1]:
+            raise InputError(
+                f"ICA without whitening needs at least as many rows as columns, got "
+                f"{values.shape[0]} rows of {values.shape[1]}"
+            )
         ica = replace(ica, whitening="none", solver="sklearn", max_rank=None)
     fit = fit_ica(ArrayRows(values), mean=mean, covariance=covariance, settings=ica)
     notes = fit.warnings if name == "ica" else _rank_note(values, fit.rank, settings) + fit.warnings

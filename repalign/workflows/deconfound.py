@@ -3,17 +3,20 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from importlib.metadata import distributions, version
 from pathlib import Path
 
-from repalign.core.conditions import Condition, check_condition_names, fit_condition
+from repalign.aliases import IntArray
+from repalign.core.conditions import Condition, check_condition_names
 from repalign.core.deconfounding import FoldMeasure
 from repalign.core.score import Score
 from repalign.exceptions import InputError
 from repalign.store.in_memory import Embeddings, as_source
+from repalign.store.source import EmbeddingSource
 from repalign.workflows.batch_records import Answer, batch_records
-from repalign.workflows.disentangle import condition_settings
 from repalign.workflows.disentangle_settings import BatchSettings
 from repalign.workflows.disentanglement import DisentangleResult
+from repalign.workflows.fitted_conditions import condition_settings, fit_conditions
 from repalign.workflows.fold_cache import FoldCache, key_of
 from repalign.workflows.fold_units import FoldInputs, FoldUnit, list_units, run_unit, unit_key
 from repalign.workflows.label_tasks import label_tasks
@@ -60,7 +63,7 @@ def deconfound(
     tasks = label_tasks(aligned.columns, labels, settings.control)
     raw = source.rows.take(aligned.rows)
     how = condition_settings(settings.transform, settings.transform.seed)
-    fitted: dict[str, Condition] = {name: fit_condition(name, raw, how) for name in names}
+    fitted, lost = fit_conditions(names, raw, how)
     inputs = FoldInputs(
         raw=raw,
         transformed={name: one.transform.apply(raw) for name, one in fitted.items()},
@@ -68,18 +71,33 @@ def deconfound(
         settings=settings,
         condition_settings=how,
     )
-    units = list(list_units(tasks, names, inputs.batches, settings))
+    units = list(
+        list_units(tasks, tuple(one.name for one in fitted.values()), inputs.batches, settings)
+    )
     cache = FoldCache(resume)
-    prefix = source.fingerprint if resume is not None else ""
+    prefix = _origin(source, aligned.rows) if resume is not None else ""
     results = _run_all(units, inputs, cache, prefix, on_progress)
     answers = [Answer(unit, measures) for unit, measures in zip(units, results, strict=True)]
     return DisentangleResult(
         records=batch_records(source, answers, inputs, fitted),
         settings=asdict(settings) | {"labels": list(labels), "batch": batch},
-        warnings=(*aligned.notes, *_warnings(fitted, answers)),
+        warnings=(*aligned.notes, *lost, *_warnings(fitted, answers)),
         transforms={
             (source.name, source.view, name): one.transform for name, one in fitted.items()
         },
+    )
+
+
+def _origin(source: EmbeddingSource, rows: IntArray) -> str:
+    """Name the values that the folds are made of, and the versions that make them."""
+    trees = next((one.version for one in distributions(name="lightgbm")), "")
+    return key_of(
+        {
+            "embeddings": source.fingerprint,
+            "rows": rows.tolist(),
+            "repalign": version("repalign"),
+            "lightgbm": trees,
+        }
     )
 
 

@@ -5,12 +5,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from repalign.core.conditions import (
-    Condition,
-    ConditionSettings,
-    check_condition_names,
-    fit_condition,
-)
+from repalign.core.conditions import Condition, check_condition_names
 from repalign.core.factor_encoding import Factors, encode_factors
 from repalign.core.factor_scores import (
     DEFAULT_GROUPS,
@@ -23,14 +18,14 @@ from repalign.core.factor_scores import (
     null_scores,
     score_factors,
 )
-from repalign.core.ica import IcaSettings
 from repalign.core.infomec import infomec_preset
 from repalign.core.maps import AffineMap
 from repalign.exceptions import InputError
 from repalign.store.in_memory import Embeddings, as_source
 from repalign.store.source import EmbeddingSource
-from repalign.workflows.disentangle_settings import FactorSettings, TransformSettings
+from repalign.workflows.disentangle_settings import FactorSettings
 from repalign.workflows.disentanglement import DisentangleResult, InformationMatrix, ScoreRecord
+from repalign.workflows.fitted_conditions import condition_settings, fit_conditions
 from repalign.workflows.row_columns import Columns, align_columns, open_columns
 
 OnProgress = Callable[[int, int], None]
@@ -104,20 +99,6 @@ def disentangle(
     )
 
 
-def condition_settings(settings: TransformSettings, seed: int) -> ConditionSettings:
-    """Return how the conditions are fitted in the repetition of this seed."""
-    ica = IcaSettings(
-        contrast=settings.ica_contrast,  # type: ignore[arg-type]
-        solver=settings.ica_solver,
-        max_passes=settings.max_passes,
-        max_rank=settings.components,
-        seed=seed,
-        # The first repetition starts at the principal directions, as everywhere else.
-        start="pca" if seed == settings.seed else "random",
-    )
-    return ConditionSettings(ica=ica, seed=seed)
-
-
 class _Steps:
     """Counts rounds of scoring over all conditions."""
 
@@ -162,9 +143,12 @@ def _score_source(
     transforms: dict[tuple[str, str, str], AffineMap] = {}
     warnings = list(factors.notes)
     base = settings.transform.seed
-    for name in check_condition_names(settings.transform.conditions):
-        for seed in range(base, base + (settings.n_seeds if name in SEEDED else 1)):
-            condition = fit_condition(name, latents, condition_settings(settings.transform, seed))
+    asked = check_condition_names(settings.transform.conditions)
+    for seed in range(base, base + settings.n_seeds):
+        names = asked if seed == base else tuple(name for name in asked if name in SEEDED)
+        fitted, lost = fit_conditions(names, latents, condition_settings(settings.transform, seed))
+        warnings += lost
+        for name, condition in fitted.items():
             warnings += [f"{name}: {text}" for text in condition.warnings]
             values = condition.transform.apply(latents)
             found, judged = _judged(values, factors, settings, seed, steps)
@@ -172,12 +156,7 @@ def _score_source(
             records += _records(source, condition, values, found, judged, settings, seed)
             if seed == base:
                 transforms[source.name, source.view, name] = condition.transform
-                active = tuple(found.information.active.tolist())
-                matrices.append(
-                    InformationMatrix(
-                        source.name, source.view, name, factors.names, found.information.nmi, active
-                    )
-                )
+                matrices.append(_matrix(source, name, factors, found))
                 warnings += _pruned_note(matrices[-1])
     return DisentangleResult(tuple(records), {}, tuple(warnings), tuple(matrices), transforms)
 
@@ -241,6 +220,16 @@ def _records(
         )
         for one in judged
     ]
+
+
+def _matrix(
+    source: EmbeddingSource, condition: str, factors: Factors, found: FactorScores
+) -> InformationMatrix:
+    information = found.information
+    active = tuple(information.active.tolist())
+    return InformationMatrix(
+        source.name, source.view, condition, factors.names, information.nmi, active
+    )
 
 
 def _pruned_note(matrix: InformationMatrix) -> list[str]:

@@ -7,8 +7,8 @@ import pytest
 from repalign.core.conditions import fit_condition
 from repalign.exceptions import InputError
 from repalign.workflows.deconfound import deconfound
-from repalign.workflows.disentangle import condition_settings
 from repalign.workflows.disentangle_settings import BatchSettings, TransformSettings
+from repalign.workflows.fitted_conditions import condition_settings
 from repalign.workflows.fold_units import FoldInputs, list_units, run_unit
 from repalign.workflows.label_tasks import LabelTask
 
@@ -153,6 +153,24 @@ def test_other_settings_do_not_take_up_finished_folds(tmp_path: Path) -> None:
     assert run(resume=path, settings=other).to_frame().equals(run(settings=other).to_frame())
 
 
+def test_other_rows_do_not_take_up_finished_folds(tmp_path: Path) -> None:
+    """The same labels and batches on other rows: what was kept is of other values."""
+    values, columns = planted(0)
+    columns = {name: np.concatenate([column, column]) for name, column in columns.items()}
+    halves = []
+    for first in (True, False):
+        known = (np.arange(1200) < 600) == first
+        columns["perturbed"] = np.where(
+            known, planted(0)[1]["perturbed"][np.arange(1200) % 600], np.nan
+        )
+        result = deconfound(
+            np.concatenate([values, -values[::-1]]), columns, labels=["perturbed"], batch="plate",
+            settings=QUICK, resume=tmp_path / "folds.jsonl",
+        )  # fmt: skip
+        halves.append(value(result, "raw", "AUROC"))
+    assert halves[0] != halves[1]
+
+
 def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("hello\n")
@@ -193,6 +211,15 @@ def test_one_impossible_label_does_not_cost_the_others() -> None:
     assert same.reason == "the label takes the values 0; expected both 0 and 1"
     assert frame[(frame.label == "perturbed") & (frame.measure == "AUROC")].value.notna().all()
     assert any(text.startswith("not scored: same") for text in result.warnings)
+
+
+def test_rows_that_do_not_vary_are_judged_raw_alone() -> None:
+    _, columns = planted(0)
+    result = deconfound(
+        np.ones((600, 3)), columns, labels=["perturbed"], batch="plate", settings=QUICK
+    )
+    assert set(result.to_frame().condition) == {"raw"}
+    assert any(text.startswith("pca+ica was left out: the rows do not") for text in result.warnings)
 
 
 def test_one_batch_only_is_told_and_not_scored() -> None:

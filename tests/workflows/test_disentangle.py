@@ -151,6 +151,28 @@ def test_rows_with_a_missing_value_are_left_out_and_counted() -> None:
     assert "5 rows have no value of x and were left out" in result.warnings
 
 
+def test_a_condition_that_cannot_be_fitted_does_not_cost_the_others() -> None:
+    _, factors = planted(0, n_rows=400)
+    few = {name: values[:12] for name, values in factors.items()}
+    wide = np.random.default_rng(0).normal(size=(12, 30))
+    settings = FactorSettings(scores=("infomec", "r2"), n_null=0, n_halves=0)
+    result = disentangle(wide, few, settings=settings)
+    frame = result.to_frame()
+    assert set(frame.condition) == {"raw", "pca", "pca+ica", "pca+rotation"}
+    assert any(
+        "ica was left out: ICA without whitening needs at least as many rows" in text
+        for text in result.warnings
+    )
+    explicit = frame[(frame.score == "InfoE") & (frame.condition == "raw")].iloc[0]
+    assert explicit.reason == "12 rows are fitted perfectly by 30 latents, whatever they hold"
+
+
+def test_when_no_condition_can_be_fitted_it_is_said_why() -> None:
+    settings = FactorSettings(transform=TransformSettings(conditions=("pca", "ica")))
+    with pytest.raises(InputError, match="pca was left out: the rows do not vary"):
+        disentangle(np.ones((20, 3)), {"a": np.arange(20) % 2}, settings=settings)
+
+
 def test_different_numbers_of_rows_without_ids_are_refused() -> None:
     latents, factors = planted(0, n_rows=400)
     with pytest.raises(RowMismatchError, match="columns has 400 rows and latents 399, without ids"):
