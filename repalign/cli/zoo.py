@@ -12,6 +12,9 @@ from repalign.cli.talk import talk_of
 if TYPE_CHECKING:
     from repalign.zoo.train import Trained
 
+# Figures that only say on how much data the others stand.
+COUNTS = {"held_out_images", "held_out_tokens"}
+
 app = typer.Typer(
     no_args_is_help=True, help="Small trained models that come with repalign; train more of them."
 )
@@ -27,6 +30,8 @@ def list_models(form: PlainFormatOption = None, to: OutputOption = None) -> None
 
     chosen = output.choose_format(form, to)
     records = [_record(model) for model in shipped_models()]
+    if chosen == "table":  # the name says recipe and seed
+        records = [{name: r[name] for name in ("model", "parameters", "figures")} for r in records]
     output.emit(output.render_records(records, chosen), to)
 
 
@@ -77,6 +82,8 @@ def _record(model: "Trained") -> dict[str, Any]:
         "seed": model.seed,
         "parameters": model.parameters,
         "figures": ", ".join(
-            f"{name.replace('_', ' ')} {value:.4g}" for name, value in model.figures.items()
+            f"{name.replace('_', ' ').replace('held out', 'held-out')} {value:.4g}"
+            for name, value in model.figures.items()
+            if name not in COUNTS
         ),
     }

@@ -94,17 +94,19 @@ def _load_module(directory: Path, architecture: Architecture, weights: Path, nam
         raise ModelError(
             f"{name} cannot be loaded as {architecture.class_name}: {reason}"
         ) from error
-    _check_report(name, report)
+    _check_report(name, report, f"{module.base_model_prefix}.")
     return module.eval()
 
 
-def _check_report(name: str, report: Mapping[str, Any]) -> None:
+def _check_report(name: str, report: Mapping[str, Any], prefix: str) -> None:
+    # in a checkpoint of a whole model the encoder's weights stand behind this prefix
     for key, found, expected in sorted(report["mismatched_keys"]):
         raise ModelError(
             f"{name} has {key} of shape {tuple(found)}, expected {tuple(expected)}; "
             "the weights do not fit the config.json beside them"
         )
-    check_keys(name, report["missing_keys"], report["unexpected_keys"])
+    unexpected = {key.removeprefix(prefix) for key in report["unexpected_keys"]}
+    check_keys(name, report["missing_keys"], unexpected)
 
 
 @contextmanager

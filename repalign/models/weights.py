@@ -21,6 +21,10 @@ _HEADS = re.compile(
     r"mask_token|distillation_classifier|cls_classifier|qa_classifier|vocab_projector|"
     r"vocab_transform|vocab_layer_norm)(\.|_|$)"
 )
+# Values that old checkpoints stored although they follow from the config.
+_DERIVED = re.compile(
+    r"(rotary_emb\.inv_freq|attn\.(masked_)?bias|attention\.(masked_)?bias|position_ids)$"
+)
 _SHOWN = 4
 
 
@@ -104,8 +108,8 @@ def check_keys(source: str, missing: Iterable[str], unexpected: Iterable[str]) -
 
 
 def is_head(key: str) -> bool:
-    """Whether a weight belongs to a head or a decoder and not to the encoder."""
-    return _HEADS.match(key) is not None
+    """Whether a weight belongs to a head or a decoder, or is no weight but a derived value."""
+    return _HEADS.match(key) is not None or _DERIVED.search(key) is not None
 
 
 def load_strictly(module: torch.nn.Module, state: dict[str, torch.Tensor], source: str) -> None:
@@ -124,5 +128,7 @@ def load_strictly(module: torch.nn.Module, state: dict[str, torch.Tensor], sourc
             f"{source} has weights of another shape: {'; '.join(sorted(shapes)[:_SHOWN])}; "
             "the file does not fit this architecture"
         )
-    check_keys(source, expected.keys() - state.keys(), state.keys() - expected.keys())
-    module.load_state_dict({key: state[key] for key in expected})
+    # a counter of training steps, which old checkpoints lack and evaluation never reads
+    missing = {k for k in expected.keys() - state.keys() if not k.endswith("num_batches_tracked")}
+    check_keys(source, missing, state.keys() - expected.keys())
+    module.load_state_dict({**expected, **{key: state[key] for key in expected.keys() & state}})

@@ -14,6 +14,7 @@ from repalign.store.hdf5 import h5py
 from repalign.store.row_index import MAX_ID_BYTES
 from repalign.store.schema import (
     INDEX_COLUMNS,
+    MAX_DESCRIPTION,
     MAX_DIM,
     MAX_VIEWS,
     VIEW_NAME,
@@ -94,6 +95,12 @@ class Description:
                 f"a store has 1 to {MAX_VIEWS} views with different names; got {len(names)}"
             )
         object.__setattr__(self, "views", tuple(sorted(self.views, key=lambda v: v.name)))
+        text = canonical_json([self.spec, self.environment, self.licence])
+        if len(text) > MAX_DESCRIPTION:
+            raise InputError(
+                f"spec, environment and licence take {len(text)} characters, at most "
+                f"{MAX_DESCRIPTION} are allowed; store a hash of long lists instead"
+            )
         # as it comes back from a file: tuples are lists, keys are text
         object.__setattr__(self, "spec", json.loads(canonical_json(self.spec)))
         object.__setattr__(self, "environment", json.loads(canonical_json(self.environment)))

@@ -38,7 +38,8 @@ COMPRESSORS = {"gzip": 1, "blosc2": 32026}
 
 MAX_VIEWS = 1024
 MAX_DIM = 2**17
-MAX_JSON_BYTES = 2**26
+MAX_JSON_BYTES = 2**24
+MAX_DESCRIPTION = 2**20
 MAX_CHUNK_BYTES = 2**26
 # Real activations compress by less than two; what expands more than this is a bomb.
 MAX_EXPANSION = 64

@@ -149,8 +149,10 @@ def _null_errors(nulls: PairNulls, judged: Sequence[SplitErrors]) -> dict[str, t
         null = nulls.by_split.get(errors.split)
         for number, name in enumerate(nulls.names if null is not None else ()):
             assert null is not None
-            values = null.shuffled[:, number] / errors.scales[name].diameter.value
-            draws[f"{errors.split}/{name}"] = tuple(values.tolist())
+            diameter = errors.scales[name].diameter.value
+            if diameter > 0:
+                values = null.shuffled[:, number] / diameter
+                draws[f"{errors.split}/{name}"] = tuple(values.tolist())
     return draws
 
 

@@ -13,10 +13,11 @@ from repalign.core.moments import PairMoments, leave_one_out, merge_all, pair_mo
 from repalign.core.nulls import JudgedMap
 from repalign.core.robust_scale import quantile_diameter, target_rms_radius
 from repalign.core.row_views import MappedRows, RowSubset
+from repalign.exceptions import InputError
 from repalign.workflows.compare_settings import CompareSettings
 from repalign.workflows.machine import Machine
 from repalign.workflows.pair_maps import IcaPair, PairMaps, fit_pair_maps
-from repalign.workflows.pair_rows import PairRows
+from repalign.workflows.pair_rows import PairRows, SpaceKey
 from repalign.workflows.space_ica import IcaStore, SpaceIca
 
 
@@ -85,17 +86,29 @@ class PairFitter:
             half = side if self.settings.ica_rows == "disjoint" else None
             key = self.pair.space_keys[side], (part, half)
             if not self.fits.has(*key):
-                rows, mean, covariance = self._ica_rows(part, side)
-                self.fits.add(
-                    *key,
-                    rows,
-                    mean=mean,
-                    covariance=covariance,
-                    settings=self.settings,
-                    machine=self.machine,
-                )
+                self._add_ica(key, part, side)
             fits.append(self.fits.get(*key))
         return fits[0], fits[1]
+
+    def _add_ica(
+        self, key: tuple[SpaceKey, tuple[int | None, int | None]], part: int | None, side: int
+    ) -> None:
+        rows, mean, covariance = self._ica_rows(part, side)
+        try:
+            self.fits.add(
+                *key,
+                rows,
+                mean=mean,
+                covariance=covariance,
+                settings=self.settings,
+                machine=self.machine,
+            )
+        except InputError as failure:
+            name = "source" if side == 0 else "target"
+            raise InputError(
+                f"ICA of the {name} on {rows.shape[0]} rows: {failure}, or leave ICA out "
+                "(--maps mean,permutation,rigid,linear)"
+            ) from failure
 
     def _ica_rows(self, part: int | None, side: int) -> tuple[Rows, FloatArray, FloatArray]:
         """Return the rows on which one side fits its ICA, with their own mean and covariance."""

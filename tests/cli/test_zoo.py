@@ -21,9 +21,12 @@ def run(*arguments: str):
 def test_list_names_every_shipped_model_with_its_figures() -> None:
     rows = list(csv.DictReader(io.StringIO(run("list").stdout)))
     assert tuple(row["model"] for row in rows) == shipped_names()
-    assert "held out accuracy 0.9889" in next(
+    assert "held-out accuracy 0.9889" in next(
         row["figures"] for row in rows if row["model"] == "resnet-seed0"
     )
+    assert "images" not in "".join(row["figures"] for row in rows)
+    table = run("list", "-f", "table").stdout
+    assert all(name in table for name in shipped_names())
     assert json.loads(run("list", "-f", "json").stdout)[0]["model"] == shipped_names()[0]
 
 

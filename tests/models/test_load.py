@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
 from repalign.exceptions import InputError, ModelError
@@ -103,6 +104,34 @@ def test_heads_beside_the_encoder_are_let_through(neox: Path) -> None:
     assert is_head("decoder_blocks.0.norm1.weight")
     assert not is_head("decoders.0.weight")
     assert not is_head("headache.weight")
+
+
+WITH_HEADS = {
+    "GPTNeoXForCausalLM": ("gpt_neox", "gpt_neox.layers.0.attention.rotary_emb.inv_freq"),
+    "GPT2LMHeadModel": ("gpt2", "transformer.h.0.attn.bias"),
+    "LlamaForCausalLM": ("llama", "model.layers.0.self_attn.rotary_emb.inv_freq"),
+    "BertForPreTraining": ("bert", "bert.embeddings.position_ids"),
+    "RobertaForMaskedLM": ("roberta", "roberta.embeddings.position_ids"),
+    "DistilBertForMaskedLM": ("distilbert", "vocab_layer_norm.extra"),
+    "ViTForImageClassification": ("vit", "classifier.extra"),
+    "ViTMAEForPreTraining": ("vit_mae", "decoder.extra"),
+    "ResNetForImageClassification": ("resnet", "classifier.2.weight"),
+}
+
+
+@pytest.mark.parametrize("class_name", WITH_HEADS)
+def test_checkpoints_of_whole_models_give_their_encoder(
+    tiny: ModuleType, tmp_path: Path, class_name: str
+) -> None:
+    family, old_key = WITH_HEADS[class_name]
+    whole = getattr(transformers, class_name)(tiny.build_transformers(family).config)
+    tiny.shake(whole, 4)
+    whole.save_pretrained(tmp_path)
+    edit_weights(tmp_path, lambda state: state.update({old_key: torch.zeros(1, 1, 2, 2)}))
+    encoder = load_model(str(tmp_path)).module.state_dict()
+    expected = getattr(whole, whole.base_model_prefix).state_dict()
+    assert len(encoder) > 10
+    assert all(torch.equal(encoder[key], expected[key]) for key in encoder)
 
 
 def test_a_directory_without_weights_is_refused(neox: Path) -> None:

@@ -412,6 +412,12 @@ def test_a_spec_that_is_no_json_is_refused_before_anything_is_written(tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_spec_that_no_reader_would_take_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="at most 1048576 are allowed; store a hash of long"):
+        StoreWriter(tmp_path / "a.h5", spec={"files": "x" * 2**20}, views={"x": 2})
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_store_without_rows_is_refused(tmp_path: Path) -> None:
     with (
         pytest.raises(InputError, match="no rows were written"),

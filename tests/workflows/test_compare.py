@@ -415,3 +415,21 @@ def test_groups_must_be_one_a_row() -> None:
     x, y = planted()
     with pytest.raises(InputError, match="groups: got 3 for the 600 rows"):
         compare(x, y, groups=[1, 2, 3])
+
+
+def test_rows_that_do_not_vary_are_refused_by_ica_and_undefined_for_the_other_maps() -> None:
+    flat = np.ones((20, 3))
+    with pytest.raises(InputError, match=r"ICA of the source on 20 rows: .*leave ICA out"):
+        compare(flat, flat + 1)
+    result = compare(flat, flat + 1, settings=cheap(maps=("mean", "rigid"), n_null=9))
+    assert set(errors(result).values()) == {None}
+    assert "n/a" in result.table()
+
+
+def test_a_handful_of_rows_gives_defined_or_empty_values() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((5, 1)), rng.standard_normal((5, 1))
+    result = compare(x, y, settings=CompareSettings(n_null=9, n_gaussian=0))
+    held_out = [record for record in result.records if record.split == "held-out"]
+    # one held-out row has no diameter
+    assert {record.error for record in held_out} == {None}

@@ -9,10 +9,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
 DRIVER = """
@@ -91,13 +89,16 @@ print(json.dumps({"same": [f == fingerprint(whole) for f in found], "codes": cod
 """
 
 
-def drive(script: str, tiny: ModuleType, folder: Path, count: int) -> dict[str, Any]:
-    model = tiny.save_transformers(folder / "neox", "gpt_neox")
-    rng = np.random.default_rng(0)
-    lines = [" ".join(rng.choice(tiny.WORDS, size=rng.integers(1, 30))) for _ in range(400)]
-    (folder / "texts.txt").write_text("\n".join(lines))
+PACKAGE = Path(__file__).parents[2] / "repalign"
+MODEL = PACKAGE / "zoo" / "weights" / "gpt-neox-seed0"
+
+
+def drive(script: str, folder: Path, count: int) -> dict[str, Any]:
+    """Run a script over a trained language model and 400 lines of real text."""
+    lines = (PACKAGE / "data" / "shakespeare.txt").read_text().splitlines()
+    (folder / "texts.txt").write_text("\n".join([line for line in lines if line][:400]))
     ran = subprocess.run(
-        [sys.executable, "-c", DRIVER + script, model, folder / "texts.txt", folder, str(count)],
+        [sys.executable, "-c", DRIVER + script, MODEL, folder / "texts.txt", folder, str(count)],
         env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
         capture_output=True,
         text=True,
@@ -114,18 +115,16 @@ def check_kills(found: dict[str, Any], count: int) -> None:
     assert found["partial"] > 0, "some kills must leave committed shards behind"
 
 
-def test_killed_extractions_resume_to_the_same_store(tiny: ModuleType, tmp_path: Path) -> None:
-    check_kills(drive(KILLS, tiny, tmp_path, 3), 3)
+def test_killed_extractions_resume_to_the_same_store(tmp_path: Path) -> None:
+    check_kills(drive(KILLS, tmp_path, 3), 3)
 
 
 @pytest.mark.slow
-def test_thirty_killed_extractions_resume_to_the_same_store(
-    tiny: ModuleType, tmp_path: Path
-) -> None:
-    check_kills(drive(KILLS, tiny, tmp_path, 30), 30)
+def test_thirty_killed_extractions_resume_to_the_same_store(tmp_path: Path) -> None:
+    check_kills(drive(KILLS, tmp_path, 30), 30)
 
 
-def test_two_processes_at_once_write_the_store_of_one(tiny: ModuleType, tmp_path: Path) -> None:
-    found = drive(RANKS, tiny, tmp_path, 2)
+def test_two_processes_at_once_write_the_store_of_one(tmp_path: Path) -> None:
+    found = drive(RANKS, tmp_path, 2)
     assert found["codes"] == [0] * 4
     assert found["same"] == [True] * 2
