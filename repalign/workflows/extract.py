@@ -9,6 +9,7 @@ from typing import Any
 
 from repalign.exceptions import InputError
 from repalign.store import StoreWriter, WriteOptions, open_store
+from repalign.store.schema import MANIFEST
 from repalign.store.shard_directory import parts_directory
 from repalign.store.shard_record import committed_numbers
 from repalign.workflows.extract_device import Fetcher, exact_float32
@@ -161,7 +162,9 @@ def _finish(job: ExtractJob, writer: StoreWriter) -> None:
 
 
 def _is_finished(path: Path) -> bool:
-    return path.is_file() or (path / "manifest.json").is_file()
+    # a file alone tells nothing: it may be the old one that is being replaced
+    is_packed = path.is_file() and not parts_directory(path).exists()
+    return is_packed or (path / MANIFEST).is_file()
 
 
 def _result(job: ExtractJob, path: Path, tally: _Tally, difference: float | None) -> ExtractResult:

@@ -169,6 +169,39 @@ def test_reruns_are_identical_and_a_complete_store_is_left_alone(
     assert over.rows_new == first.n_rows
 
 
+def test_a_store_is_replaced_by_other_rows(models: Path, texts: Path, tmp_path: Path) -> None:
+    for output in (tmp_path / "a.h5", tmp_path / "directory"):
+        old = run(models / "gpt_neox", texts, output)
+        new = run(models / "gpt_neox", texts, output, limit=20, overwrite=True)
+        assert new.is_complete
+        assert new.n_rows == new.rows_new < (old.n_rows or 0)
+        assert new.fingerprint != old.fingerprint
+        with open_store(output) as store:
+            assert store.fingerprint == new.fingerprint
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.h5", "directory", "texts.txt"]
+
+
+def test_an_interrupted_replacement_keeps_the_old_store_and_goes_on(
+    models: Path, texts: Path, tmp_path: Path
+) -> None:
+    old = run(models / "gpt_neox", texts, tmp_path / "a.h5", shard_samples=8, limit=50)
+    settings = ExtractSettings(
+        str(models / "gpt_neox"), str(texts), tmp_path / "a.h5", shard_samples=8, overwrite=True
+    )
+
+    def interrupt(progress: ExtractProgress) -> None:
+        if progress.samples_done > 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        extract(settings, interrupt)
+    with open_store(tmp_path / "a.h5") as store:
+        assert store.fingerprint == old.fingerprint
+    resumed = run(models / "gpt_neox", texts, tmp_path / "a.h5", shard_samples=8)
+    whole = run(models / "gpt_neox", texts, tmp_path / "b.h5", shard_samples=8)
+    assert resumed.fingerprint == whole.fingerprint != old.fingerprint
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
