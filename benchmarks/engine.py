@@ -149,7 +149,6 @@ def run_command(source: Path, target: Path, maps: str) -> Figures:
         "peak_gb": usage.ru_maxrss / 1e6,
         "errors": {record["map"]: record["error"] for record in records},
         "diameter": records[0]["diameter"],
-        "records": records,
     }
 
 

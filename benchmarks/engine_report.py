@@ -18,9 +18,10 @@ def seconds(value: float) -> str:
 
 
 def machine_line(about: Figures) -> str:
+    busy = " (other work ran at the same time)" if about["load_before"] > 1 else ""
     return (
         f"{about['cpus']} cores, {about['threads']} threads for both sides, load "
-        f"{about['load_before']:.1f} before the run; torch {about['torch']}, numpy "
+        f"{about['load_before']:.1f} before the run{busy}; torch {about['torch']}, numpy "
         f"{about['numpy']}, scikit-learn {about['scikit-learn']}."
     )
 

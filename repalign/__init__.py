@@ -31,12 +31,22 @@ if TYPE_CHECKING:
         verify_store,
         write_store,
     )
+    from repalign.store.export_store import export_store
+    from repalign.store.import_store import import_store
+    from repalign.store.in_memory import as_source
+    from repalign.store.join import join_sources
     from repalign.store.opening import open_embeddings
     from repalign.store.source import EmbeddingSource
     from repalign.workflows.compare import compare
     from repalign.workflows.compare_settings import CompareSettings
     from repalign.workflows.comparison import CompareResult
+    from repalign.workflows.deconfound import deconfound
+    from repalign.workflows.disentangle import disentangle
+    from repalign.workflows.disentanglement import DisentangleResult
+    from repalign.workflows.extract import extract
+    from repalign.workflows.extract_settings import ExtractSettings
     from repalign.workflows.saved_maps import apply_map, read_map, save_result_maps
+
 
 __version__ = version("repalign")
 
@@ -46,7 +56,9 @@ __all__ = [
     "CompareResult",
     "CompareSettings",
     "ConvergenceError",
+    "DisentangleResult",
     "EmbeddingSource",
+    "ExtractSettings",
     "GateError",
     "InputError",
     "MissingExtraError",
@@ -59,7 +71,14 @@ __all__ = [
     "WriteOptions",
     "__version__",
     "apply_map",
+    "as_source",
     "compare",
+    "deconfound",
+    "disentangle",
+    "export_store",
+    "extract",
+    "import_store",
+    "join_sources",
     "open_embeddings",
     "open_store",
     "pack_store",
@@ -74,12 +93,21 @@ _LAZY = {
     "AlignmentRegressor": "repalign.core.estimators",
     "CompareResult": "repalign.workflows.comparison",
     "CompareSettings": "repalign.workflows.compare_settings",
+    "DisentangleResult": "repalign.workflows.disentanglement",
     "EmbeddingSource": "repalign.store.source",
+    "ExtractSettings": "repalign.workflows.extract_settings",
     "Store": "repalign.store",
     "StoreWriter": "repalign.store",
     "WriteOptions": "repalign.store",
     "apply_map": "repalign.workflows.saved_maps",
+    "as_source": "repalign.store.in_memory",
     "compare": "repalign.workflows.compare",
+    "deconfound": "repalign.workflows.deconfound",
+    "disentangle": "repalign.workflows.disentangle",
+    "export_store": "repalign.store.export_store",
+    "extract": "repalign.workflows.extract",
+    "import_store": "repalign.store.import_store",
+    "join_sources": "repalign.store.join",
     "open_embeddings": "repalign.store.opening",
     "open_store": "repalign.store",
     "pack_store": "repalign.store",

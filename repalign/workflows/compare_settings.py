@@ -45,7 +45,8 @@ class CompareSettings:
         ica_contrast: Nonlinearity of the contrast.
         ica_whitening: ``pca`` on the numerical rank, or ``none`` (sklearn only): centred, and
             divided by one number.
-        ica_max_passes: Passes over the rows at most.
+        ica_max_passes: Passes over the rows at most; None for 400 (picard) or 200 (sklearn, its
+            default and the paper's).
         ica_seeds: Fits per space; more than one tells how far restarts agree.
         ica_rows: ``disjoint`` fits the ICA of the two spaces on different halves of the rows,
             so that nothing but what holds on new rows can match.
@@ -66,7 +67,7 @@ class CompareSettings:
     ica_solver: IcaSolver = "picard"
     ica_contrast: IcaContrast = "logcosh"
     ica_whitening: IcaWhitening = "pca"
-    ica_max_passes: int = 200
+    ica_max_passes: int | None = None
     ica_seeds: int = 1
     ica_rows: IcaRows = "same"
     permutation_cost: PermutationCost = "inner-product"

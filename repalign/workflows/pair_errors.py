@@ -1,18 +1,19 @@
 """The errors of every map of a pair, in-sample and held-out, with their denominators."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.core.alignment_error import row_errors
 from repalign.core.diameter import Diameter, diameter
-from repalign.core.maps import AffineMap
+from repalign.core.linear import fit_linear_from_rows, is_ill_conditioned
+from repalign.core.maps import AffineMap, MappedRows
 from repalign.core.moments import PairMoments, leave_one_out, merge_all, pair_moments
 from repalign.core.nulls import JudgedMap
 from repalign.core.robust_scale import quantile_diameter, target_rms_radius
-from repalign.core.row_views import MappedRows, RowSubset
+from repalign.core.rows import SubsetRows
 from repalign.exceptions import InputError
 from repalign.workflows.compare_settings import CompareSettings
 from repalign.workflows.machine import Machine
@@ -118,8 +119,8 @@ class PairFitter:
             chosen = self._half(chosen, side)
             # Not those of all rows: what is white on all rows is not white on half of them.
             (moments,) = pair_moments(
-                RowSubset(self.pair.source, chosen),
-                RowSubset(self.pair.target, chosen),
+                SubsetRows(self.pair.source, chosen),
+                SubsetRows(self.pair.target, chosen),
                 memory_bytes=self.machine.memory_bytes,
                 device=self.machine.device,
             )
@@ -127,7 +128,7 @@ class PairFitter:
         mean, scatter = (
             (moments.mean_x, moments.sxx) if side == 0 else (moments.mean_y, moments.syy)
         )
-        return rows if chosen is None else RowSubset(rows, chosen), mean, scatter / moments.n
+        return rows if chosen is None else SubsetRows(rows, chosen), mean, scatter / moments.n
 
     def _half(self, rows: IntArray | None, side: int) -> IntArray:
         """Return the half of the rows that belongs to one side."""
@@ -144,6 +145,24 @@ class PairFitter:
             moments, self.names, ica=fits, permutation_cost=self.settings.permutation_cost
         )
 
+    def _fit_observed(self, part: int | None) -> PairMaps:
+        """Fit all maps on the observed pairs of rows without one part.
+
+        Where the moments cannot resolve all directions, least squares reads the rows again.
+        """
+        moments = self.moments_without(part)
+        maps = self.fit(moments, part)
+        if "linear" not in maps.by_name or not is_ill_conditioned(moments):
+            return maps
+        rows: tuple[Rows, Rows] = self.pair.source, self.pair.target
+        if part is not None:
+            chosen = self.pair.split.fitting_rows(part)
+            rows = SubsetRows(rows[0], chosen), SubsetRows(rows[1], chosen)
+        linear = fit_linear_from_rows(
+            *rows, moments, memory_bytes=self.machine.memory_bytes, device=self.machine.device
+        )
+        return replace(maps, by_name=maps.by_name | {"linear": JudgedMap(linear)})
+
     def fit_all(self, moments: PairMoments, part: int | None) -> list[JudgedMap]:
         """Fit all maps and return them in the order of the names."""
         by_name = self.fit(moments, part).by_name
@@ -151,7 +170,7 @@ class PairFitter:
 
     def in_sample(self) -> SplitErrors:
         """Fit on all rows and judge on the same rows."""
-        maps = self.fit(self.total, None)
+        maps = self._fit_observed(None)
         norms = self._norms(self.pair.source, self.pair.target, maps)
         return SplitErrors(
             split="in-sample",
@@ -170,8 +189,8 @@ class PairFitter:
         fitted = []
         for part in split.judged:
             rows = split.judged_rows(part)
-            maps = self.fit(self.rest[part], part)
-            subsets = RowSubset(self.pair.source, rows), RowSubset(self.pair.target, rows)
+            maps = self._fit_observed(part)
+            subsets = SubsetRows(self.pair.source, rows), SubsetRows(self.pair.target, rows)
             for name, values in self._norms(*subsets, maps).items():
                 norms[name].append(values)
             fitted.append(maps)
@@ -218,7 +237,7 @@ class PairFitter:
 
         ``judged`` are the rows that set them (None for all), ``moments`` those of these rows.
         """
-        target = self.pair.target if judged is None else RowSubset(self.pair.target, judged)
+        target = self.pair.target if judged is None else SubsetRows(self.pair.target, judged)
         found: dict[int, Scale] = {}
         scales = {}
         for name, fitted in maps.by_name.items():

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from repalign.aliases import IntArray, Rows
-from repalign.core.maps import AffineMap
+from repalign.core.maps import AffineMap, MappedRows
 from repalign.core.moments import PairMoments, pair_moments
-from repalign.core.row_views import MappedRows
 from repalign.core.splits import Split, fold_split, held_out_split, no_split
 from repalign.core.whitening import fit_whitening
 from repalign.exceptions import InputError

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from repalign.core.maps import AffineMap
-from repalign.core.row_views import MappedRows
+from repalign.core.maps import AffineMap, MappedRows
 from repalign.exceptions import InputError
 from repalign.store import write_store
 from repalign.store.map_file import SavedMap, load_map, save_map

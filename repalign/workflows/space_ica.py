@@ -14,6 +14,7 @@ from repalign.workflows.pair_rows import SpaceKey
 
 # Between the seeds of two contents there is room for as many restarts.
 SEED_STRIDE = 1000
+DEFAULT_PASSES = {"picard": 400, "sklearn": 200}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ def fit_space(
             whitening=settings.ica_whitening,
             start="random",
             seed=seed + number,
-            max_passes=settings.ica_max_passes,
+            max_passes=settings.ica_max_passes or DEFAULT_PASSES[settings.ica_solver],
         )
         fits.append(
             fit_ica(

@@ -1,16 +1,15 @@
 import numpy as np
 
 from repalign.aliases import Rows
-from repalign.core.maps import AffineMap
-from repalign.core.row_views import MappedRows, RowSubset
-from repalign.core.rows import ArrayRows
+from repalign.core.maps import AffineMap, MappedRows
+from repalign.core.rows import ArrayRows, SubsetRows
 
 VALUES = np.arange(20.0).reshape(10, 2)
 
 
 def test_a_subset_reads_and_takes_only_the_chosen_rows() -> None:
     chosen = np.array([1, 4, 5, 9])
-    subset = RowSubset(ArrayRows(VALUES), chosen)
+    subset = SubsetRows(ArrayRows(VALUES), chosen)
     assert isinstance(subset, Rows)
     assert subset.shape == (4, 2)
     np.testing.assert_array_equal(subset.read(1, 3), VALUES[[4, 5]])

@@ -433,3 +433,15 @@ def test_a_handful_of_rows_gives_defined_or_empty_values() -> None:
     held_out = [record for record in result.records if record.split == "held-out"]
     # one held-out row has no diameter
     assert {record.error for record in held_out} == {None}
+
+
+def test_least_squares_is_as_good_as_numpys_where_the_moments_are_not() -> None:
+    rng = np.random.default_rng(0)
+    scales = np.logspace(0, -9, 6)
+    x = rng.standard_normal((400, 6)) * scales @ orthogonal(6, rng)
+    y = rng.standard_normal((400, 6)) + x @ np.linalg.pinv(x) @ rng.standard_normal((400, 6))
+    centred, target = x - x.mean(0), y - y.mean(0)
+    best = centred @ np.linalg.lstsq(centred, target, rcond=None)[0]
+    result = compare(x, y, settings=cheap(maps=("linear",)))
+    expected = np.linalg.norm(best - target, axis=1).mean() / result.records[0].diameter
+    assert result.records[0].error == pytest.approx(expected, rel=1e-6)
