@@ -93,7 +93,11 @@ def test_fixture_p_a_signed_permutation_with_noise() -> None:
 NULL_TABLE = [
     (200, 100, {"permutation": 0.706, "rigid": 0.456, "linear": 0.389, "mean": 0.554}),
     (1000, 100, {"permutation": 0.714, "rigid": 0.508, "linear": 0.500, "mean": 0.527}),
+    (1000, 768, {"permutation": 0.844, "rigid": 0.461, "linear": 0.302, "mean": 0.629}),
+    (2000, 768, {"permutation": 0.853, "rigid": 0.541, "linear": 0.492, "mean": 0.627}),
 ]
+# The linear map on 256 columns: rows that fit it, error in-sample and on as many other rows.
+OVERFITTING = [(300, 0.220, 1.535), (600, 0.441, 0.778), (1200, 0.522, 0.657), (2400, 0.549, 0.615)]
 
 
 @pytest.mark.parametrize(("n", "dim", "expected"), NULL_TABLE)
@@ -103,6 +107,18 @@ def test_errors_of_unrelated_data(n: int, dim: int, expected: dict[str, float]) 
     found = errors(compare(x, y, settings=cheap(maps=tuple(expected), held_out=0)))
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, abs=0.02), name
+
+
+@pytest.mark.parametrize(("n", "inside", "outside"), OVERFITTING)
+def test_the_held_out_error_of_unrelated_data_falls_with_the_rows(n, inside, outside) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2 * n, 256)), rng.standard_normal((2 * n, 256))
+    maps = ("mean", "linear")
+    fitted = compare(x[:n], y[:n], settings=cheap(maps=maps, held_out=0))
+    halves = compare(x, y, settings=cheap(maps=maps, held_out=0.5))
+    assert errors(fitted)["linear"] == pytest.approx(inside, abs=0.02)
+    assert errors(halves, "held-out")["linear"] == pytest.approx(outside, abs=0.04)
+    assert errors(halves, "held-out")["mean"] == pytest.approx(0.583, abs=0.02)
 
 
 def test_held_out_and_in_sample_tell_apart_an_overfitted_linear_map() -> None:
