@@ -123,7 +123,11 @@ def compare(
     ] = None,
     ica_passes: Annotated[
         int | None,
-        typer.Option(min=1, help="Passes of ICA at most.", rich_help_panel=CONVENTIONS),
+        typer.Option(
+            min=1,
+            help="Passes of ICA at most; default 400 (picard) or 200 (sklearn).",
+            rich_help_panel=CONVENTIONS,
+        ),
     ] = None,
     ica_seeds: Annotated[
         int | None,

@@ -91,7 +91,7 @@ def disentangle(
     conditions: ConditionsOption = None,
     ica_solver: IcaSolverOption = "picard",
     ica_contrast: IcaContrastOption = "logcosh",
-    ica_passes: IcaPassesOption = 200,
+    ica_passes: IcaPassesOption = None,
     components: ComponentsOption = None,
     id_column: IdColumnOption = None,
     ids: IdsOption = None,

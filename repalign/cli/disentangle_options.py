@@ -169,7 +169,12 @@ IcaContrastOption = Annotated[
     typer.Option(help="Nonlinearity of ICA.", rich_help_panel=CONVENTIONS),
 ]
 IcaPassesOption = Annotated[
-    int, typer.Option(min=1, help="Passes of ICA at most.", rich_help_panel=CONVENTIONS)
+    int | None,
+    typer.Option(
+        min=1,
+        help="Passes of ICA at most; by default 400 (picard) or 200 (sklearn).",
+        rich_help_panel=CONVENTIONS,
+    ),
 ]
 ComponentsOption = Annotated[
     int | None,

@@ -21,7 +21,8 @@ class TransformSettings:
         conditions: some of raw, pca, pca+ica, pca+rotation, ica.
         ica_solver: ``picard`` converges; ``sklearn`` is the paper's FastICA.
         ica_contrast: logcosh, exp or cube.
-        max_passes: passes of the solver over the rows at most.
+        max_passes: passes of the solver over the rows at most; None for 400 (picard) or 200
+            (sklearn, its default).
         components: leading principal directions kept by the whitened conditions; None for all.
         seed: of random rotations, ICA starts, k-NN jitter, folds and trees.
         on_mismatch: what to do with rows that have no factor, label or batch.
@@ -30,7 +31,7 @@ class TransformSettings:
     conditions: tuple[str, ...] = ALL_CONDITIONS
     ica_solver: IcaSolver = "picard"
     ica_contrast: str = "logcosh"
-    max_passes: int = 200
+    max_passes: int | None = None
     components: int | None = None
     seed: int = 0
     on_mismatch: MismatchPolicy = "refuse"

@@ -7,6 +7,7 @@ from repalign.core.conditions import Condition, ConditionName, ConditionSettings
 from repalign.core.ica import IcaSettings
 from repalign.exceptions import InputError
 from repalign.workflows.disentangle_settings import TransformSettings
+from repalign.workflows.space_ica import DEFAULT_PASSES
 
 
 def fit_conditions(
@@ -34,10 +35,9 @@ def condition_settings(settings: TransformSettings, seed: int) -> ConditionSetti
     ica = IcaSettings(
         contrast=settings.ica_contrast,  # type: ignore[arg-type]
         solver=settings.ica_solver,
-        max_passes=settings.max_passes,
+        max_passes=settings.max_passes or DEFAULT_PASSES[settings.ica_solver],
         max_rank=settings.components,
         seed=seed,
-        # The first repetition starts at the principal directions, as everywhere else.
-        start="pca" if seed == settings.seed else "random",
+        start="random",
     )
     return ConditionSettings(ica=ica, seed=seed)
