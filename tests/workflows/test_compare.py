@@ -96,8 +96,14 @@ NULL_TABLE = [
     (1000, 768, {"permutation": 0.844, "rigid": 0.461, "linear": 0.302, "mean": 0.629}),
     (2000, 768, {"permutation": 0.853, "rigid": 0.541, "linear": 0.492, "mean": 0.627}),
 ]
-# The linear map on 256 columns: rows that fit it, error in-sample and on as many other rows.
-OVERFITTING = [(300, 0.220, 1.535), (600, 0.441, 0.778), (1200, 0.522, 0.657), (2400, 0.549, 0.615)]
+# The linear map on 256 columns: rows that fit it, error in-sample and on as many other rows, and
+# 2.5 standard deviations of the latter over draws (0.039 near n = p), as the values are of one.
+OVERFITTING = [
+    (300, 0.220, 1.535, 0.10),
+    (600, 0.441, 0.778, 0.025),
+    (1200, 0.522, 0.657, 0.025),
+    (2400, 0.549, 0.615, 0.02),
+]
 
 
 @pytest.mark.parametrize(("n", "dim", "expected"), NULL_TABLE)
@@ -109,15 +115,15 @@ def test_errors_of_unrelated_data(n: int, dim: int, expected: dict[str, float]) 
         assert found[name] == pytest.approx(value, abs=0.02), name
 
 
-@pytest.mark.parametrize(("n", "inside", "outside"), OVERFITTING)
-def test_the_held_out_error_of_unrelated_data_falls_with_the_rows(n, inside, outside) -> None:
+@pytest.mark.parametrize(("n", "inside", "outside", "spread"), OVERFITTING)
+def test_held_out_errors_of_unrelated_data_fall_with_the_rows(n, inside, outside, spread) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2 * n, 256)), rng.standard_normal((2 * n, 256))
     maps = ("mean", "linear")
     fitted = compare(x[:n], y[:n], settings=cheap(maps=maps, held_out=0))
     halves = compare(x, y, settings=cheap(maps=maps, held_out=0.5))
     assert errors(fitted)["linear"] == pytest.approx(inside, abs=0.02)
-    assert errors(halves, "held-out")["linear"] == pytest.approx(outside, abs=0.04)
+    assert errors(halves, "held-out")["linear"] == pytest.approx(outside, abs=spread)
     assert errors(halves, "held-out")["mean"] == pytest.approx(0.583, abs=0.02)
 
 
