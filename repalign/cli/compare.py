@@ -182,7 +182,7 @@ def compare(
 
     Example: repalign compare a.h5 b.h5 > results.csv
     """
-    from repalign.core.compute import choose_device
+    from repalign.core.compute import choose_device, thread_count
     from repalign.workflows.compare import compare as run
     from repalign.workflows.machine import Machine, parse_memory
 
@@ -211,6 +211,10 @@ def compare(
     talk = talk_of(context)
     with talk.stages("comparing") as on_stage:
         machine = Machine(choose_device(device), parse_memory(memory), on_stage)
+        talk.detail(
+            f"device {machine.device}, up to {thread_count()} threads, "
+            f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"
+        )
         result = run(
             *stores,
             against=against,

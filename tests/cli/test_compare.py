@@ -114,6 +114,13 @@ def test_maps_are_saved_looked_at_and_applied(files, tmp_path: Path) -> None:
     assert float(near[0]["error"]) < 0.05
 
 
+def test_verbose_says_what_the_machine_gives(files) -> None:
+    quick = ["compare", *files[:2], "--quick", "--maps", "rigid", "--memory", "1GiB"]
+    loud = CliRunner().invoke(app, [*quick, "--verbose"])
+    assert re.search(r"device \w+, up to \d+ threads, 1 GiB of working memory", loud.stderr)
+    assert "threads" not in CliRunner().invoke(app, quick).stderr
+
+
 def test_a_picture_is_drawn(files, tmp_path: Path) -> None:
     picture = tmp_path / "errors.png"
     run(*files[:2], *CHEAP, "--plot", str(picture))
