@@ -16,10 +16,10 @@ import warnings
 
 import numpy as np
 
-from repalign.core.boosted_trees import BoostingSettings
-from repalign.core.mutual_info import neighbour_mi_matrix
-from repalign.workflows.deconfound import deconfound
-from repalign.workflows.disentangle_settings import (
+from repalign.core.batches.trees import BoostingSettings
+from repalign.core.factors.mutual_info import neighbour_mi_matrix
+from repalign.workflows.deconfound.run import deconfound
+from repalign.workflows.disentangle.settings import (
     BATCH_CONDITIONS,
     BatchSettings,
     FactorSettings,
@@ -184,7 +184,7 @@ def sprites(scale: float) -> dict[str, object]:
         encode_images,
         train_autoencoder,
     )
-    from repalign.workflows.disentangle import disentangle
+    from repalign.workflows.disentangle.run import disentangle
 
     drawn = sample_sprites(round(20_000 * scale), seed=0)
     report: dict[str, object] = {"pictures": len(drawn.images)}

@@ -37,11 +37,11 @@ def peak_gb() -> float:
 
 def audit(source: str, target: str, *, ica: bool, memory_bytes: int, in_memory: bool) -> Figures:
     """From two files to the table of errors, timed; runs in a process of its own."""
-    from repalign.core.alignment_error import row_errors
-    from repalign.core.diameter import diameter
-    from repalign.core.fit import fit_map
-    from repalign.core.ica import fit_ica
-    from repalign.core.ica_matching import ica_map, match_components
+    from repalign.core.errors.diameter import diameter
+    from repalign.core.errors.row_errors import row_errors
+    from repalign.core.ica.fit import fit_ica
+    from repalign.core.ica.matching import ica_map, match_components
+    from repalign.core.maps.kinds import fit_map
     from repalign.core.moments import pair_moments
     from repalign.core.rows import ArrayRows
 
@@ -154,9 +154,9 @@ def run_command(source: Path, target: Path, maps: str) -> Figures:
 
 def contrast_of(unmixed: np.ndarray) -> tuple[float, float]:
     """Gradient rms and contrast of unit-variance components, as the engine reports them."""
-    from repalign.core.ica_contrast import CONTRASTS
-    from repalign.core.ica_data import WhitenedRows
-    from repalign.core.ica_diagnostics import report_components
+    from repalign.core.ica.contrast import CONTRASTS
+    from repalign.core.ica.data import WhitenedRows
+    from repalign.core.ica.diagnostics import report_components
     from repalign.core.rows import ArrayRows
     from repalign.core.whitening import Whitening
 
@@ -232,7 +232,7 @@ def bench_diameter(yardstick: Path, folder: Path) -> Figures:
     """Exact diameter against torch.cdist in blocks and, at the smallest size, scipy's pdist."""
     from scipy.spatial.distance import pdist
 
-    from repalign.core.diameter import diameter
+    from repalign.core.errors.diameter import diameter
     from repalign.core.rows import ArrayRows
 
     diameter(ArrayRows(cloud("sphere", 4000)))
@@ -259,7 +259,7 @@ def bench_ica(yardstick: Path, folder: Path) -> Figures:
     from picard import picard
     from sklearn.decomposition import FastICA
 
-    from repalign.core.ica import IcaSettings, fit_ica
+    from repalign.core.ica.fit import IcaSettings, fit_ica
     from repalign.core.moments import pair_moments
     from repalign.core.rows import ArrayRows
 

@@ -30,12 +30,12 @@ import torch
 import transformers
 from PIL import Image
 
-from repalign.models.load import load_model
-from repalign.models.preprocess_choice import choose_preprocess
-from repalign.models.text_encoder import load_text_encoder, pad_batch
-from repalign.workflows.extract import extract
-from repalign.workflows.extract_plan import plan_batches
-from repalign.workflows.extract_settings import ExtractSettings
+from repalign.models.inputs.choice import choose_preprocess
+from repalign.models.inputs.text import load_text_encoder, pad_batch
+from repalign.models.loaders.load import load_model
+from repalign.workflows.extract.plan import plan_batches
+from repalign.workflows.extract.run import extract
+from repalign.workflows.extract.settings import ExtractSettings
 
 MAX_LENGTH = 256
 BUDGET = 512  # the fastest on the CPU for the bare loop too
@@ -244,8 +244,8 @@ def image_runs(model_dir: Path, images: Path, work: Path, device: torch.device) 
 PEAK = """
 import resource, sys
 from pathlib import Path
-from repalign.workflows.extract import extract
-from repalign.workflows.extract_settings import ExtractSettings
+from repalign.workflows.extract.run import extract
+from repalign.workflows.extract.settings import ExtractSettings
 extract(ExtractSettings(model=sys.argv[1], data=sys.argv[2], output=Path(sys.argv[3]), device="cpu",
                         max_length=32, overwrite=True))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -12,11 +12,11 @@ import numpy as np
 
 from repalign.aliases import Rows
 from repalign.store import write_store
-from repalign.store.gathered_rows import GatheredRows
-from repalign.store.join import join_sources
-from repalign.store.opening import open_embeddings
-from repalign.store.row_index import pooled_index
-from repalign.store.row_matching import match_rows
+from repalign.store.joining.index import pooled_index
+from repalign.store.joining.join import join_sources
+from repalign.store.joining.matching import match_rows
+from repalign.store.rows.gathered import GatheredRows
+from repalign.store.sources.opening import open_embeddings
 
 BLOCK_ROWS = 8192
 

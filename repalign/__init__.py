@@ -21,7 +21,7 @@ from repalign.exceptions import (
 
 if TYPE_CHECKING:
     from repalign.core.estimators import AlignmentRegressor
-    from repalign.core.maps import AffineMap
+    from repalign.core.maps.affine import AffineMap
     from repalign.store import (
         Store,
         StoreWriter,
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
         verify_store,
         write_store,
     )
-    from repalign.store.export_store import export_store
-    from repalign.store.import_store import import_store
-    from repalign.store.in_memory import as_source
-    from repalign.store.join import join_sources
-    from repalign.store.opening import open_embeddings
-    from repalign.store.source import EmbeddingSource
-    from repalign.workflows.compare import compare
-    from repalign.workflows.compare_settings import CompareSettings
-    from repalign.workflows.comparison import CompareResult
-    from repalign.workflows.deconfound import deconfound
-    from repalign.workflows.disentangle import disentangle
-    from repalign.workflows.disentanglement import DisentangleResult
-    from repalign.workflows.extract import extract
-    from repalign.workflows.extract_settings import ExtractSettings
+    from repalign.store.exchange.exports import export_store
+    from repalign.store.exchange.imports import import_store
+    from repalign.store.joining.join import join_sources
+    from repalign.store.sources.in_memory import as_source
+    from repalign.store.sources.opening import open_embeddings
+    from repalign.store.sources.source import EmbeddingSource
+    from repalign.workflows.compare.results import CompareResult
+    from repalign.workflows.compare.run import compare
+    from repalign.workflows.compare.settings import CompareSettings
+    from repalign.workflows.deconfound.run import deconfound
+    from repalign.workflows.disentangle.results import DisentangleResult
+    from repalign.workflows.disentangle.run import disentangle
+    from repalign.workflows.extract.run import extract
+    from repalign.workflows.extract.settings import ExtractSettings
     from repalign.workflows.saved_maps import apply_map, read_map, save_result_maps
 
 
@@ -89,26 +89,26 @@ __all__ = [
 ]
 
 _LAZY = {
-    "AffineMap": "repalign.core.maps",
+    "AffineMap": "repalign.core.maps.affine",
     "AlignmentRegressor": "repalign.core.estimators",
-    "CompareResult": "repalign.workflows.comparison",
-    "CompareSettings": "repalign.workflows.compare_settings",
-    "DisentangleResult": "repalign.workflows.disentanglement",
-    "EmbeddingSource": "repalign.store.source",
-    "ExtractSettings": "repalign.workflows.extract_settings",
+    "CompareResult": "repalign.workflows.compare.results",
+    "CompareSettings": "repalign.workflows.compare.settings",
+    "DisentangleResult": "repalign.workflows.disentangle.results",
+    "EmbeddingSource": "repalign.store.sources.source",
+    "ExtractSettings": "repalign.workflows.extract.settings",
     "Store": "repalign.store",
     "StoreWriter": "repalign.store",
     "WriteOptions": "repalign.store",
     "apply_map": "repalign.workflows.saved_maps",
-    "as_source": "repalign.store.in_memory",
-    "compare": "repalign.workflows.compare",
-    "deconfound": "repalign.workflows.deconfound",
-    "disentangle": "repalign.workflows.disentangle",
-    "export_store": "repalign.store.export_store",
-    "extract": "repalign.workflows.extract",
-    "import_store": "repalign.store.import_store",
-    "join_sources": "repalign.store.join",
-    "open_embeddings": "repalign.store.opening",
+    "as_source": "repalign.store.sources.in_memory",
+    "compare": "repalign.workflows.compare.run",
+    "deconfound": "repalign.workflows.deconfound.run",
+    "disentangle": "repalign.workflows.disentangle.run",
+    "export_store": "repalign.store.exchange.exports",
+    "extract": "repalign.workflows.extract.run",
+    "import_store": "repalign.store.exchange.imports",
+    "join_sources": "repalign.store.joining.join",
+    "open_embeddings": "repalign.store.sources.opening",
     "open_store": "repalign.store",
     "pack_store": "repalign.store",
     "read_map": "repalign.workflows.saved_maps",

@@ -20,7 +20,7 @@ from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 
 if TYPE_CHECKING:
-    from repalign.workflows.compare_settings import CompareSettings
+    from repalign.workflows.compare.settings import CompareSettings
 
 TRUST = "How far to trust it"
 CONVENTIONS = "Conventions (the paper's by default)"
@@ -183,7 +183,7 @@ def compare(
     Example: repalign compare a.h5 b.h5 > results.csv
     """
     from repalign.core.compute import choose_device, thread_count
-    from repalign.workflows.compare import compare as run
+    from repalign.workflows.compare.run import compare as run
     from repalign.workflows.machine import Machine, parse_memory
 
     chosen = output.choose_format(form, to)
@@ -236,7 +236,7 @@ def compare(
 
 
 def _preset(*, paper: bool, quick: bool, audit: bool) -> "CompareSettings":
-    from repalign.workflows import compare_settings
+    from repalign.workflows.compare import settings as compare_settings
 
     if paper + quick + audit > 1:
         raise typer.BadParameter("--paper, --quick and --audit exclude each other")

@@ -54,10 +54,10 @@ from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 
 if TYPE_CHECKING:
-    from repalign.store.source import EmbeddingSource
-    from repalign.workflows.disentangle import OnProgress
-    from repalign.workflows.disentangle_settings import BatchSettings, FactorSettings
-    from repalign.workflows.disentanglement import DisentangleResult
+    from repalign.store.sources.source import EmbeddingSource
+    from repalign.workflows.disentangle.results import DisentangleResult
+    from repalign.workflows.disentangle.run import OnProgress
+    from repalign.workflows.disentangle.settings import BatchSettings, FactorSettings
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
 
@@ -114,7 +114,7 @@ def disentangle(
 
     Example: repalign disentangle cells.h5 --table wells.csv --label perturbed --batch plate
     """
-    from repalign.workflows import disentangle_settings as choices
+    from repalign.workflows.disentangle import settings as choices
 
     mode = _mode(factors, label, batch)
     chosen = output.choose_format(form, to)
@@ -172,7 +172,7 @@ def disentangle(
     if plot is not None:
         _draw(result, plot)
     if save_transform is not None:
-        from repalign.workflows.saved_transforms import save_transforms
+        from repalign.workflows.disentangle.transforms import save_transforms
 
         for path in save_transforms(result, save_transform, overwrite=overwrite):
             talk.note(f"wrote {path}")
@@ -196,7 +196,7 @@ class _Inputs:
 
     def sources(self, *, with_own_columns: bool = False) -> "list[EmbeddingSource]":
         """Open the embeddings; their own file may be the table that the id column is of."""
-        from repalign.store.opening import open_embeddings
+        from repalign.store.sources.opening import open_embeddings
 
         column = self.id_column if with_own_columns else None
         return [open_embeddings(store, ids=self.ids, id_column=column) for store in self.stores]
@@ -205,8 +205,8 @@ class _Inputs:
 def _with_factors(
     inputs: _Inputs, factors: str, settings: "FactorSettings", on_progress: "OnProgress"
 ) -> "DisentangleResult":
-    from repalign.workflows.disentangle import disentangle as run
-    from repalign.workflows.row_columns import open_columns
+    from repalign.workflows.columns import open_columns
+    from repalign.workflows.disentangle.run import disentangle as run
 
     columns = open_columns(factors, id_column=inputs.id_column)
     return run(inputs.sources(), columns, settings=settings, on_progress=on_progress)
@@ -215,8 +215,8 @@ def _with_factors(
 def _with_batches(
     inputs: _Inputs, table: Path | None, settings: "BatchSettings", **asked: Any
 ) -> "DisentangleResult":
-    from repalign.workflows.deconfound import deconfound
-    from repalign.workflows.row_columns import open_columns
+    from repalign.workflows.columns import open_columns
+    from repalign.workflows.deconfound.run import deconfound
 
     if len(inputs.stores) != 1:
         raise InputError(
@@ -233,7 +233,7 @@ def _with_batches(
 
 
 def _groups(scores: str | None) -> tuple[str, ...]:
-    from repalign.core.factor_scores import SCORE_GROUPS, check_groups
+    from repalign.core.factors.scores import SCORE_GROUPS, check_groups
 
     if scores is None:
         return ()

@@ -10,13 +10,13 @@ from repalign.aliases import OutputFormat
 from repalign.cli import output
 
 if TYPE_CHECKING:
-    from repalign.workflows.disentangle_tables import Grid
-    from repalign.workflows.disentanglement import DisentangleResult
+    from repalign.workflows.disentangle.results import DisentangleResult
+    from repalign.workflows.tables.disentangle import Grid
 
 
 def render_disentanglement(result: "DisentangleResult", form: OutputFormat) -> str:
     """Return a result in any of the formats; JSON is complete, CSV tidy, the rest tables."""
-    from repalign.workflows import disentangle_tables as tables
+    from repalign.workflows.tables import disentangle as tables
 
     if form == "csv":
         return output.records_as_csv(result.to_records())

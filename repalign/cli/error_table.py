@@ -9,8 +9,8 @@ from repalign.aliases import OutputFormat
 from repalign.cli import output
 
 if TYPE_CHECKING:
-    from repalign.workflows.comparison import CompareResult
-    from repalign.workflows.error_table import ErrorTable
+    from repalign.workflows.compare.results import CompareResult
+    from repalign.workflows.tables.errors import ErrorTable
 
 STYLES = {"heading": "bold", "title": "bold cyan", "error": "", "detail": "dim", "caption": "dim"}
 WIDTH_OFF_TERMINAL = 120
@@ -18,7 +18,7 @@ WIDTH_OFF_TERMINAL = 120
 
 def render_result(result: "CompareResult", form: OutputFormat) -> str:
     """Return a result in any of the formats; JSON is complete, CSV tidy, the rest a table."""
-    from repalign.workflows.error_table_text import as_latex, as_markdown
+    from repalign.workflows.tables.text import as_latex, as_markdown
 
     if form == "csv":
         return output.records_as_csv(result.to_records())
@@ -34,7 +34,7 @@ def render_result(result: "CompareResult", form: OutputFormat) -> str:
 
 def render_table(table: "ErrorTable") -> str:
     """Return the table for a terminal, within its width."""
-    from repalign.workflows.error_table_text import text_lines
+    from repalign.workflows.tables.text import text_lines
 
     lines = [
         Text(text, style=STYLES[emphasis]) for text, emphasis in text_lines(table, terminal_width())

@@ -25,7 +25,7 @@ from repalign.cli.options import DeviceOption, OverwriteOption, PlainFormatOptio
 from repalign.cli.talk import Talk, talk_of
 
 if TYPE_CHECKING:
-    from repalign.workflows.extract_settings import ExtractResult
+    from repalign.workflows.extract.settings import ExtractResult
 
 
 def extract(
@@ -118,8 +118,8 @@ def extract(
     Example: repalign extract timm:resnet18.a1_in1k --data photos/ -o a1.h5
     """
     from repalign.data.open_data import ReadOptions
-    from repalign.workflows.extract import extract as run
-    from repalign.workflows.extract_settings import ExtractSettings
+    from repalign.workflows.extract.run import extract as run
+    from repalign.workflows.extract.settings import ExtractSettings
 
     settings = ExtractSettings(
         model=model,
@@ -157,7 +157,7 @@ def extract(
 
 
 def _say_preset(talk: Talk, model: str) -> None:
-    from repalign.models.presets import find_preset
+    from repalign.models.naming.presets import find_preset
 
     preset = find_preset(model)
     if preset is None:

@@ -16,7 +16,7 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from repalign.workflows.extract_settings import ExtractProgress
+    from repalign.workflows.extract.settings import ExtractProgress
 
 
 def describe_rate(progress: "ExtractProgress") -> str:

@@ -27,7 +27,7 @@ def models(context: typer.Context, form: PlainFormatOption = None, to: OutputOpt
     """
     if context.invoked_subcommand is not None:
         return
-    from repalign.models.presets import PAIRS, PRESETS
+    from repalign.models.naming.presets import PAIRS, PRESETS
 
     pairs = {name: pair.name for pair in PAIRS for name in (pair.source, pair.target)}
     records = [
@@ -68,7 +68,7 @@ def show(
     from dataclasses import asdict
 
     from repalign.models.description import describe_model
-    from repalign.models.hub import prepare_environment
+    from repalign.models.naming.hub import prepare_environment
 
     prepare_environment(offline=offline)
     found = describe_model(model, layers=layer or (), pools=pool or (), preprocess=preprocess)

@@ -23,7 +23,7 @@ def report(
 
     Example: repalign report results.json -o report.html
     """
-    from repalign.workflows.report import make_report
+    from repalign.workflows.report.run import make_report
 
     talk = talk_of(context)
     target = to or results.with_suffix(".html")

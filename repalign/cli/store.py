@@ -30,7 +30,7 @@ def info(
 
     Example: repalign store info run.h5
     """
-    from repalign.store.description import describe_embeddings
+    from repalign.store.sources.describe import describe_embeddings
 
     found = describe_embeddings(embeddings)
     chosen = output.choose_format(form, to)
@@ -57,8 +57,8 @@ def head(
 
     Example: repalign store head run.h5::final -n 3
     """
-    from repalign.store.description import read_head
-    from repalign.store.opening import open_embeddings
+    from repalign.store.sources.describe import read_head
+    from repalign.store.sources.opening import open_embeddings
 
     chosen = output.choose_format(form, to)
     source = open_embeddings(embeddings)
@@ -86,7 +86,7 @@ def verify(
     Example: repalign store verify runs/*.h5
     """
     from repalign.store import verify_store
-    from repalign.store.native_source import check_is_store
+    from repalign.store.sources.native import check_is_store
 
     talk = talk_of(context)
     results = []
@@ -166,8 +166,8 @@ def import_embeddings(
 
     Example: repalign store import emb.npy emb.h5 --ids ids.txt
     """
-    from repalign.store.import_store import import_store
-    from repalign.store.opening import open_embeddings
+    from repalign.store.exchange.imports import import_store
+    from repalign.store.sources.opening import open_embeddings
 
     talk = talk_of(context)
     source = open_embeddings(embeddings, ids=ids, id_column=id_column)
@@ -205,8 +205,8 @@ def export_embeddings(
 
     Example: repalign store export run.h5::final run.npz
     """
-    from repalign.store.export_store import export_store
-    from repalign.store.opening import open_embeddings
+    from repalign.store.exchange.exports import export_store
+    from repalign.store.sources.opening import open_embeddings
 
     talk = talk_of(context)
     source = open_embeddings(embeddings)

@@ -8,10 +8,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from repalign.aliases import Rows
-from repalign.core.fit import FITTERS, fit_map
-from repalign.core.ica import IcaSettings, fit_ica
-from repalign.core.ica_matching import ica_map, match_components
-from repalign.core.maps import AffineMap
+from repalign.core.ica.fit import IcaSettings, fit_ica
+from repalign.core.ica.matching import ica_map, match_components
+from repalign.core.maps.affine import AffineMap
+from repalign.core.maps.kinds import FITTERS, fit_map
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
 from repalign.exceptions import InputError

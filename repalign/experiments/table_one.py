@@ -15,11 +15,11 @@ from repalign.experiments.table_one_pairs import (
     extractions,
     paper_rows,
 )
-from repalign.workflows.compare_settings import CompareSettings, audit_settings
+from repalign.workflows.compare.settings import CompareSettings, audit_settings
 
 if TYPE_CHECKING:
-    from repalign.workflows.comparison import CompareResult
-    from repalign.workflows.extract_settings import ExtractProgress
+    from repalign.workflows.compare.results import CompareResult
+    from repalign.workflows.extract.settings import ExtractProgress
 
 OnStage = Callable[[str, int, int], None]
 Record = Mapping[str, Any]
@@ -137,8 +137,8 @@ def _named(say: OnStage, label: str, stage: str, done: int, total: int) -> None:
 def _extract(
     extraction: Extraction, folder: Path, device: str, on_progress: Callable[[int, int], None]
 ) -> None:
-    from repalign.workflows.extract import extract
-    from repalign.workflows.extract_settings import ExtractSettings
+    from repalign.workflows.extract.run import extract
+    from repalign.workflows.extract.settings import ExtractSettings
     from repalign.zoo.shipped import shipped_path
 
     def follow(progress: "ExtractProgress") -> None:
@@ -163,8 +163,8 @@ def _compare(
     pair: StoredPair, folder: Path, settings: CompareSettings, device: str, on_stage: OnStage
 ) -> PairOutcome:
     from repalign.core.compute import choose_device
-    from repalign.store.in_memory import as_source
-    from repalign.workflows.compare import compare
+    from repalign.store.sources.in_memory import as_source
+    from repalign.workflows.compare.run import compare
     from repalign.workflows.machine import Machine
 
     paths = [folder / f"{name}.h5" for name in (pair.source, pair.target)]
@@ -179,8 +179,8 @@ def _compare(
 
 
 def _export(path: Path) -> Path:
-    from repalign.store.export_store import export_store
-    from repalign.store.opening import open_embeddings
+    from repalign.store.exchange.exports import export_store
+    from repalign.store.sources.opening import open_embeddings
 
     out = path.with_suffix(".npy")
     export_store(open_embeddings(path), out, overwrite=True)

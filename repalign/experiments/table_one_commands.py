@@ -2,7 +2,7 @@
 
 from repalign.experiments.table_one import TableOneSettings
 from repalign.experiments.table_one_pairs import PAIRS, extractions
-from repalign.workflows.compare_settings import CompareSettings
+from repalign.workflows.compare.settings import CompareSettings
 
 
 def commands_of(settings: TableOneSettings, where: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from repalign.experiments.table_one import PairOutcome, TableOne
-from repalign.workflows.error_table import (
+from repalign.workflows.tables.errors import (
     ErrorBlock,
     ErrorColumn,
     ErrorLine,

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from repalign.exceptions import RepalignError
-from repalign.models.layers import ALL, EMBEDDINGS, Tap, resolve_layers
-from repalign.models.load import load_model
-from repalign.models.loaded import LoadedModel
-from repalign.models.preprocess_choice import choose_preprocess
-from repalign.models.presets import resolve_name
-from repalign.models.text_encoder import load_text_encoder
-from repalign.models.views import make_views, probe_shapes
+from repalign.models.inputs.choice import choose_preprocess
+from repalign.models.inputs.text import load_text_encoder
+from repalign.models.loaders.load import load_model
+from repalign.models.loaders.loaded import LoadedModel
+from repalign.models.naming.presets import resolve_name
+from repalign.models.views.layers import ALL, EMBEDDINGS, Tap, resolve_layers
+from repalign.models.views.views import make_views, probe_shapes
 
 
 @dataclass(frozen=True)

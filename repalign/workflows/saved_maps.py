@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from repalign.core.maps import AffineMap, MappedRows
+from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.exceptions import InputError
 from repalign.store import write_store
-from repalign.store.map_file import SavedMap, load_map, save_map
-from repalign.store.opening import open_embeddings
-from repalign.workflows.comparison import CompareResult
+from repalign.store.exchange.map_file import SavedMap, load_map, save_map
+from repalign.store.sources.opening import open_embeddings
+from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.machine import OnStage, ignore_stage
 
 if TYPE_CHECKING:
-    from repalign.store.store_info import StoreInfo
+    from repalign.store.reading.info import StoreInfo
 
 SUFFIX = ".safetensors"
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from repalign.cli.app import app
-from repalign.workflows.comparison import COLUMNS
+from repalign.workflows.compare.results import COLUMNS
 
 CHEAP = ["--null", "9", "--gaussian-null", "0", "--bootstrap", "50"]
 

@@ -18,7 +18,7 @@ from repalign.cli.report import report
 from repalign.experiments.table_one import FULL, SMALL
 from repalign.experiments.table_one_commands import commands_of
 from repalign.experiments.table_one_pairs import PAIRS
-from repalign.workflows.comparison import COLUMNS
+from repalign.workflows.compare.results import COLUMNS
 
 app = typer.Typer(cls=RepalignGroup)
 for command in (compare, demo, extract, report):

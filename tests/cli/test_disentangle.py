@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from repalign.cli.app import app
-from repalign.store.map_file import load_map
-from repalign.workflows.disentanglement import BatchRecord, ScoreRecord
+from repalign.store.exchange.map_file import load_map
+from repalign.workflows.disentangle.results import BatchRecord, ScoreRecord
 
 QUICK = ["--null", "2", "--halves", "2", "--scores", "infomec,mcc"]
 

@@ -14,7 +14,7 @@ from repalign.cli import extract, models
 from repalign.cli.app import RepalignGroup, root
 from repalign.cli.extract_progress import describe_rate
 from repalign.store import open_store
-from repalign.workflows.extract_settings import ExtractProgress
+from repalign.workflows.extract.settings import ExtractProgress
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from repalign.cli import store
 from repalign.cli.app import RepalignGroup, root
 from repalign.store import StoreWriter, WriteOptions, open_store, write_store
-from repalign.store.row_index import RowIndex, encode_ids, pooled_index
+from repalign.store.joining.index import RowIndex, encode_ids, pooled_index
 
 VALUES = np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32)
 NAMES = [f"cat-{row}" for row in range(40)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from repalign.core.factor_encoding import Factors, encode_factors
+from repalign.core.factors.encoding import Factors, encode_factors
 
 LEVELS = (3, 4, 6, 8)
 N_ROWS = 1500

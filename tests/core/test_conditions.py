@@ -8,7 +8,7 @@ from repalign.core.conditions import (
     check_condition_names,
     fit_condition,
 )
-from repalign.core.factor_recovery import mean_correlation
+from repalign.core.factors.recovery import mean_correlation
 from repalign.exceptions import InputError
 
 

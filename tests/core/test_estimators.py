@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from repalign import InputError
 from repalign.core.estimators import ICA_KINDS, AlignmentRegressor
-from repalign.core.fit import FITTERS
+from repalign.core.maps.kinds import FITTERS
 
 # `identity` needs as many targets as features, and the checks fit one target on ten features.
 KINDS = [kind for kind in (*FITTERS, *ICA_KINDS) if kind != "identity"]

@@ -12,9 +12,9 @@ from repalign.experiments.table_one_reading import (
     sentences,
 )
 from repalign.experiments.table_one_table import table_of
-from repalign.workflows.compare import compare
-from repalign.workflows.compare_settings import CompareSettings
-from repalign.workflows.error_table_text import as_text
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.tables.text import as_text
 
 CHEAP = CompareSettings(n_null=39, n_gaussian=1, n_bootstrap=50)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from repalign import InputError
-from repalign.store.opening import open_embeddings
-from repalign.workflows.compare import compare
-from repalign.workflows.compare_settings import CompareSettings
+from repalign.store.sources.opening import open_embeddings
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.saved_maps import apply_map, describe_map, read_map, save_result_maps
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import torch
 
 from repalign.data.builtin import open_builtin
-from repalign.models.load import load_model
-from repalign.models.preprocess_choice import choose_preprocess
+from repalign.models.inputs.choice import choose_preprocess
+from repalign.models.loaders.load import load_model
 from repalign.zoo.digits import draw_digits, load_digits
 from repalign.zoo.shipped import shipped_path
 from repalign.zoo.task import data_generator

@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from repalign.models.load import load_model
-from repalign.models.views import run_taps
+from repalign.models.loaders.load import load_model
+from repalign.models.views.views import run_taps
 from repalign.zoo.masked_autoencoder import MaskedAutoencoderTask, sinusoidal_positions
 from repalign.zoo.recipe import RECIPES
 

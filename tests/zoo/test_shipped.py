@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from repalign.exceptions import InputError
 from repalign.experiments.table_one_pairs import PAIRS, extractions
-from repalign.models.load import load_model
+from repalign.models.loaders.load import load_model
 from repalign.zoo.recipe import RECIPES
 from repalign.zoo.shipped import WEIGHTS_FOLDER, shipped_models, shipped_names, shipped_path
 from repalign.zoo.train import RECORD, make_task, read_training

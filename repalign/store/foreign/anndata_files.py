@@ -16,15 +16,15 @@ from repalign.store.foreign.contents import (
     check_matrix_shape,
     choose_view,
 )
-from repalign.store.foreign.hdf5_objects import (
+from repalign.store.foreign.hdf5.objects import (
     Hdf5Rows,
     check_dataset,
     open_file,
     open_member,
     told_as_input_error,
 )
-from repalign.store.foreign.hdf5_texts import read_texts, text_attribute
-from repalign.store.hdf5 import h5py
+from repalign.store.foreign.hdf5.texts import read_texts, text_attribute
+from repalign.store.format.hdf5 import h5py
 
 MATRIX_GROUPS = ("obsm", "layers")
 

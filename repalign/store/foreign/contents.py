@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
-from repalign.store.array_rows import RawRows
+from repalign.store.rows.arrays import RawRows
 
 MAX_COLUMNS = 2**20
 MAX_ROWS = 2**40

@@ -19,7 +19,7 @@ from repalign.store.foreign.contents import (
 )
 from repalign.store.foreign.damage import refuse_damage
 from repalign.store.foreign.row_columns import RowColumns
-from repalign.store.spool import spool_blocks
+from repalign.store.rows.spool import spool_blocks
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
-from repalign.store.array_rows import ArrayRows
 from repalign.store.foreign.contents import (
     ForeignMatrix,
     ForeignRequest,
@@ -25,6 +24,7 @@ from repalign.store.foreign.contents import (
     choose_view,
 )
 from repalign.store.foreign.damage import refuse_damage
+from repalign.store.rows.arrays import ArrayRows
 
 HEADER_BYTES = 128
 VERSION = 0x0100

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
-from repalign.store.file_rows import FileRows, open_file_rows
-from repalign.store.float_rows import float_type
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -22,7 +20,9 @@ from repalign.store.foreign.contents import (
 )
 from repalign.store.foreign.damage import refuse_damage
 from repalign.store.foreign.row_columns import RowColumns
-from repalign.store.spool import spool_blocks
+from repalign.store.rows.file import FileRows, open_file_rows
+from repalign.store.rows.floats import float_type
+from repalign.store.rows.spool import spool_blocks
 
 BLOCK_BYTES = 64 * 2**20
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, then the lengths of name and extra field

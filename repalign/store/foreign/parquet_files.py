@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError, MissingExtraError
-from repalign.store.float_rows import float_type
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -17,7 +16,8 @@ from repalign.store.foreign.contents import (
 )
 from repalign.store.foreign.damage import refuse_damage
 from repalign.store.foreign.row_columns import RowColumns
-from repalign.store.spool import spool_blocks
+from repalign.store.rows.floats import float_type
+from repalign.store.rows.spool import spool_blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa

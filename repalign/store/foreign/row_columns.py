@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
-from repalign.store.row_index import SHA_BYTES
+from repalign.store.joining.index import SHA_BYTES
 
 
 class RowColumns:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from repalign.exceptions import InputError
-from repalign.store.file_rows import open_file_rows
 from repalign.store.foreign.contents import (
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
     choose_view,
 )
+from repalign.store.rows.file import open_file_rows
 
 # safetensors names for the types that numpy can hold; all little endian
 TYPES = {

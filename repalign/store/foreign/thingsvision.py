@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
-from repalign.store.array_rows import RawRows
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
 from repalign.store.foreign.identifiers import read_id_lines
+from repalign.store.rows.arrays import RawRows
 
 FILE_NAMES = "file_names.txt"
 SUFFIXES = (".npy", ".pt", ".mat", ".hdf5", ".txt")

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from repalign.exceptions import InputError
-from repalign.store.array_rows import ArrayRows
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -16,6 +15,7 @@ from repalign.store.foreign.contents import (
     texts_of,
 )
 from repalign.store.foreign.damage import DAMAGE
+from repalign.store.rows.arrays import ArrayRows
 
 if TYPE_CHECKING:
     import torch

@@ -9,7 +9,7 @@ import torch
 
 from repalign.exceptions import InputError
 from repalign.store.foreign.identifiers import read_ids
-from repalign.store.opening import open_embeddings
+from repalign.store.sources.opening import open_embeddings
 
 
 def write(path: Path, text: str) -> str:

@@ -11,7 +11,7 @@ import scipy.io
 import scipy.sparse
 
 from repalign.exceptions import InputError
-from repalign.store.opening import open_embeddings
+from repalign.store.sources.opening import open_embeddings
 
 
 @pytest.mark.parametrize("do_compression", [False, True])

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from repalign.exceptions import InputError
-from repalign.store.file_rows import FileRows
-from repalign.store.opening import open_embeddings
+from repalign.store.rows.file import FileRows
+from repalign.store.sources.opening import open_embeddings
 
 
 def read_all(path: Path | str, **options: str) -> np.ndarray:

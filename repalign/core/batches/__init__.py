@@ -1,0 +1,1 @@
+"""How well a label is told on batches that were never seen."""

@@ -1,0 +1,1 @@
+"""How far a map misses, and what that is divided by."""

@@ -1,0 +1,1 @@
+"""Scores of latents against ground-truth factors."""

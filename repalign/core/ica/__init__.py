@@ -1,0 +1,1 @@
+"""Independent component analysis of one representation, and matching two of them."""

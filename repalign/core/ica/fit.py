@@ -1,0 +1,287 @@
+"""Independent component analysis of one representation, told in full."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from repalign.aliases import Rows
+from repalign.core.compute import fast_float32
+from repalign.core.ica.contrast import CONTRASTS, ContrastName
+from repalign.core.ica.data import WhitenedRows, sample_rows, whiten_rows, whiten_sample
+from repalign.core.ica.diagnostics import ComponentReport, ica_warnings, report_components
+from repalign.core.ica.fastica import Unmixing, fit_fastica, fit_fastica_unwhitened
+from repalign.core.ica.picard import Stopping, fit_rotation
+from repalign.core.maps.affine import AffineMap
+from repalign.core.rows import DEFAULT_MEMORY
+from repalign.core.whitening import Whitening, fit_whitening
+from repalign.exceptions import InputError
+
+IcaSolver = Literal["picard", "sklearn"]
+IcaWhitening = Literal["pca", "none"]
+IcaStart = Literal["pca", "random"]
+
+
+@dataclass(frozen=True)
+class IcaSettings:
+    """Choices of an ICA fit.
+
+    Attributes:
+        contrast: ``logcosh`` (as the paper and scikit-learn), ``exp`` or ``cube``.
+        whitening: ``pca`` on the numerical rank, or ``none`` (the paper's disentanglement runs;
+            scikit-learn's solver only): centred and divided by one global number.
+        solver: ``picard`` converges; ``sklearn`` is FastICA as scikit-learn ships it.
+        start: ``random`` begins at a rotation drawn from the seed, ``pca`` at the principal
+            directions, which makes rotated copies agree even where nothing is identifiable.
+        seed: Of the random start and of the choice of rows.
+        max_passes: Passes over the rows (sklearn: iterations) after which it stops.
+        tolerance: Root mean square of the gradient that counts as converged (sklearn has its
+            own criterion: set ``sklearn_tolerance``).
+        n_fit_rows: Rows to fit on; None: max(0.7 k², 50 000), beyond which nothing improves
+            (sklearn: all rows).
+        max_rank: Fit at most this many leading principal directions.
+        sklearn_tolerance: ``tol`` of scikit-learn's FastICA.
+    """
+
+    contrast: ContrastName = "logcosh"
+    whitening: IcaWhitening = "pca"
+    solver: IcaSolver = "picard"
+    start: IcaStart = "random"
+    seed: int = 0
+    max_passes: int = 400
+    tolerance: float = 3e-5
+    n_fit_rows: int | None = None
+    max_rank: int | None = None
+    sklearn_tolerance: float = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class IcaFit:
+    """Independent components of one representation, and how far the fit can be trusted.
+
+    ``(x − mean) @ unmixing.T`` are the components, of unit variance on the rows that set the
+    covariance; ``z @ mixing.T + mean`` brings them back.
+
+    Attributes:
+        mean: Length d.
+        unmixing: k×d.
+        mixing: d×k, through the truncated whitening (never a pseudo-inverse of the unmixing).
+        n_iter: Passes over the rows; sklearn: iterations.
+        converged: The solver's own criterion was met.
+        gradient_rms: Root mean square of the off-diagonal skew gradient at the end, the same
+            measure for every solver.
+        contrast_value: −Σ|E G(y) − E G(normal)|; lower is more non-Gaussian.
+        kurtosis: Excess kurtosis of each component.
+        n_identifiable: Components that are less Gaussian than any that a fit finds in Gaussian
+            data of this size; known for ``logcosh`` only, else None.
+        n_fit_rows: Rows that were fitted.
+        settings: What was asked for.
+        warnings: What a user should know of this fit.
+    """
+
+    mean: Float[np.ndarray, " d"]
+    unmixing: Float[np.ndarray, "k d"]
+    mixing: Float[np.ndarray, "d k"]
+    n_iter: int
+    converged: bool
+    gradient_rms: float
+    contrast_value: float
+    kurtosis: Float[np.ndarray, " k"]
+    n_identifiable: int | None
+    n_fit_rows: int
+    settings: IcaSettings
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """Number k of components: the numerical rank."""
+        return int(self.unmixing.shape[0])
+
+    def to_components(self) -> AffineMap:
+        """Return the map from rows to their components."""
+        return AffineMap("ica-unmixing", self.unmixing.T, -(self.unmixing @ self.mean))
+
+
+def fit_ica(
+    rows: Rows,
+    *,
+    mean: Float[np.ndarray, " d"],
+    covariance: Float[np.ndarray, "d d"],
+    settings: IcaSettings | None = None,
+    memory_bytes: int = DEFAULT_MEMORY,
+    device: str = "cpu",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> IcaFit:
+    """Fit ICA on all components of the numerical rank.
+
+    ``mean`` and ``covariance`` are those of all rows given (from their moments); the rotation
+    is fitted on ``settings.n_fit_rows`` of them. The result depends on the data, the settings
+    and the number of rows that fit in memory, never on the clock or on global random state.
+
+    Raises:
+        InputError: Nothing varies, a value is not finite, or the settings contradict each other.
+    """
+    settings = settings or IcaSettings()
+    _check_settings(settings)
+    if settings.whitening == "none":
+        return _fit_unwhitened(rows, mean, covariance, settings)
+    whitening = fit_whitening(
+        mean,
+        covariance,
+        epsilon=float(np.finfo(rows.dtype).eps),
+        n_rows=rows.shape[0],
+        max_rank=settings.max_rank,
+    )
+    if settings.solver == "sklearn":
+        return _fit_sklearn(rows, whitening, settings)
+    return _fit_picard(
+        rows,
+        whitening,
+        settings,
+        memory_bytes=memory_bytes,
+        device=device,
+        on_progress=on_progress,
+    )
+
+
+def _fit_picard(
+    rows: Rows,
+    whitening: Whitening,
+    settings: IcaSettings,
+    *,
+    memory_bytes: int,
+    device: str,
+    on_progress: Callable[[int, int], None] | None,
+) -> IcaFit:
+    wanted = settings.n_fit_rows or max(int(0.7 * whitening.rank**2), 50_000)
+    fitted = sample_rows(rows, wanted, seed=settings.seed)
+    contrast = CONTRASTS[settings.contrast]
+    with fast_float32(device):
+        data = whiten_rows(fitted, whitening, memory_bytes=memory_bytes, device=device)
+        own = np.eye(whitening.rank)
+        if fitted is not rows:
+            data, own = whiten_sample(data)
+        found = fit_rotation(
+            data,
+            contrast,
+            start_rotation(whitening, settings),
+            stopping=Stopping(settings.max_passes, settings.tolerance),
+            seed=settings.seed,
+            on_progress=on_progress,
+        )
+        report = report_components(data, contrast, found.rotation)
+    rotation = found.rotation
+    if fitted is not rows:
+        # The nearest rotation of all rows' whitening, so that the components have unit
+        # covariance on all rows and not on the sample.
+        left, _, right = np.linalg.svd(rotation @ own)
+        rotation = left @ right
+    solved = Unmixing(
+        rotation @ whitening.matrix,
+        whitening.inverse @ rotation.T,
+        found.passes,
+        found.converged,
+    )
+    return _describe(whitening.mean, solved, report, data.n_rows, settings)
+
+
+def start_rotation(whitening: Whitening, settings: IcaSettings) -> Float[np.ndarray, "k k"]:
+    """Return the orthogonal matrix at which the search begins.
+
+    A random start is drawn in the coordinates of the rows, not of their principal directions.
+    Those are shared by representations that differ by a rotation; a start fixed in them would
+    be shared too, and would end at the same arbitrary rotation where nothing is identifiable:
+    two rotated copies of Gaussian data would seem to have the same components.
+    """
+    if settings.start == "pca":
+        return np.eye(whitening.rank)
+    directions = whitening.inverse / np.sqrt(whitening.variances)
+    rng = np.random.default_rng(settings.seed)
+    q, r = np.linalg.qr(rng.standard_normal(directions.T.shape) @ directions)
+    return q * np.sign(np.diag(r))
+
+
+def _check_settings(settings: IcaSettings) -> None:
+    if settings.whitening == "none" and settings.solver != "sklearn":
+        raise InputError(
+            "ICA without whitening was asked of the picard solver; expected the sklearn solver: "
+            "use --ica-solver sklearn, or keep the whitening"
+        )
+    if settings.contrast not in CONTRASTS:
+        raise InputError(
+            f"contrast {settings.contrast!r} is unknown; expected one of: {', '.join(CONTRASTS)}"
+        )
+
+
+def _fit_sklearn(rows: Rows, whitening: Whitening, settings: IcaSettings) -> IcaFit:
+    fitted = sample_rows(rows, settings.n_fit_rows or rows.shape[0], seed=settings.seed)
+    solved = fit_fastica(
+        fitted,
+        rank=whitening.rank,
+        contrast=settings.contrast,
+        seed=settings.seed,
+        max_iter=settings.max_passes,
+        tolerance=settings.sklearn_tolerance,
+    )
+    report = _report_unmixing(fitted, whitening.mean, solved, settings)
+    return _describe(whitening.mean, solved, report, fitted.shape[0], settings)
+
+
+def _fit_unwhitened(
+    rows: Rows,
+    mean: Float[np.ndarray, " d"],
+    covariance: Float[np.ndarray, "d d"],
+    settings: IcaSettings,
+) -> IcaFit:
+    scale = float(np.sqrt(np.trace(covariance) / len(covariance)))
+    if scale == 0:
+        raise InputError("the rows do not vary: there is nothing to unmix; check the input")
+    fitted = sample_rows(rows, settings.n_fit_rows or rows.shape[0], seed=settings.seed)
+    solved = fit_fastica_unwhitened(
+        fitted,
+        mean,
+        scale=scale,
+        contrast=settings.contrast,
+        seed=settings.seed,
+        max_iter=settings.max_passes,
+        tolerance=settings.sklearn_tolerance,
+    )
+    report = _report_unmixing(fitted, mean, solved, settings)
+    return _describe(mean, solved, report, fitted.shape[0], settings)
+
+
+def _report_unmixing(
+    rows: Rows, mean: Float[np.ndarray, " d"], solved: Unmixing, settings: IcaSettings
+) -> ComponentReport:
+    """Report on components that were found outside: the unmixing takes the whitening's place."""
+    rank = len(solved.unmixing)
+    stand_in = Whitening(mean, solved.unmixing, solved.mixing, np.ones(rank), 0, 0.0)
+    data = WhitenedRows(rows=rows, whitening=stand_in, device="cpu", resident=None)
+    return report_components(data, CONTRASTS[settings.contrast], np.eye(rank))
+
+
+def _describe(
+    mean: Float[np.ndarray, " d"],
+    solved: Unmixing,
+    report: ComponentReport,
+    n_fit_rows: int,
+    settings: IcaSettings,
+) -> IcaFit:
+    return IcaFit(
+        mean=mean,
+        unmixing=solved.unmixing,
+        mixing=solved.mixing,
+        n_iter=solved.n_iter,
+        converged=solved.converged,
+        gradient_rms=report.gradient_rms,
+        contrast_value=report.contrast_value,
+        kurtosis=report.kurtosis,
+        n_identifiable=report.n_identifiable,
+        n_fit_rows=n_fit_rows,
+        settings=settings,
+        warnings=ica_warnings(
+            solved, report, n_fit_rows=n_fit_rows, is_whitened=settings.whitening != "none"
+        ),
+    )

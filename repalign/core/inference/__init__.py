@@ -1,0 +1,1 @@
+"""What an error may be believed for: splits, nulls, intervals."""

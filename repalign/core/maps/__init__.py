@@ -1,0 +1,1 @@
+"""The maps between two representations: each is fitted from moments and is affine."""

@@ -1,0 +1,129 @@
+"""One affine form for every map between two representations."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Integer
+
+from repalign.aliases import Rows
+from repalign.exceptions import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class AffineMap:
+    """The map x ↦ x·matrix + shift from source rows to target rows.
+
+    Attributes:
+        kind: How it was fitted, one of the kinds of ``FITTERS`` or an ICA map.
+        matrix: p×q.
+        shift: Length q.
+    """
+
+    kind: str
+    matrix: Float[np.ndarray, "p q"]
+    shift: Float[np.ndarray, " q"]
+
+    @property
+    def source_dim(self) -> int:
+        """Width p of the rows that it takes."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def target_dim(self) -> int:
+        """Width q of the rows that it gives."""
+        return int(self.matrix.shape[1])
+
+    def apply(self, values: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
+        """Return the predicted target rows, in the type of the given rows.
+
+        Raises:
+            InputError: The rows have another width.
+        """
+        if values.shape[1] != self.source_dim:
+            raise InputError(
+                f"the rows have {values.shape[1]} columns; this {self.kind} map takes "
+                f"{self.source_dim}"
+            )
+        predicted = values.astype(np.float64) @ self.matrix + self.shift
+        return predicted.astype(values.dtype, copy=False)
+
+    def inverse(self) -> "AffineMap":
+        """Return the map back, so that ``m.inverse().apply(m.apply(x))`` is x.
+
+        A map into a wider space has a left inverse: the pseudo-inverse.
+
+        Raises:
+            InputError: The map loses directions, so that nothing can bring them back.
+        """
+        rank = int(np.linalg.matrix_rank(self.matrix))
+        if rank < self.source_dim:
+            raise InputError(
+                f"this {self.kind} map has no inverse: it keeps {rank} of {self.source_dim} "
+                "directions; fit the opposite direction instead"
+            )
+        back = (
+            np.linalg.inv(self.matrix)
+            if self.source_dim == self.target_dim
+            else np.linalg.pinv(self.matrix)
+        )
+        return AffineMap(kind=self.kind, matrix=back, shift=-self.shift @ back)
+
+    def compose(self, other: "AffineMap") -> "AffineMap":
+        """Return the map that applies this one first and ``other`` to its result.
+
+        Raises:
+            InputError: ``other`` takes rows of another width than this map gives.
+        """
+        if other.source_dim != self.target_dim:
+            raise InputError(
+                f"a map into {self.target_dim} columns cannot be followed by one from "
+                f"{other.source_dim}; the widths must be equal"
+            )
+        kind = self.kind if self.kind == other.kind else f"{self.kind}, {other.kind}"
+        return AffineMap(
+            kind=kind,
+            matrix=self.matrix @ other.matrix,
+            shift=self.shift @ other.matrix + other.shift,
+        )
+
+
+def centred_map(
+    kind: str,
+    matrix: Float[np.ndarray, "p q"],
+    mean_x: Float[np.ndarray, " p"],
+    mean_y: Float[np.ndarray, " q"],
+) -> AffineMap:
+    """Return the map x ↦ (x − mean_x)·matrix + mean_y."""
+    return AffineMap(kind=kind, matrix=matrix, shift=mean_y - mean_x @ matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class MappedRows:
+    """Rows seen through a map, computed when they are read.
+
+    Attributes:
+        rows: The rows before the map.
+        through: The map that is applied to them.
+    """
+
+    rows: Rows
+    through: AffineMap
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and width after the map."""
+        return self.rows.shape[0], self.through.target_dim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Floating type of the rows, which the map keeps."""
+        return self.rows.dtype
+
+    def read(self, start: int, stop: int) -> Float[np.ndarray, "rows columns"]:
+        """Return mapped rows ``start`` to ``stop`` (exclusive)."""
+        return self.through.apply(self.rows.read(start, stop))
+
+    def take(self, rows: Integer[np.ndarray, " rows"]) -> Float[np.ndarray, "rows columns"]:
+        """Return the given rows, mapped."""
+        return self.through.apply(self.rows.take(rows))

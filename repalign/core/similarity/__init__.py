@@ -1,0 +1,1 @@
+"""Similarity measures that are not maps."""

@@ -1,0 +1,1 @@
+"""From texts and images to what a model takes."""

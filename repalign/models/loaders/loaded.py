@@ -1,0 +1,60 @@
+"""A model that is ready to run, with everything that is known about it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from repalign.models.loaders.families import Family
+from repalign.models.views.layers import LayerMap
+
+Call = Callable[[nn.Module, Mapping[str, Tensor]], Tensor | None]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the weights came from; holds no absolute path and no user name."""
+
+    model: str
+    loader: str
+    class_name: str
+    files: dict[str, str] = field(default_factory=dict)
+    revision: str | None = None
+    commit: str | None = None
+    licence: str | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The origin as plain values for a store's spec."""
+        return {
+            "id": self.model,
+            "loader": self.loader,
+            "class": self.class_name,
+            "revision": self.revision,
+            "commit": self.commit,
+            "file_sha256": dict(sorted(self.files.items())),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedModel:
+    """A module in float32 and eval mode with the rules for running it.
+
+    ``call`` runs one forward pass and returns what the family calls final where no module's
+    output is that. ``image_size`` is ``(channels, height, width)`` for image models;
+    ``max_length`` and ``vocabulary_rows`` are limits of text models. ``config`` is the raw
+    config.json, ``directory`` where further files (tokenizer, preprocessing) are.
+    """
+
+    module: nn.Module
+    family: Family
+    layers: LayerMap
+    origin: Origin
+    call: Call
+    prefix_tokens: int = 0
+    channels_last: bool = False
+    image_size: tuple[int, int, int] | None = None
+    max_length: int | None = None
+    vocabulary_rows: int | None = None
+    config: Mapping[str, object] = field(default_factory=dict)
+    directory: Path | None = None

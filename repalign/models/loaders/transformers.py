@@ -1,0 +1,200 @@
+"""Encoders saved in the transformers format, from a directory on this disk."""
+
+import logging
+import pickle
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from repalign.exceptions import ModelError
+from repalign.models.loaders.config_policy import check_config, read_json
+from repalign.models.loaders.families import ARCHITECTURES, CNN, DECODER, VIT_MAE, Architecture
+from repalign.models.loaders.loaded import Call, LoadedModel, Origin
+from repalign.models.loaders.weights import (
+    PICKLES,
+    SAFETENSORS,
+    check_keys,
+    file_sha256,
+    unsafe_pickle,
+)
+from repalign.models.naming.hub import snapshot_commit
+from repalign.models.views.capture import make_hooks_safe
+from repalign.models.views.layers import FINAL, LayerMap, Tap, find_blocks, map_layers
+
+_BLOCK_COUNTS = ("num_hidden_layers", "n_layer", "n_layers")
+
+
+def load_transformers(directory: Path, name: str, revision: str | None = None) -> LoadedModel:
+    """Load the encoder of a transformers checkpoint in float32, on the CPU, in eval mode.
+
+    Raises ModelError for types that are not on the list, for missing, unexpected or misshapen
+    weights, and for files that cannot be read safely.
+    """
+    config = read_json(directory / "config.json")
+    model_type = check_config(config, name)
+    architecture = ARCHITECTURES[model_type]
+    weights = _weights_file(directory, name)
+    module = _load_module(directory, architecture, weights, name)
+    make_hooks_safe(module)
+    is_text = architecture.family.kind == "text"
+    return LoadedModel(
+        module=module,
+        family=architecture.family,
+        layers=_layers(module, architecture),
+        origin=Origin(
+            model=name,
+            loader="transformers",
+            class_name=architecture.class_name,
+            files=_hashes(directory, weights),
+            revision=revision,
+            commit=snapshot_commit(directory),
+        ),
+        call=_call_for(architecture),
+        prefix_tokens=_prefix_tokens(architecture),
+        image_size=None if is_text else _image_size(module.config),
+        max_length=_max_length(module.config) if is_text else None,
+        vocabulary_rows=module.get_input_embeddings().num_embeddings if is_text else None,
+        config=config,
+        directory=directory,
+    )
+
+
+def _weights_file(directory: Path, name: str) -> Path:
+    for file in (*SAFETENSORS, *PICKLES):
+        if (directory / file).is_file():
+            return directory / file
+    raise ModelError(
+        f"{name} has a config.json and no weights; expected one of "
+        f"{', '.join((*SAFETENSORS, *PICKLES))}"
+    )
+
+
+def _load_module(directory: Path, architecture: Architecture, weights: Path, name: str) -> Any:
+    import transformers
+    from safetensors import SafetensorError
+
+    options: dict[str, Any] = dict(architecture.init)
+    if architecture.attention:
+        options["attn_implementation"] = "sdpa"
+    try:
+        with _quiet_loading():
+            module, report = getattr(transformers, architecture.class_name).from_pretrained(
+                directory,
+                dtype=torch.float32,
+                local_files_only=True,
+                trust_remote_code=False,
+                weights_only=True,
+                use_safetensors="safetensors" in weights.name,
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+                **options,
+            )
+    except pickle.UnpicklingError as error:
+        raise unsafe_pickle(weights.name, error) from error
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        raise ModelError(
+            f"{name} cannot be loaded as {architecture.class_name}: {reason}"
+        ) from error
+    _check_report(name, report, f"{module.base_model_prefix}.")
+    return module.eval()
+
+
+def _check_report(name: str, report: Mapping[str, Any], prefix: str) -> None:
+    # in a checkpoint of a whole model the encoder's weights stand behind this prefix
+    for key, found, expected in sorted(report["mismatched_keys"]):
+        raise ModelError(
+            f"{name} has {key} of shape {tuple(found)}, expected {tuple(expected)}; "
+            "the weights do not fit the config.json beside them"
+        )
+    unexpected = {key.removeprefix(prefix) for key in report["unexpected_keys"]}
+    check_keys(name, report["missing_keys"], unexpected)
+
+
+@contextmanager
+def _quiet_loading() -> Iterator[None]:
+    # The report is read and acted upon above; the library's own table of it is noise.
+    from transformers.utils import logging as library
+
+    transformers_logging: Any = library
+
+    before = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity(logging.CRITICAL)
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(before)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+def _layers(module: nn.Module, architecture: Architecture) -> LayerMap:
+    config: Any = module.config
+    if architecture.family is CNN:
+        blocks = find_blocks(module, len(config.depths))
+        return map_layers(module, blocks, final=Tap(FINAL, "pooler"))
+    count = next(int(getattr(config, key)) for key in _BLOCK_COUNTS if hasattr(config, key))
+    return map_layers(module, find_blocks(module, count))
+
+
+def _call_for(architecture: Architecture) -> Call:
+    if architecture.family is DECODER:
+        return _call_decoder
+    if architecture.family is VIT_MAE:
+        return _call_unmasked
+    return _call_plain
+
+
+def _call_plain(module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
+    module(**inputs)
+
+
+def _call_decoder(module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
+    # No mask: padding stands on the right, where no real token of a causal model can see it,
+    # and without a mask attention takes its fastest kernel.
+    module(input_ids=inputs["input_ids"], use_cache=False)
+
+
+def _call_unmasked(module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
+    # This class masks 75 % at random on every call, in eval mode too. With no masking and
+    # fixed noise all patches pass, in their order.
+    config: Any = module.config
+    config.mask_ratio = 0.0
+    pixels = inputs["pixel_values"]
+    embeddings: Any = module.embeddings
+    patches = embeddings.patch_embeddings.num_patches
+    noise = torch.arange(patches, dtype=torch.float32, device=pixels.device)
+    module(pixel_values=pixels, noise=noise.expand(len(pixels), -1))
+
+
+def _prefix_tokens(architecture: Architecture) -> int:
+    own = architecture.prefix_tokens
+    return architecture.family.prefix_tokens if own is None else own
+
+
+def _image_size(config: Any) -> tuple[int, int, int]:
+    size = getattr(config, "image_size", None) or 224
+    height, width = (size, size) if isinstance(size, int) else size
+    return config.num_channels, height, width
+
+
+def _max_length(config: Any) -> int | None:
+    limit = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+    if limit and config.model_type in ("roberta", "xlm-roberta"):
+        # its positions start behind the padding index
+        limit -= config.pad_token_id + 1
+    return limit
+
+
+def _hashes(directory: Path, weights: Path) -> dict[str, str]:
+    files = [weights]
+    if weights.suffix == ".json":
+        shards = set(read_json(weights).get("weight_map", {}).values())
+        files += [directory / Path(str(shard)).name for shard in shards]
+    return {path.name: file_sha256(path) for path in [directory / "config.json", *sorted(files)]}

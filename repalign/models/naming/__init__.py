@@ -1,0 +1,1 @@
+"""What a user calls a model, and where its files are."""

@@ -1,0 +1,128 @@
+"""Bringing a hub repository's files to this disk, and staying offline when asked."""
+
+import logging
+import os
+import re
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from repalign.exceptions import ModelError
+from repalign.models.loaders.weights import PICKLES, SAFETENSORS
+
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+_TRUE = {"1", "on", "true", "yes"}
+_SHARD = re.compile(r"[\w-]+\.(safetensors|bin)")
+_SMALL_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "vocab.txt",
+    "merges.txt",
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+    "preprocessor_config.json",
+)
+
+
+def is_offline() -> bool:
+    """Whether the environment asks for no network."""
+    return any(os.environ.get(name, "").lower() in _TRUE for name in _OFFLINE)
+
+
+def prepare_environment(*, offline: bool) -> None:
+    """Set what the hub library reads when it is imported; call before loading any model.
+
+    Offline mode holds from then on for the whole process, also where the library was imported
+    before and would not look again.
+    """
+    # Without it, repositories that hold only pickle files start a conversion in the background.
+    os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    if offline or is_offline():
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        constants: Any = sys.modules.get("huggingface_hub.constants")
+        if constants is not None:
+            constants.HF_HUB_OFFLINE = True
+
+
+def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -> Path:
+    """Return the local snapshot directory of a hub repository, downloading what is missing.
+
+    safetensors are preferred; a pickle file is fetched only where there are none.
+
+    Raises ModelError when the repository cannot be reached or holds no weights.
+    """
+    config = _fetch(name, revision, "config.json")
+    if config is None:
+        reason = "offline and not in the cache" if is_offline() else "not found or not reachable"
+        at = f" at revision {revision}" if revision else ""
+        raise ModelError(
+            f"no config.json for {name}{at}: {reason}; check the name, or give a local directory"
+        )
+    if weights:
+        _fetch_weights(name, revision)
+    for file in _SMALL_FILES:
+        _fetch(name, revision, file)
+    return config.parent
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of the libraries that models come from."""
+    return {name: version(name) for name in ("torch", "torchvision", "transformers", "timm")}
+
+
+def snapshot_commit(directory: Path) -> str | None:
+    """Commit of a snapshot directory of the hub's cache, None for any other directory."""
+    is_commit = re.fullmatch(r"[0-9a-f]{40}", directory.name) is not None
+    return directory.name if is_commit and directory.parent.name == "snapshots" else None
+
+
+def _fetch(name: str, revision: str | None, file: str) -> Path | None:
+    from transformers.utils.hub import cached_file
+
+    # its retries are warnings, several lines for what becomes one error below
+    hub_logger = logging.getLogger("huggingface_hub")
+    level = hub_logger.level
+    hub_logger.setLevel(logging.ERROR)
+    try:
+        path = cached_file(
+            name,
+            file,
+            revision=revision,
+            local_files_only=is_offline(),
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+        )
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"cannot fetch {file} of {name}: {reason}") from error
+    finally:
+        hub_logger.setLevel(level)
+    return None if path is None else Path(path)
+
+
+def _fetch_weights(name: str, revision: str | None) -> None:
+    for candidates in (SAFETENSORS, PICKLES):
+        found = [path for file in candidates if (path := _fetch(name, revision, file))]
+        if found:
+            _fetch_shards(name, revision, found[0])
+            return
+    raise ModelError(f"{name} holds no safetensors or PyTorch weights; try another revision")
+
+
+def _fetch_shards(name: str, revision: str | None, index: Path) -> None:
+    if index.suffix != ".json":
+        return
+    from repalign.models.loaders.config_policy import read_json
+
+    for shard in sorted(set(read_json(index).get("weight_map", {}).values())):
+        if not _SHARD.fullmatch(str(shard)):
+            raise ModelError(
+                f"{index.name} of {name} names a shard {shard!r} outside its directory"
+            )
+        if _fetch(name, revision, shard) is None:
+            raise ModelError(f"{name} lacks the shard {shard} that its index names")

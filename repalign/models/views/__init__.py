@@ -1,0 +1,1 @@
+"""Which tensor of a model becomes which rows."""

@@ -1,0 +1,98 @@
+"""From hidden states to rows: pooling over tokens, patches or positions, on their device."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from repalign.exceptions import InputError
+from repalign.models.loaders.families import Pool
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One padded batch on the device of the model.
+
+    ``inputs`` are the model's arguments; ``lengths`` the real tokens per sample, on the device
+    as ``(batch,)`` int64, None for images; ``kept`` says which tokens or patches become rows, as
+    two index tensors on the device (see ``flatten_positions``), None when rows are pooled.
+    """
+
+    inputs: dict[str, Tensor]
+    lengths: Tensor | None = None
+    kept: tuple[Tensor, Tensor] | None = None
+
+
+def flatten_positions(positions: Sequence[Positions]) -> tuple[Tensor, Tensor]:
+    """Turn the kept positions of every sample into two index tensors: sample and position.
+
+    They are made on the host, where lengths are known: a boolean mask on the device would make
+    the host wait for the device to count.
+    """
+    counts = [len(kept) for kept in positions]
+    samples = np.repeat(np.arange(len(positions), dtype=np.int64), counts)
+    return torch.from_numpy(samples), torch.from_numpy(np.concatenate(positions))
+
+
+def as_sequence(hidden: Tensor, *, channels_last: bool = False) -> Tensor:
+    """Bring hidden states to ``(batch, positions, columns)``.
+
+    A feature map ``(batch, columns, height, width)`` becomes one position per pixel, a vector
+    ``(batch, columns)`` one position.
+
+    Raises InputError for any other number of dimensions.
+    """
+    if hidden.ndim == 2:
+        return hidden[:, None, :]
+    if hidden.ndim == 3:
+        return hidden
+    if hidden.ndim == 4:
+        return hidden.flatten(1, 2) if channels_last else hidden.flatten(2).transpose(1, 2)
+    raise InputError(
+        f"this layer gives a tensor of {hidden.ndim} dimensions; expected 2 (vectors), "
+        "3 (tokens) or 4 (feature maps): choose another layer"
+    )
+
+
+def pool_rows(hidden: Tensor, pool: Pool, batch: Batch, prefix_tokens: int = 0) -> Tensor:
+    """Pool ``(batch, positions, columns)`` to rows in float32.
+
+    Padding, on the right, never enters: means run over real tokens and ``last`` is the last
+    real one. For images, ``mean`` takes all tokens, ``patch-mean`` those behind the prefix.
+    Gives ``(batch, columns)``, or for ``token`` the kept positions of all samples in order.
+    """
+    if pool == "token":
+        assert batch.kept is not None, "token rows need positions"
+        samples, positions = batch.kept
+        return hidden[samples, positions + prefix_tokens].float()
+    if pool == "cls":
+        return hidden[:, 0].float()
+    if pool == "last":
+        return _last(hidden, batch.lengths).float()
+    if pool == "patch-mean":
+        return hidden[:, prefix_tokens:].float().mean(1)
+    return _mean(hidden.float(), batch.lengths)
+
+
+def _mean(hidden: Tensor, lengths: Tensor | None) -> Tensor:
+    if lengths is None:
+        return hidden.mean(1)
+    padding = _arange_like(hidden, hidden.shape[1]) >= lengths[:, None]
+    # masked_fill and not a product: a padded position may hold NaN
+    total = hidden.masked_fill(padding[..., None], 0.0).sum(1)
+    return total / lengths[:, None]
+
+
+def _last(hidden: Tensor, lengths: Tensor | None) -> Tensor:
+    if lengths is None:
+        return hidden[:, -1]
+    return hidden[_arange_like(hidden, hidden.shape[0]), lengths - 1]
+
+
+def _arange_like(hidden: Tensor, stop: int) -> Tensor:
+    return torch.arange(stop, device=hidden.device)

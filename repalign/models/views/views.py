@@ -1,0 +1,155 @@
+"""Views: which rows a model gives, and the one pass that makes several of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from repalign.exceptions import InputError
+from repalign.models.loaders.families import POOLS, Family, Pool
+from repalign.models.loaders.loaded import LoadedModel
+from repalign.models.views.capture import capture_taps, missing_tap
+from repalign.models.views.layers import FINAL, Tap, resolve_layers
+from repalign.models.views.pooling import Batch, as_sequence, pool_rows
+
+
+@dataclass(frozen=True)
+class View:
+    """One layer under one pooling; ``key`` is its name in a store."""
+
+    key: str
+    tap: Tap
+    pool: Pool
+
+
+@dataclass(frozen=True)
+class ViewShape:
+    """Size of a view: columns, and positions per sample before pooling (None for text)."""
+
+    dim: int
+    positions: int | None
+
+
+def check_pool(pool: str, family: Family) -> Pool:
+    """Return the pooling if the family has it.
+
+    Raises InputError naming those that it has.
+    """
+    for known in POOLS:
+        if pool == known and known in family.pools:
+            return known
+    raise InputError(
+        f"no pooling {pool!r} for a {family.name} model; expected {', '.join(family.pools)}"
+    )
+
+
+def make_views(
+    model: LoadedModel, layers: Sequence[str] = (), pools: Sequence[str] = ()
+) -> tuple[View, ...]:
+    """Cross the wanted layers with the wanted poolings; the family's defaults for none.
+
+    Raises InputError for layers or poolings that the model does not have, and for a mixture
+    of pooled and unpooled views, whose rows are not the same.
+    """
+    taps = resolve_layers(model.layers, layers or (FINAL,))
+    chosen = [check_pool(pool, model.family) for pool in pools] or [model.family.pools[0]]
+    wanted = list(dict.fromkeys(chosen))
+    if "token" in wanted and len(wanted) > 1:
+        raise InputError(
+            "pooling 'token' gives other rows than the rest; extract it into a store of its own"
+        )
+    return tuple(
+        View(f"{tap.label}.{pool}" if len(wanted) > 1 else tap.label, tap, pool)
+        for tap in taps
+        for pool in wanted
+    )
+
+
+def encode_batch(
+    model: LoadedModel,
+    views: Sequence[View],
+    batch: Batch,
+    *,
+    autocast: torch.dtype | None = None,
+) -> dict[str, Tensor]:
+    """Run one forward pass and return the rows of every view, float32, on the model's device.
+
+    Raises ModelError when a wanted layer does not run.
+    """
+    hidden = run_taps(model, [view.tap for view in views], batch.inputs, autocast=autocast)
+    return {
+        view.key: pool_rows(
+            hidden[view.tap.label],
+            # a vector has one position, and every pooling of it is the vector
+            "mean" if hidden[view.tap.label].shape[1] == 1 and view.pool != "token" else view.pool,
+            batch,
+            model.prefix_tokens if hidden[view.tap.label].shape[1] > model.prefix_tokens else 0,
+        )
+        for view in views
+    }
+
+
+def run_taps(
+    model: LoadedModel,
+    taps: Sequence[Tap],
+    inputs: Mapping[str, Tensor],
+    *,
+    autocast: torch.dtype | None = None,
+) -> dict[str, Tensor]:
+    """Run one forward pass and return the tapped tensors as ``(batch, positions, columns)``.
+
+    Raises ModelError when a tap's module does not run.
+    """
+    unique = list({tap.label: tap for tap in taps}.values())
+    device = next(iter(inputs.values())).device.type
+    with (
+        torch.inference_mode(),
+        torch.autocast(device, dtype=autocast, enabled=autocast is not None),
+        capture_taps(model.module, unique) as tensors,
+    ):
+        returned = model.call(model.module, inputs)
+    for tap in unique:
+        if tap.side == "returned" and returned is not None:
+            tensors[tap.label] = returned
+        if tap.label not in tensors:
+            raise missing_tap(tap.label)
+    leading = next(iter(inputs.values())).shape[: 2 if model.family.kind == "text" else 1]
+    return {
+        label: _as_rows(label, tensor, leading, model.channels_last)
+        for label, tensor in tensors.items()
+    }
+
+
+def _as_rows(label: str, tensor: Tensor, leading: torch.Size, channels_last: bool) -> Tensor:
+    """Check that a tensor has one row per sample, and for text one per token."""
+    is_text = len(leading) == 2
+    if tensor.shape[: len(leading)] != leading or (is_text and tensor.ndim != 3):
+        unit = "token" if is_text else "image"
+        raise InputError(
+            f"the layer {label!r} gives a tensor of shape {tuple(tensor.shape)}, not one vector "
+            f"per {unit}; choose another layer"
+        )
+    return as_sequence(tensor, channels_last=channels_last)
+
+
+def probe_shapes(
+    model: LoadedModel, taps: Sequence[Tap], image_size: Sequence[int] | None = None
+) -> dict[str, ViewShape]:
+    """Find the size of tapped tensors by one pass over two blank inputs on the model's device.
+
+    ``image_size`` is ``(height, width)``; the model's own when it is not given.
+    """
+    device = next(model.module.parameters()).device
+    if model.family.kind == "text":
+        inputs = {"input_ids": torch.zeros(2, 3, dtype=torch.int64, device=device)}
+    else:
+        assert model.image_size is not None
+        channels, *own = model.image_size
+        inputs = {"pixel_values": torch.zeros(2, channels, *(image_size or own), device=device)}
+    found = run_taps(model, taps, inputs)
+    is_text = model.family.kind == "text"
+    return {
+        label: ViewShape(hidden.shape[2], None if is_text else hidden.shape[1])
+        for label, hidden in found.items()
+    }

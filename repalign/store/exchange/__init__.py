@@ -1,0 +1,1 @@
+"""Into stores from other formats, and out of them."""

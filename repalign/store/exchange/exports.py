@@ -1,0 +1,152 @@
+"""Write embeddings in the layouts of other programs, in blocks."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from repalign.exceptions import InputError
+from repalign.store.exchange.export_arrays import write_npy, write_npz, write_safetensors
+from repalign.store.exchange.export_tables import write_csv, write_parquet
+from repalign.store.joining.index import POOLED, RowIndex, decode_ids
+from repalign.store.sources.opening import SIDECAR_SUFFIX
+from repalign.store.sources.source import EmbeddingSource
+
+ExportFormat = Literal["npy", "npz", "csv", "parquet", "safetensors"]
+OnProgress = Callable[[int, int], None]
+WRITERS: dict[ExportFormat, Callable[[Path, EmbeddingSource, OnProgress], None]] = {
+    "npy": write_npy,
+    "npz": write_npz,
+    "csv": write_csv,
+    "parquet": write_parquet,
+    "safetensors": write_safetensors,
+}
+WITHOUT_INDEX = {"npy", "safetensors"}
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """What was written.
+
+    Args:
+        path: the file.
+        file_format: its format.
+        n_rows: number of rows.
+        dim: number of columns.
+        ids_path: the file of ids beside it, where the format holds none itself.
+        warnings: what of the rows' identity the format does not keep.
+    """
+
+    path: Path
+    file_format: ExportFormat
+    n_rows: int
+    dim: int
+    ids_path: Path | None
+    warnings: tuple[str, ...]
+
+
+def export_store(
+    source: EmbeddingSource,
+    out: str | Path,
+    *,
+    file_format: ExportFormat | None = None,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> ExportResult:
+    """Write one view in a foreign format; the file appears when it is whole.
+
+    npz, csv and parquet hold ids, token positions and hashes beside the values; npy and
+    safetensors get their ids as lines of a file ``<name>.ids.txt``, which is found again when the
+    embeddings are opened.
+
+    Args:
+        source: what to write, a view of a store or any other embeddings.
+        out: the file.
+        file_format: by default the ending of ``out``.
+        overwrite: replace existing files.
+        on_progress: called with the rows written and their total.
+
+    Raises:
+        InputError: unknown format, or a file exists.
+        MissingExtraError: parquet without pyarrow.
+    """
+    out = Path(out)
+    chosen = _choose_format(out, file_format)
+    ids_path, lines = None, ""
+    if chosen in WITHOUT_INDEX and source.index.ids is not None:
+        ids_path = out.with_name(out.stem + SIDECAR_SUFFIX)
+        lines = _id_lines(source.index)
+    if not overwrite:
+        _check_absent(out)
+        if ids_path is not None and not _holds(ids_path, lines):
+            _check_absent(ids_path)
+    report = on_progress or (lambda done, total: None)
+    _replace_whole(out, lambda path: WRITERS[chosen](path, source, report))
+    if ids_path is not None:
+        _replace_whole(ids_path, lambda path: path.write_text(lines, encoding="utf-8"))
+    return ExportResult(
+        path=out,
+        file_format=chosen,
+        n_rows=source.n_rows,
+        dim=source.dim,
+        ids_path=ids_path,
+        warnings=_lost(source.index, chosen),
+    )
+
+
+def _choose_format(out: Path, file_format: ExportFormat | None) -> ExportFormat:
+    wanted = file_format or out.suffix.removeprefix(".").lower()
+    for known in get_args(ExportFormat):
+        if wanted == known:
+            return known
+    raise InputError(
+        f"{out}: the format {wanted!r} is not written; choose {', '.join(get_args(ExportFormat))}"
+    )
+
+
+def _check_absent(path: Path) -> None:
+    if path.exists():
+        raise InputError(f"{path}: exists; choose another name or allow overwriting")
+
+
+def _holds(path: Path, text: str) -> bool:
+    """Tell whether a file has just this text: exports of one set can share their ids."""
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
+def _replace_whole(out: Path, write: Callable[[Path], object]) -> None:
+    """Write to a temporary file beside ``out`` and give it the name when it is whole."""
+    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(out)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _id_lines(index: RowIndex) -> str:
+    assert index.ids is not None, "called only where there are ids"
+    ids = decode_ids(index.ids)
+    broken = next((name for name in ids if "\n" in name or "\r" in name), None)
+    if broken is not None:
+        raise InputError(
+            f"the id {broken!r} has a line break, which a file of lines cannot hold; export to "
+            "npz or parquet"
+        )
+    return "".join(f"{name}\n" for name in ids)
+
+
+def _lost(index: RowIndex, file_format: ExportFormat) -> tuple[str, ...]:
+    if file_format not in WITHOUT_INDEX:
+        return ()
+    lost = []
+    if (index.token != POOLED).any():
+        lost.append("token positions")
+    if index.sample_sha is not None:
+        lost.append("input hashes")
+    if not lost:
+        return ()
+    return (f"{file_format} does not keep {' and '.join(lost)}; npz, csv and parquet do",)

@@ -1,0 +1,109 @@
+"""Make a repalign store of foreign embeddings, with a record of where they came from."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from repalign.exceptions import InputError
+from repalign.store.format.schema import DTYPES, VIEW_NAME, Compression
+from repalign.store.reading.info import StoreInfo
+from repalign.store.sources.native import IMPORTED, is_store
+from repalign.store.sources.source import EmbeddingSource
+from repalign.store.writing.arrays import write_store
+from repalign.store.writing.options import WriteOptions
+
+MAX_VIEW_NAME = 64
+
+
+def import_store(
+    source: EmbeddingSource,
+    out: str | Path,
+    *,
+    view: str | None = None,
+    compression: Compression | None = None,
+    licence: str | None = None,
+    overwrite: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> StoreInfo:
+    """Copy foreign embeddings to a store, in blocks and in their precision.
+
+    The spec of the store records name and sha256 of the file, its layout and view, and what
+    identifies the rows; rows that only have an order are still matched by order afterwards.
+
+    Args:
+        source: opened by ``open_embeddings`` or ``as_source``.
+        out: the store; one file if it ends in ``.h5``.
+        view: name of the view in the store; by default that of the source, with other characters
+            than letters, digits, ``_``, ``.`` and ``-`` replaced.
+        compression: gzip or blosc2; by default none.
+        licence: note on the terms of use.
+        overwrite: replace what is there.
+        on_progress: called with the rows written and their total.
+
+    Raises:
+        InputError: the source is a store already, a row is not finite, or ``out`` exists.
+        StoreError: the store cannot be written.
+    """
+    if source.path is not None and is_store(source.path):
+        raise InputError(
+            f"{source.path}: is a repalign store already; use it as it is, or pack or export it"
+        )
+    name = view or native_view_name(source.view)
+    options = WriteOptions(
+        dtype=_stored_type(source),
+        compression=compression,
+        licence=licence,
+        expected_rows=source.n_rows,
+    )
+    return write_store(
+        out,
+        {name: source.rows},
+        index=source.index,
+        spec={IMPORTED: provenance(source)},
+        options=options,
+        overwrite=overwrite,
+        on_progress=on_progress,
+    )
+
+
+def native_view_name(view: str) -> str:
+    """Return a name that a view of a store may have, as near to ``view`` as can be."""
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", view)[:MAX_VIEW_NAME]
+    return name if VIEW_NAME.fullmatch(name) and name not in {".", ".."} else "embedding"
+
+
+def provenance(source: EmbeddingSource) -> dict[str, Any]:
+    """Return where a source comes from: names and hashes of its files, no directories."""
+    return {
+        "files": {} if source.path is None else _file_hashes(source.path),
+        "layout": source.info.get("layout"),
+        "view": source.view,
+        "dtype": str(source.rows.dtype),
+        "row_identity": source.identity,
+        "ids_from": _without_directories(str(source.info.get("ids_from", "row order"))),
+    }
+
+
+def _stored_type(source: EmbeddingSource) -> Any:
+    """Return the name of the source's type, which a store keeps exactly."""
+    name = source.rows.dtype.name
+    if name not in DTYPES:
+        raise InputError(f"{source.name}: has values of type {name}; expected {', '.join(DTYPES)}")
+    return name
+
+
+def _file_hashes(path: Path) -> dict[str, str]:
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    top = path.parent if path.is_file() else path
+    hashes = {}
+    for file in files:
+        with file.open("rb") as stream:
+            hashes[str(file.relative_to(top))] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return hashes
+
+
+def _without_directories(ids_from: str) -> str:
+    path, mark, column = ids_from.partition("::")
+    return Path(path).name + mark + column if "/" in path else ids_from

@@ -1,0 +1,162 @@
+"""Objects of a foreign HDF5 file, reached by hard links only and checked before they are read.
+
+A file may point to other files (external links, external storage, virtual datasets), declare
+more than it holds, or name filters that load code: all of these are refused.
+"""
+
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.aliases import IntArray
+from repalign.exceptions import InputError
+from repalign.store.foreign.damage import refuse_damage
+from repalign.store.format.hdf5 import h5py
+
+MAX_OBJECTS = 10_000
+MAX_DEPTH = 8
+MAX_CHUNK_BYTES = 2**30
+MAX_EXPANSION = 1024  # gzip cannot do more
+CACHE_BYTES = 2**26
+# deflate, shuffle, fletcher32, lzf and blosc2, by their HDF5 numbers
+FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32026: "blosc2"}
+
+
+def told_as_input_error(label: str) -> AbstractContextManager[None]:
+    """Turn whatever HDF5 raises in a block into an InputError that names the file."""
+    return refuse_damage(f"{label}: HDF5 cannot read it, is it damaged?")
+
+
+def open_file(path: Path) -> Any:
+    """Open an HDF5 file for reading."""
+    with told_as_input_error(str(path)):
+        return h5py.File(path, "r", locking=False, rdcc_nbytes=CACHE_BYTES)
+
+
+def list_datasets(file: Any, label: str) -> dict[str, Any]:
+    """Return every dataset of a file by its path.
+
+    Raises:
+        InputError: a link that is not a hard link, a group with two names, or more or deeper
+            objects than are read.
+    """
+    found: dict[str, Any] = {}
+    waiting = [("", file)]
+    seen = set()
+    while waiting:
+        prefix, group = waiting.pop()
+        address = h5py.h5o.get_info(group.id).addr
+        # a group that is inside itself would be listed for ever
+        if address in seen or prefix.count("/") > MAX_DEPTH:
+            raise InputError(f"{label}::{prefix}: is nested in itself or too deeply; copy the data")
+        seen.add(address)
+        if len(group) + len(found) + len(waiting) > MAX_OBJECTS:
+            raise InputError(
+                f"{label}: holds more than {MAX_OBJECTS} objects; save the embeddings in a file of "
+                "their own"
+            )
+        for name in group:
+            member = open_member(group, name, f"{label}::{prefix}{name}")
+            if isinstance(member, h5py.Group):
+                waiting.append((f"{prefix}{name}/", member))
+            elif isinstance(member, h5py.Dataset):
+                found[f"{prefix}{name}"] = member
+    return found
+
+
+def open_member(group: Any, name: str, label: str) -> Any:
+    """Return a member of a group that is reached by a hard link.
+
+    Raises:
+        InputError: it is a soft or external link, which could lead to any file.
+    """
+    if group.id.links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
+        raise InputError(
+            f"{label}: is a soft or external link, which is not followed; copy the data"
+        )
+    return group[name]
+
+
+def check_dataset(dataset: Any, label: str) -> None:
+    """Check that the values lie in this file, as many as declared, behind known filters.
+
+    Raises:
+        InputError: they do not.
+    """
+    properties = dataset.id.get_create_plist()
+    if properties.get_external_count() or properties.get_layout() == h5py.h5d.VIRTUAL:
+        raise InputError(
+            f"{label}: has its values in other files (external storage or a virtual dataset), "
+            "which are not read; copy the data into one file"
+        )
+    numbers = [properties.get_filter(place)[0] for place in range(properties.get_nfilters())]
+    for number in numbers:
+        if number not in FILTERS or not h5py.h5z.filter_avail(number):
+            name = FILTERS.get(number, f"number {number}")
+            raise InputError(
+                f"{label}: is compressed with the filter {name}, which is not available; "
+                f"rewrite it without compression or with gzip"
+            )
+    stored = dataset.id.get_storage_size()
+    is_packed = bool(set(numbers) - {2, 3})
+    if dataset.nbytes > stored * (MAX_EXPANSION if is_packed else 1):
+        raise InputError(
+            f"{label}: declares {dataset.nbytes} bytes and holds {stored}; it is incomplete or "
+            "damaged"
+        )
+    if dataset.chunks is not None:
+        chunk_bytes = int(np.prod(dataset.chunks, dtype=object)) * dataset.dtype.itemsize
+        if chunk_bytes > MAX_CHUNK_BYTES:
+            raise InputError(
+                f"{label}: has chunks of {chunk_bytes} bytes; at most {MAX_CHUNK_BYTES} are read"
+            )
+
+
+class Hdf5Rows:
+    """Rows of a two-dimensional dataset, read in slices; each process opens the file itself.
+
+    Args:
+        path: the file.
+        name: path of the dataset in it, which was reached by hard links.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._name = name
+        self._label = f"{path}::{name}"
+        self._process = -1
+        self._dataset: Any = None
+        dataset = self._opened()
+        check_dataset(dataset, self._label)
+        self.shape: tuple[int, int] = dataset.shape
+        self.dtype: np.dtype[Any] = dataset.dtype
+        self.chunk_rows = 1 if dataset.chunks is None else int(dataset.chunks[0])
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
+        with told_as_input_error(self._label):
+            values: NDArray[Any] = self._opened()[start:stop]
+        return values
+
+    def take(self, rows: IntArray) -> NDArray[Any]:
+        """Return the given rows; they are strictly increasing. Each chunk is read once."""
+        values = np.empty((len(rows), self.shape[1]), dtype=self.dtype)
+        if not len(rows):
+            return values
+        edges = np.flatnonzero(np.diff(rows // max(self.chunk_rows, 64))) + 1
+        for first, last in zip([0, *edges.tolist()], [*edges.tolist(), len(rows)], strict=True):
+            lowest = int(rows[first])
+            block = self.read(lowest, int(rows[last - 1]) + 1)
+            values[first:last] = block[rows[first:last] - lowest]
+        return values
+
+    def _opened(self) -> Any:
+        """Return the dataset; a handle that was opened before a fork reads wrong bytes."""
+        if self._process != os.getpid():
+            self._dataset = open_file(self._path)[self._name]
+            self._process = os.getpid()
+        return self._dataset

@@ -1,0 +1,27 @@
+"""Program that reads texts of variable length from an HDF5 file; run by ``texts``.
+
+HDF5 loops for ever, or asks for gigabytes, on some damaged heaps of such texts. In a process of
+its own that can be ended. It is run as a file, so that it needs h5py and nothing of this package.
+"""
+
+import json
+import os
+import resource
+import sys
+
+
+def main() -> None:
+    """Write the texts at ``path`` ``object`` [``attribute``] to stdout, as a JSON list."""
+    path, name, attribute, memory_bytes = sys.argv[1:5]
+    resource.setrlimit(resource.RLIMIT_AS, (int(memory_bytes), int(memory_bytes)))
+    os.environ["HDF5_PLUGIN_PRELOAD"] = "::"  # no filter of the file may load a library
+    import h5py
+
+    with h5py.File(path, "r", locking=False) as file:
+        found = file[name].attrs[attribute] if attribute else file[name].asstr()[()]
+    texts = [found] if isinstance(found, str) else found.tolist()
+    sys.stdout.write(json.dumps(texts))
+
+
+if __name__ == "__main__":
+    main()

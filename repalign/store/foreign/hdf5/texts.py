@@ -1,0 +1,77 @@
+"""Texts in HDF5 files: ids and the names that AnnData keeps in attributes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from repalign.exceptions import InputError
+from repalign.store.foreign.contents import texts_of
+from repalign.store.foreign.hdf5.objects import check_dataset, told_as_input_error
+from repalign.store.format.hdf5 import h5py
+
+PROGRAM = Path(__file__).with_name("text_process.py")
+MAX_ID_BYTES = 2**32
+POINTER_BYTES = 16  # what a text of variable length takes in a dataset
+MAX_EXPANSION = 1024  # of pointers, by gzip
+TIME_LIMIT = 60.0  # seconds; a million ids take about two
+MEMORY_BYTES = 2**32
+
+
+def read_texts(dataset: Any, *, path: Path, time_limit: float = TIME_LIMIT) -> list[str]:
+    """Return a dataset of ids as text.
+
+    Raises:
+        InputError: not one dimension of text or integers, or damaged.
+    """
+    label = f"{path}::{dataset.name.removeprefix('/')}"
+    text = h5py.check_string_dtype(dataset.dtype)
+    if dataset.ndim != 1 or (text is None and dataset.dtype.kind not in "iu"):
+        raise InputError(
+            f"{label}: ids are {dataset.dtype} of shape {dataset.shape}; expected one text or "
+            "integer per row"
+        )
+    n_bytes = dataset.size * (POINTER_BYTES if text is not None else dataset.dtype.itemsize)
+    if n_bytes > min(MAX_ID_BYTES, MAX_EXPANSION * dataset.id.get_storage_size()):
+        raise InputError(
+            f"{label}: declares {dataset.size} ids in {dataset.id.get_storage_size()} bytes; "
+            "is it damaged?"
+        )
+    if text is not None and text.length is None:
+        found = _read_apart(path, dataset.name, "", label=label, time_limit=time_limit)
+        return texts_of(found, label=label)
+    check_dataset(dataset, label)
+    with told_as_input_error(label):
+        return texts_of(dataset[()], label=label)
+
+
+def text_attribute(group: Any, name: str, *, path: Path) -> str | None:
+    """Return a text that is an attribute of a group, or None if there is none."""
+    if not h5py.h5a.exists(group.id, name.encode()):
+        return None
+    kind = h5py.h5a.open(group.id, name.encode()).get_type()
+    if kind.get_class() != h5py.h5t.STRING:
+        return None
+    label = f"{path}::{group.name.removeprefix('/')}@{name}"
+    (text,) = _read_apart(path, group.name, name, label=label, time_limit=TIME_LIMIT)
+    return str(text)
+
+
+def _read_apart(
+    path: Path, name: str, attribute: str, *, label: str, time_limit: float
+) -> list[Any]:
+    """Read texts in a process that ends after a time, whatever the file does to HDF5."""
+    command = [sys.executable, "-P", str(PROGRAM), str(path), name, attribute, str(MEMORY_BYTES)]
+    try:
+        run = subprocess.run(command, capture_output=True, check=True, timeout=time_limit)
+        texts: list[Any] = json.loads(run.stdout)
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"{label}: HDF5 did not read it in {time_limit:g} seconds; is it damaged?"
+        ) from error
+    except (subprocess.CalledProcessError, ValueError) as error:
+        said = getattr(error, "stderr", b"").decode(errors="replace").strip().splitlines()
+        reason = said[-1][:160] if said else "no output"
+        raise InputError(f"{label}: HDF5 cannot read it ({reason}); is it damaged?") from error
+    return texts

@@ -1,0 +1,224 @@
+"""A store as a directory of immutable shards: its description, its manifest, its removal."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from repalign.exceptions import StoreError
+from repalign.store.format.layout import (
+    Description,
+    IndexLayout,
+    parse_description,
+    parse_index_layout,
+    take,
+    take_sha256,
+)
+from repalign.store.format.schema import (
+    DESCRIPTION,
+    FORMAT,
+    FORMAT_VERSION,
+    MANIFEST,
+    PARTS_SUFFIX,
+    SHARD_NAME,
+)
+from repalign.store.format.sealed_json import read_sealed, write_sealed
+from repalign.store.format.shard import (
+    ShardRecord,
+    committed_numbers,
+    parse_record,
+    read_shard_header,
+)
+
+_VERSION = {"format": FORMAT, "format_version": FORMAT_VERSION}
+
+
+@dataclass(frozen=True)
+class DirectoryContent:
+    """What a directory store declares.
+
+    Args:
+        description: how the rows were made.
+        index: columns of the row index; None before the first shard.
+        shards: committed shards from number 0 on, without a gap.
+        n_shards: planned number of shards, if it was given.
+        is_complete: whether no shard is to come.
+        fingerprint: fingerprint of all rows, if there is a manifest.
+        replaces: identity of the packed file that was there when the shards were begun.
+    """
+
+    description: Description
+    index: IndexLayout | None
+    shards: tuple[ShardRecord, ...]
+    n_shards: int | None
+    is_complete: bool
+    fingerprint: str | None
+    replaces: str | None = None
+
+
+def parts_directory(path: Path) -> Path:
+    """Return where the shards of a store lie while it is written.
+
+    A store that is to become one file has them beside it, in ``<name>.h5.parts``.
+    """
+    return path.with_name(path.name + PARTS_SUFFIX) if path.suffix == ".h5" else path
+
+
+def begin_directory(
+    path: Path, description: Description, n_shards: int | None, replaces: str | None
+) -> None:
+    """Create a directory store without shards."""
+    path.mkdir(parents=True, exist_ok=True)
+    plan = {"n_shards": n_shards, "replaces": replaces}
+    write_sealed(path / DESCRIPTION, _VERSION | description.to_json() | plan)
+
+
+def is_unused(path: Path) -> bool:
+    """Tell whether a directory holds nothing but what a killed writer left before beginning."""
+    return all(_is_temporary(entry.name) for entry in path.iterdir())
+
+
+def file_identity(path: Path) -> str | None:
+    """Return what tells a file from the one that replaces it, or None if there is none."""
+    if not path.exists():
+        return None
+    status = path.stat()
+    return f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
+
+
+def write_manifest(
+    path: Path,
+    description: Description,
+    index: IndexLayout,
+    shards: Iterable[ShardRecord],
+    fingerprint: str,
+) -> None:
+    """Write the manifest that makes a directory store complete."""
+    content = _VERSION | description.to_json()
+    content |= {
+        "index": list(index.columns),
+        "id_bytes": index.id_bytes,
+        "shards": [
+            {
+                "file": shard.file,
+                "n_rows": shard.n_rows,
+                "n_bytes": shard.n_bytes,
+                "content_sha256": shard.content_sha256,
+            }
+            for shard in shards
+        ],
+        "fingerprint": fingerprint,
+    }
+    write_sealed(path / MANIFEST, content)
+
+
+def read_directory(path: Path) -> DirectoryContent:
+    """Return what a directory store declares, from its manifest or from the shards present.
+
+    Raises:
+        StoreError: not a directory store, or a damaged one.
+    """
+    if (path / MANIFEST).is_file() or (path / MANIFEST).is_symlink():
+        return _read_manifest(path)
+    if not (path / DESCRIPTION).exists():
+        raise StoreError(f"{path}: no {MANIFEST} and no {DESCRIPTION}; not a store")
+    where = str(path / DESCRIPTION)
+    content = read_sealed(path / DESCRIPTION)
+    _check_version(content, where)
+    description = parse_description(content, where)
+    n_shards = take(content, "n_shards", (int, type(None)), where)
+    shards: list[ShardRecord] = []
+    index: IndexLayout | None = None
+    for expected, number in enumerate(committed_numbers(path)):
+        if number != expected:
+            break
+        record, header = read_shard_header(path, number)
+        index = _joined(index or header.index, header.index, path / record.file)
+        shards.append(record)
+    is_complete = n_shards is not None and len(shards) == n_shards
+    replaces = take(content, "replaces", (str, type(None)), where)
+    return DirectoryContent(
+        description, index, tuple(shards), n_shards, is_complete, None, replaces
+    )
+
+
+def remove_directory(path: Path) -> None:
+    """Remove a directory store: only what this format puts there, never anything else.
+
+    Raises:
+        StoreError: the directory holds other files.
+    """
+    is_store = (path / DESCRIPTION).exists() or (path / MANIFEST).exists()
+    if not is_store and not is_unused(path):
+        raise StoreError(f"{path}: not a store; nothing was removed")
+    others = [entry.name for entry in path.iterdir() if not _is_ours(entry.name)]
+    if others:
+        raise StoreError(f"{path}: also holds {others[0]!r}; move it away, nothing was removed")
+    # the description goes last, so that an interrupted removal can be repeated
+    for entry in sorted(path.iterdir(), key=lambda entry: entry.name == DESCRIPTION):
+        entry.unlink()
+    path.rmdir()
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the unfinished files of writers that were killed; no writer may be active."""
+    for entry in path.iterdir():
+        if _is_temporary(entry.name):
+            entry.unlink(missing_ok=True)
+
+
+def _is_ours(name: str) -> bool:
+    """Tell whether a name is one that this format gives."""
+    is_known = SHARD_NAME.fullmatch(name) or name in {DESCRIPTION, MANIFEST}
+    return bool(is_known) or _is_temporary(name)
+
+
+def _is_temporary(name: str) -> bool:
+    """Tell whether a name is that of an unfinished file."""
+    return name.startswith(".") and name.endswith(".tmp")
+
+
+def _joined(first: IndexLayout, other: IndexLayout, shard: Path) -> IndexLayout:
+    """Return the index layout of two shards of one store, which have the same columns."""
+    if first.columns != other.columns:
+        raise StoreError(
+            f"{shard}: index columns are {', '.join(other.columns)}, those of the shards before "
+            f"are {', '.join(first.columns)}; all shards of a store have the same"
+        )
+    return IndexLayout(first.columns, max(first.id_bytes, other.id_bytes))
+
+
+def _read_manifest(path: Path) -> DirectoryContent:
+    """Return what the manifest of a complete directory store declares."""
+    where = str(path / MANIFEST)
+    content = read_sealed(path / MANIFEST)
+    _check_version(content, where)
+    shards = []
+    for number, entry in enumerate(take(content, "shards", list, where)):
+        inside = f"{where}: shards: {number}"
+        if not isinstance(entry, dict):
+            raise StoreError(f"{inside}: not a JSON object; the file is damaged")
+        shards.append(parse_record(entry, number, inside))
+    if not shards:
+        raise StoreError(f"{where}: key 'shards' is empty; the file is damaged")
+    return DirectoryContent(
+        description=parse_description(content, where),
+        index=parse_index_layout(content, where),
+        shards=tuple(shards),
+        n_shards=len(shards),
+        is_complete=True,
+        fingerprint=take_sha256(content, "fingerprint", where),
+    )
+
+
+def _check_version(content: Mapping[str, Any], where: str) -> None:
+    """Refuse other formats and versions."""
+    if content.get("format") != FORMAT:
+        raise StoreError(f"{where}: not a {FORMAT}")
+    version = take(content, "format_version", int, where)
+    if version != FORMAT_VERSION:
+        advice = "update your installation" if version > FORMAT_VERSION else "the file is damaged"
+        raise StoreError(
+            f"{where}: format_version is {version}, this installation reads version "
+            f"{FORMAT_VERSION}; {advice}"
+        )

@@ -1,0 +1,1 @@
+"""Which rows of several sources are the same inputs."""

@@ -1,0 +1,78 @@
+"""One HDF5 file of a store, opened for reading."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.exceptions import StoreError
+from repalign.store.format.schema import STATS
+from repalign.store.format.stats import ViewStats
+from repalign.store.reading.column import ColumnReader
+from repalign.store.reading.safety import open_checked, told_as_store_error
+from repalign.store.writing.file import stats_sha256
+
+
+class StoreFile:
+    """A checked file whose columns are opened at their first use.
+
+    Args:
+        path: the file.
+        first_row: number of its first row in the store.
+    """
+
+    def __init__(self, path: Path, *, first_row: int = 0) -> None:
+        self.path = path
+        self.first_row = first_row
+        self._file, self.header = open_checked(path)
+        try:
+            self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            self._file.close()
+            raise StoreError(f"{path}: cannot be opened ({error.strerror})") from error
+        self._columns: dict[str, ColumnReader] = {}
+
+    def column(self, path: str) -> ColumnReader:
+        """Return the reader of a column."""
+        if path not in self._columns:
+            found = next(column for column in self.header.columns if column.path == path)
+            self._columns[path] = ColumnReader(
+                self._file,
+                self._handle,
+                found,
+                self.header,
+                path=str(self.path),
+                first_row=self.first_row,
+            )
+        return self._columns[path]
+
+    def read(self, path: str, start: int, stop: int) -> NDArray[Any]:
+        """Return rows of a column."""
+        reader = self.column(path)
+        out = np.empty(reader.column.shape(stop - start), dtype=reader.column.dtype)
+        reader.read_into(start, stop, out)
+        return out
+
+    def stats(self, view: str) -> ViewStats:
+        """Return the statistics of a view.
+
+        Raises:
+            StoreError: they do not match their checksum.
+        """
+        where = f"{self.path}: {STATS}/{view}"
+        with told_as_store_error(where):
+            table = self._file[f"{STATS}/{view}"][()]
+        entry = self.header.stats[view]
+        if stats_sha256(table) != entry["sha256"]:
+            raise StoreError(f"{where}: does not match its checksum; the file is damaged")
+        return ViewStats(self.header.n_rows, table[0], table[1], entry["max_norm"])
+
+    def close(self) -> None:
+        """Release the file."""
+        self._columns.clear()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+            self._file.close()

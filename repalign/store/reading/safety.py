@@ -1,0 +1,241 @@
+"""Opening an HDF5 file that may be damaged or hostile: nothing unexpected is followed or read.
+
+A file is accepted when it has exactly the objects that its sealed header describes, each reached
+by a hard link, stored inside the file, of the expected type, shape, chunks and filters.
+"""
+
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from repalign.exceptions import StoreError
+from repalign.store.format.hdf5 import h5py
+from repalign.store.format.header import Header, parse_header
+from repalign.store.format.schema import (
+    COMPRESSORS,
+    DIGEST_BYTES,
+    DIGESTS,
+    EMBEDDINGS,
+    EXPANSION_ALLOWANCE,
+    FORMAT,
+    FORMAT_VERSION,
+    HEADER,
+    INDEX,
+    MAX_EXPANSION,
+    MAX_JSON_BYTES,
+    SHUFFLE,
+    STATS,
+    TOP_LEVEL,
+    Column,
+)
+from repalign.store.format.sealed_json import parse_json, sha256_of
+
+_FOREIGN = (OSError, RuntimeError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
+_LINKS = {h5py.h5l.TYPE_SOFT: "a soft link", h5py.h5l.TYPE_EXTERNAL: "an external link"}
+
+
+@contextmanager
+def told_as_store_error(where: str) -> Iterator[None]:
+    """Turn whatever HDF5 raises into a StoreError that names the file and the key."""
+    try:
+        yield
+    except _FOREIGN as error:
+        reason = " ".join(str(error).split())[:160]
+        raise StoreError(f"{where}: HDF5 cannot read it ({reason}); the file is damaged") from error
+
+
+def open_checked(path: Path) -> tuple[Any, Header]:
+    """Open one file of a store and return it with its header, both checked.
+
+    Raises:
+        StoreError: the file is missing, damaged, hostile, or of another format or version.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be opened ({error.strerror})") from error
+    # opening a pipe would wait for ever
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"{path}: not a regular file; give a store written by repalign")
+    with told_as_store_error(str(path)):
+        # Files are never changed once they have their name: no lock is needed, and network
+        # file systems often have none.
+        file = h5py.File(path, "r", locking=False)
+    try:
+        with told_as_store_error(str(path)):
+            header = _read_header(file, str(path))
+            check_sizes(header, status.st_size, str(path))
+            _check_structure(file, header, status.st_size, str(path))
+    except StoreError:
+        file.close()
+        raise
+    return file, header
+
+
+def _read_header(file: Any, path: str) -> Header:
+    """Check format and version, then read the header and its seal."""
+    if _attribute(file, "format", path) != FORMAT.encode():
+        raise StoreError(f"{path}: not a {FORMAT} file; import it with: repalign store import")
+    version = _attribute(file, "format_version", path)
+    if version != FORMAT_VERSION:
+        advice = "update your installation" if version > FORMAT_VERSION else "the file is damaged"
+        raise StoreError(
+            f"{path}: format_version is {version}, this installation reads version "
+            f"{FORMAT_VERSION}; {advice}"
+        )
+    if file.userblock_size:
+        raise StoreError(f"{path}: has a user block of {file.userblock_size} bytes; expected none")
+    _check_names(file, TOP_LEVEL, path)
+    where = f"{path}: {HEADER}"
+    dataset = _member(file, HEADER, h5py.Dataset, where)
+    size = dataset.size
+    if size > MAX_JSON_BYTES:
+        raise StoreError(f"{where}: {size} bytes; at most {MAX_JSON_BYTES} are allowed")
+    _check_plain(dataset, np.dtype("u1"), (size,), where)
+    text = dataset[()].tobytes()
+    if sha256_of(text.decode("utf-8", errors="surrogatepass")).encode() != _attribute(
+        file, "header_sha256", path
+    ):
+        raise StoreError(f"{where}: does not match header_sha256; the file is damaged")
+    return parse_header(parse_json(text, where), where)
+
+
+def _attribute(file: Any, name: str, path: str) -> Any:
+    """Return a small scalar attribute of the file."""
+    where = f"{path}: attribute {name}"
+    if not h5py.h5a.exists(file.id, name.encode()):
+        raise StoreError(f"{where} is missing; not a {FORMAT} file, or damaged")
+    attribute = h5py.h5a.open(file.id, name.encode())
+    kind = attribute.get_type()
+    is_number = kind.get_class() == h5py.h5t.INTEGER
+    is_text = kind.get_class() == h5py.h5t.STRING and not kind.is_variable_str()
+    if not (is_number or is_text) or kind.get_size() > 128 or attribute.shape != ():
+        raise StoreError(f"{where} is not a short text or number; the file is damaged")
+    return file.attrs[name]
+
+
+def check_sizes(header: Header, size: int, path: str) -> None:
+    """Refuse headers that declare more than the file can hold.
+
+    Raises:
+        StoreError: the declared rows do not fit into a file of ``size`` bytes.
+    """
+    plain = sum(c.row_bytes for c in header.columns if not c.compression) * header.n_rows
+    packed = sum(c.row_bytes for c in header.columns if c.compression) * header.n_rows
+    if plain > size:
+        raise StoreError(
+            f"{path}: {header.n_rows} rows need {plain} bytes, the file has {size}; it is damaged"
+        )
+    if packed > max(EXPANSION_ALLOWANCE, MAX_EXPANSION * size):
+        raise StoreError(
+            f"{path}: {size} bytes that expand to {packed}; more than {MAX_EXPANSION} times is "
+            "refused as a decompression bomb"
+        )
+
+
+def _check_structure(file: Any, header: Header, size: int, path: str) -> None:
+    """Compare every object of the file with the header."""
+    views = {view.name for view in header.description.views}
+    columns = set(header.index.columns)
+    groups = {name: _member(file, name, h5py.Group, f"{path}: {name}") for name in _GROUPS}
+    digests = groups[DIGESTS]
+    _check_names(groups[EMBEDDINGS], views, f"{path}: {EMBEDDINGS}")
+    _check_names(groups[INDEX], columns, f"{path}: {INDEX}")
+    _check_names(groups[STATS], views, f"{path}: {STATS}")
+    _check_names(digests, {EMBEDDINGS, INDEX}, f"{path}: {DIGESTS}")
+    for part, names in ((EMBEDDINGS, views), (INDEX, columns)):
+        where = f"{path}: {DIGESTS}/{part}"
+        _check_names(_member(digests, part, h5py.Group, where), names, where)
+    for column in header.columns:
+        group, name = column.path.split("/")
+        where = f"{path}: {column.path}"
+        _check_rows(_member(groups[group], name, h5py.Dataset, where), column, header, where)
+        where = f"{path}: {DIGESTS}/{column.path}"
+        table = _member(digests[group], name, h5py.Dataset, where)
+        shape = (column.n_leaves(header.n_rows), DIGEST_BYTES)
+        _check_plain(table, np.dtype("u1"), shape, where)
+    for view in header.description.views:
+        where = f"{path}: {STATS}/{view.name}"
+        table = _member(groups[STATS], view.name, h5py.Dataset, where)
+        _check_plain(table, np.dtype("<f8"), (2, view.dim), where)
+
+
+_GROUPS = (EMBEDDINGS, INDEX, DIGESTS, STATS)
+
+
+def _check_names(group: Any, expected: set[str] | frozenset[str], where: str) -> None:
+    """Refuse missing and unknown names; a group of millions is not even listed."""
+    if len(group) > len(expected):
+        extra = next(name for name in group if name not in expected)
+        raise StoreError(f"{where}: unknown name {extra[:64]!r}; not part of this format")
+    missing = sorted(expected - set(group))
+    if missing:
+        raise StoreError(f"{where}: {missing[0]!r} is missing; the file is damaged")
+
+
+def _member(group: Any, name: str, kind: type, where: str) -> Any:
+    """Return a member that is reached by a hard link and is of the expected kind."""
+    link = group.id.links.get_info(name.encode()).type
+    if link != h5py.h5l.TYPE_HARD:
+        what = _LINKS.get(link, "a link of an unknown type")
+        raise StoreError(f"{where}: is {what}; a store holds all its data itself")
+    member = group[name]
+    if not isinstance(member, kind):
+        raise StoreError(f"{where}: is a {type(member).__name__}, expected a {kind.__name__}")
+    return member
+
+
+def _check_stored_inside(dataset: Any, dtype: np.dtype[Any], where: str) -> Any:
+    """Refuse data outside the file and other types; return the creation properties."""
+    properties = dataset.id.get_create_plist()
+    if properties.get_external_count():
+        raise StoreError(f"{where}: has external storage; a store holds all its data itself")
+    if properties.get_layout() == h5py.h5d.VIRTUAL:
+        raise StoreError(f"{where}: is a virtual dataset; a store holds all its data itself")
+    kind = dataset.id.get_type()
+    if kind.committed():
+        raise StoreError(f"{where}: has a committed type; expected a plain {dtype}")
+    if not kind.equal(h5py.h5t.py_create(dtype, logical=True)):
+        raise StoreError(f"{where}: its type is not {dtype}; the file is damaged")
+    return properties
+
+
+def _check_plain(dataset: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: str) -> None:
+    """Check a small dataset that lies in one piece."""
+    properties = _check_stored_inside(dataset, dtype, where)
+    if dataset.shape != shape:
+        raise StoreError(f"{where}: shape is {dataset.shape}, expected {shape}; file is damaged")
+    in_one_piece = properties.get_layout() in {h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT}
+    if not in_one_piece or dataset.id.get_storage_size() != dataset.nbytes:
+        raise StoreError(f"{where}: is not stored in one piece; the file is damaged")
+
+
+def _check_rows(dataset: Any, column: Column, header: Header, where: str) -> None:
+    """Check a dataset of rows."""
+    properties = _check_stored_inside(dataset, column.dtype, where)
+    shape = column.shape(header.n_rows)
+    if dataset.maxshape != dataset.shape:
+        raise StoreError(f"{where}: can grow to {dataset.maxshape}; expected a fixed shape")
+    if dataset.shape != shape:
+        raise StoreError(f"{where}: shape is {dataset.shape}, expected {shape}; file is damaged")
+    chunks = column.chunks(header.n_rows)
+    if dataset.chunks != chunks:
+        raise StoreError(f"{where}: chunks are {dataset.chunks}, expected {chunks}")
+    filters = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+    if filters != expected_filters(column):
+        raise StoreError(
+            f"{where}: filters are {filters}, expected {expected_filters(column)}; "
+            "other filters are not read"
+        )
+
+
+def expected_filters(column: Column) -> list[int]:
+    """Return the HDF5 filters of a column, in the order of writing."""
+    if column.compression is None:
+        return []
+    before = [SHUFFLE] if column.compression == "gzip" else []
+    return [*before, COMPRESSORS[column.compression]]

@@ -1,0 +1,261 @@
+"""Reading a store: one packed file or a directory of shards, without loading it whole."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from repalign.aliases import FloatArray, IntArray
+from repalign.exceptions import InputError, StoreError
+from repalign.store.format.directory import DirectoryContent, read_directory
+from repalign.store.format.header import Header, columns_of
+from repalign.store.format.layout import Description, IndexLayout, ViewInfo
+from repalign.store.format.schema import FORMAT_VERSION
+from repalign.store.format.stats import ViewStats
+from repalign.store.joining.index import RowIndex
+from repalign.store.reading.column_roots import joined_fingerprint
+from repalign.store.reading.file import StoreFile
+from repalign.store.reading.info import StoreInfo
+from repalign.store.reading.rows import StoredRows
+
+_BLOCK_BYTES = 2**25
+
+
+def open_store(path: str | Path, *, allow_incomplete: bool = False) -> "Store":
+    """Open a store for reading; only its description is read now.
+
+    Args:
+        path: a packed file, or a directory of shards.
+        allow_incomplete: read the shards present so far of a store that is being written.
+
+    Raises:
+        StoreError: damaged, hostile, of another version, or not finished.
+    """
+    return Store(Path(path), allow_incomplete=allow_incomplete)
+
+
+class Store:
+    """Rows of one or several views with their identities; lazy, and usable as a context.
+
+    Every value is checked against its checksum when it is read. A store can be pickled and used
+    after a fork (files are then opened anew), and read by several threads.
+
+    Args:
+        path: a packed file, or a directory of shards.
+        allow_incomplete: read the shards present so far of a store that is being written.
+
+    Raises:
+        StoreError: damaged, hostile, of another version, or not finished.
+    """
+
+    def __init__(self, path: Path, *, allow_incomplete: bool = False) -> None:
+        self.path = path
+        self._allow_incomplete = allow_incomplete
+        self._content: DirectoryContent | None = None
+        self._fingerprint: str | None
+        if path.is_dir():
+            content = _read_usable(path, allow_incomplete=allow_incomplete)
+            assert content.index is not None, "a usable directory has a shard"
+            self._content = content
+            self.description: Description = content.description
+            self.index_layout: IndexLayout = content.index
+            self._fingerprint = content.fingerprint
+            self.rows = StoredRows(path, content.description, content.shards)
+        else:
+            header = _packed_header(path)
+            self.description, self.index_layout = header.description, header.index
+            self._fingerprint = header.fingerprint
+            self.rows = StoredRows(path, header)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_reopened, (self.path, self._allow_incomplete))
+
+    def __len__(self) -> int:
+        return int(self.rows.starts[-1])
+
+    @property
+    def views(self) -> Mapping[str, ViewInfo]:
+        """The representations, by name."""
+        return MappingProxyType({view.name: view for view in self.description.views})
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Everything that determines the values."""
+        return self.description.spec
+
+    @property
+    def index(self) -> "StoreIndex":
+        """The identities of the rows, read in slices."""
+        return StoreIndex(self.rows, self.index_layout)
+
+    @property
+    def fingerprint(self) -> str:
+        """What identifies the content, however it is cut into files or compressed."""
+        if self._fingerprint is None:
+            self._fingerprint = joined_fingerprint(
+                self.rows, columns_of(self.description, self.index_layout)
+            )
+        return self._fingerprint
+
+    @property
+    def info(self) -> StoreInfo:
+        """What the store says of itself."""
+        shards = self._content.shards if self._content else ()
+        return StoreInfo(
+            path=self.path,
+            layout="directory" if self._content else "file",
+            format_version=FORMAT_VERSION,
+            n_rows=len(self),
+            views=self.description.views,
+            index_columns=self.index_layout.columns,
+            spec=self.description.spec,
+            spec_sha256=self.description.spec_sha256,
+            environment=self.description.environment,
+            licence=self.description.licence,
+            is_complete=self._content is None or self._content.is_complete,
+            n_shards=max(1, len(shards)),
+            n_bytes=sum(s.n_bytes for s in shards) or self.path.stat().st_size,
+        )
+
+    def view(self, name: str | None = None) -> "StoreView":
+        """Return the rows of a view; without a name, of the only one.
+
+        Raises:
+            InputError: no view of that name, or several and no name.
+        """
+        known = ", ".join(self.views)
+        if name is None:
+            if len(self.views) > 1:
+                raise InputError(f"{self.path}: has the views {known}; name one of them")
+            name = next(iter(self.views))
+        if name not in self.views:
+            raise InputError(f"{self.path}: no view {name!r}; it has {known}")
+        return StoreView(self.rows, self.views[name])
+
+    def close(self) -> None:
+        """Release all files; the store cannot be read any more."""
+        self.rows.close()
+
+
+class StoreView:
+    """Rows of one view; satisfies :class:`repalign.aliases.Rows`."""
+
+    def __init__(self, rows: StoredRows, info: ViewInfo) -> None:
+        self._rows = rows
+        self._column = info.column
+        self.info = info
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and number of columns."""
+        return int(self._rows.starts[-1]), self.info.dim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Floating type in which the values are stored."""
+        return self._column.dtype
+
+    @property
+    def stats(self) -> ViewStats:
+        """Statistics that were gathered while writing."""
+        parts = (file.stats(self.info.name) for file in self._rows.files())
+        total = next(parts)
+        for part in parts:
+            total = total.merge(part)
+        return total
+
+    def read(self, start: int, stop: int) -> FloatArray:
+        """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
+        return self._rows.read(self._column, start, stop)
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return the given rows; they are strictly increasing."""
+        return self._rows.take(self._column, rows)
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, FloatArray]]:
+        """Iterate over all rows in blocks, as the number of the first row and the rows.
+
+        Args:
+            n_rows: rows of a block; by default about 32 MiB of whole chunks.
+        """
+        if n_rows is None:
+            leaf = self._column.leaf_rows
+            n_rows = max(1, _BLOCK_BYTES // (leaf * self._column.row_bytes)) * leaf
+        if n_rows < 1:
+            raise InputError(f"blocks of {n_rows} rows; give at least 1")
+        for start in range(0, len(self), n_rows):
+            yield start, self.read(start, min(len(self), start + n_rows))
+
+
+class StoreIndex:
+    """Identities of the rows, read in slices; satisfies :class:`IndexRows`."""
+
+    def __init__(self, rows: StoredRows, layout: IndexLayout) -> None:
+        self._rows = rows
+        self.columns = layout.columns
+        self._datasets = layout.datasets()
+
+    def __len__(self) -> int:
+        return int(self._rows.starts[-1])
+
+    def slice(self, start: int, stop: int) -> RowIndex:
+        """Return the index of rows ``start`` to ``stop`` (exclusive).
+
+        Raises:
+            InputError: rows that the store does not have.
+            StoreError: a damaged file, or identities that no row can have.
+        """
+        columns = {
+            name: self._rows.read(column, start, stop)
+            for name, column in zip(self.columns, self._datasets, strict=True)
+        }
+        try:
+            return RowIndex(**columns)
+        except InputError as error:
+            raise StoreError(f"{self._rows.path}: rows {start} to {stop}: {error}") from error
+
+
+def _reopened(path: Path, allow_incomplete: bool) -> Store:
+    """Open a store that was pickled."""
+    return Store(path, allow_incomplete=allow_incomplete)
+
+
+def _packed_header(path: Path) -> Header:
+    """Return the header of a packed store."""
+    file = StoreFile(path)
+    file.close()
+    if file.header.shard is not None:
+        raise StoreError(
+            f"{path}: is shard {file.header.shard} of a store; open the directory {path.parent}"
+        )
+    return file.header
+
+
+def _read_usable(path: Path, *, allow_incomplete: bool) -> DirectoryContent:
+    """Return what a directory store holds, refusing one that is not finished."""
+    content = read_directory(path)
+    if content.index is None:
+        raise StoreError(f"{path}: holds no rows yet; continue the run that writes it")
+    if not (content.is_complete or allow_incomplete):
+        planned = f" of {content.n_shards}" if content.n_shards else ""
+        raise StoreError(
+            f"{path}: not finished, {len(content.shards)}{planned} shards are there; continue the "
+            "run that writes it, or allow an incomplete store"
+        )
+    return content

@@ -1,0 +1,1 @@
+"""Any embeddings, opened as one kind of source."""

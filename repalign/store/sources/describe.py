@@ -1,0 +1,147 @@
+"""What a set of embeddings says of itself, for people and for scripts."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from repalign.store.joining.index import POOLED, RowIndex, decode_ids
+from repalign.store.reading.store import open_store
+from repalign.store.sources.native import is_store
+from repalign.store.sources.opening import check_exists, open_embeddings
+from repalign.store.sources.source import EmbeddingSource, parse_locator
+
+
+@dataclass(frozen=True)
+class EmbeddingsDescription:
+    """Summary of a store or a foreign file.
+
+    Args:
+        path: where it is.
+        layout: what kind of file it is.
+        n_rows: number of rows.
+        views: per view its name, dim and dtype (and compression in a store).
+        row_identity: what identifies a row: ids, sample numbers or row order.
+        n_bytes: size on disk.
+        details: everything else that is recorded.
+    """
+
+    path: str
+    layout: str
+    n_rows: int
+    views: tuple[Mapping[str, Any], ...]
+    row_identity: str
+    n_bytes: int
+    details: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return asdict(self)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return it as one record per value: ``field`` with dots, and ``value``."""
+        content = self.to_json()
+        details = content.pop("details")
+        flat = flatten({**content, "views": {v["name"]: _view_text(v) for v in self.views}})
+        return [
+            {"field": name, "value": value} for name, value in (flat | flatten(details)).items()
+        ]
+
+
+def describe_embeddings(locator: str | Path) -> EmbeddingsDescription:
+    """Describe a store, finished or not, or a foreign file, without reading the values of a store.
+
+    Raises:
+        InputError: no such file, or one that holds no embeddings.
+        StoreError: a damaged store.
+    """
+    path = parse_locator(locator).path
+    check_exists(path)
+    if is_store(path):
+        return _describe_store(path)
+    return _describe_foreign(open_embeddings(locator))
+
+
+def read_head(source: EmbeddingSource, n_rows: int = 5) -> list[dict[str, Any]]:
+    """Return the first rows as records: who they are, then ``e0``, ``e1``, …."""
+    n_rows = min(n_rows, source.n_rows)
+    values = source.rows.read(0, n_rows)
+    records = []
+    for row, identity in enumerate(_identity_records(source.index.slice(0, n_rows))):
+        numbers = {f"e{column}": value for column, value in enumerate(values[row].tolist())}
+        records.append({"row": row, **identity, **numbers})
+    return records
+
+
+def flatten(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as one, names joined by dots; lists become text."""
+    flat: dict[str, Any] = {}
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{name}.")
+        elif isinstance(value, list | tuple):
+            flat[f"{prefix}{name}"] = ", ".join(str(item) for item in value)
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def _describe_store(path: Path) -> EmbeddingsDescription:
+    with open_store(path, allow_incomplete=True) as store:
+        info = store.info
+        fingerprint = store.fingerprint if info.is_complete else None
+    return EmbeddingsDescription(
+        path=str(path),
+        layout=f"repalign store ({info.layout})",
+        n_rows=info.n_rows,
+        views=tuple({"name": view.name, **view.to_json()} for view in info.views),
+        row_identity="ids" if "ids" in info.index_columns else "sample numbers",
+        n_bytes=info.n_bytes,
+        details={
+            "format_version": info.format_version,
+            "is_complete": info.is_complete,
+            "n_files": info.n_shards,
+            "fingerprint": fingerprint,
+            "index_columns": list(info.index_columns),
+            "licence": info.licence,
+            "spec": dict(info.spec),
+            "spec_sha256": info.spec_sha256,
+            "environment": dict(info.environment),
+        },
+    )
+
+
+def _describe_foreign(source: EmbeddingSource) -> EmbeddingsDescription:
+    assert source.path is not None, "opened from a path"
+    files = [source.path] if source.path.is_file() else list(source.path.rglob("*"))
+    return EmbeddingsDescription(
+        path=source.name,
+        layout=source.info["layout"],
+        n_rows=source.n_rows,
+        views=({"name": source.view, "dim": source.dim, "dtype": str(source.rows.dtype)},),
+        row_identity=source.identity,
+        n_bytes=sum(file.stat().st_size for file in files if file.is_file()),
+        details={"ids_from": source.info["ids_from"]},
+    )
+
+
+def _view_text(view: Mapping[str, Any]) -> str:
+    packed = f", {view['compression']}" if view.get("compression") else ""
+    return f"{view['dim']} columns, {view['dtype']}{packed}"
+
+
+def _identity_records(index: RowIndex) -> list[dict[str, Any]]:
+    ids = [None] * len(index) if index.ids is None else decode_ids(index.ids)
+    records: list[dict[str, Any]] = []
+    for row, sample in enumerate(index.sample.tolist()):
+        token = int(index.token[row])
+        sha = None if index.sample_sha is None else index.sample_sha[row].tobytes().hex()
+        records.append(
+            {
+                "id": ids[row],
+                "sample": sample,
+                "token": None if token == POOLED else token,
+                "sample_sha": sha,
+            }
+        )
+    return records

@@ -1,0 +1,173 @@
+"""Open embeddings of any kind: a repalign store or a foreign file, told apart by content."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from repalign.exceptions import InputError
+from repalign.store.foreign.anndata_files import read_anndata
+from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
+from repalign.store.foreign.delimited_text import read_delimited_text
+from repalign.store.foreign.hdf5.files import read_hdf5
+from repalign.store.foreign.identifiers import read_id_lines, read_ids
+from repalign.store.foreign.matlab_files import read_matlab
+from repalign.store.foreign.numpy_files import read_npy, read_npz
+from repalign.store.foreign.parquet_files import read_parquet
+from repalign.store.foreign.safetensors_files import read_safetensors
+from repalign.store.foreign.thingsvision import FILE_NAMES, read_thingsvision
+from repalign.store.foreign.torch_files import read_torch
+from repalign.store.format.directory import parts_directory
+from repalign.store.joining.index import POOLED, RowIndex, encode_ids
+from repalign.store.joining.matching import number_samples
+from repalign.store.rows.floats import FloatRows
+from repalign.store.sources.native import is_store, native_source
+from repalign.store.sources.source import EmbeddingSource, parse_locator
+
+Reader = Callable[[ForeignRequest], ForeignMatrix]
+
+READERS: dict[str, Reader] = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".pt": read_torch,
+    ".pth": read_torch,
+    ".safetensors": read_safetensors,
+    ".parquet": read_parquet,
+    ".csv": read_delimited_text,
+    ".tsv": read_delimited_text,
+    ".txt": read_delimited_text,
+    ".mat": read_matlab,
+    ".h5ad": read_anndata,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+}
+SIDECAR_SUFFIX = ".ids.txt"
+
+
+def open_embeddings(
+    path: str | Path,
+    *,
+    view: str | None = None,
+    ids: str | Path | Sequence[str] | None = None,
+    id_column: str | None = None,
+) -> EmbeddingSource:
+    """Open one set of embeddings for reading in blocks.
+
+    Args:
+        path: file or directory, or ``path::view``.
+        view: which matrix of the file, where it has several.
+        ids: one id per row of a foreign file that carries none: a list, a file of lines, or
+            ``table.csv::column``.
+        id_column: column or array of the same foreign file that holds the ids.
+
+    Raises:
+        InputError: no such file, an unknown layout, or values that cannot be embeddings.
+        StoreError: a repalign store that is damaged or not finished.
+        MissingExtraError: the reader of this layout is an optional dependency.
+    """
+    locator = parse_locator(path)
+    if view is not None and locator.view is not None and view != locator.view:
+        raise InputError(f"{path}: names the view {locator.view!r}, asked is {view!r}; give one")
+    request = ForeignRequest(locator.path, view=view or locator.view, id_column=id_column)
+    check_exists(request.path)
+    if not is_store(request.path):
+        return _open_foreign(request, ids=ids)
+    if ids is not None or id_column is not None:
+        raise InputError(
+            f"{request.path}: is a repalign store, which carries the identity of its rows; leave "
+            "the ids out"
+        )
+    return native_source(request.path, view=request.view)
+
+
+def check_exists(path: Path) -> None:
+    """Check that there is a file or a directory at a path.
+
+    Raises:
+        InputError: there is nothing, a pipe or device, or only a store that is not finished.
+    """
+    if path.is_file() or path.is_dir():
+        return
+    if path.exists():
+        # embeddings are read more than once, and opening a pipe would wait for ever
+        raise InputError(f"{path}: is a pipe or a device; write the embeddings to a file first")
+    parts = parts_directory(path)
+    if parts.exists():
+        raise InputError(
+            f"{path}: is not finished, its shards are in {parts}; continue the run that writes it"
+        )
+    raise InputError(f"{path}: there is no such file or directory")
+
+
+def _open_foreign(
+    request: ForeignRequest, *, ids: str | Path | Sequence[str] | None
+) -> EmbeddingSource:
+    matrix = _with_ids(request, _read(request), ids)
+    label = f"{request.path}::{matrix.view}"
+    rows = FloatRows(matrix.raw, label=label, bfloat16=matrix.bfloat16)
+    if matrix.ids is not None:
+        check_id_count(matrix.ids, rows.shape[0], ids_from=matrix.ids_from, label=label)
+    return EmbeddingSource(
+        name=str(request.path),
+        path=request.path,
+        view=matrix.view,
+        rows=rows,
+        index=_index(matrix, rows.shape[0]),
+        identity="row order" if matrix.ids is None else "ids",
+        chunk_rows=matrix.chunk_rows,
+        info={"layout": matrix.layout, "ids_from": matrix.ids_from or "row order"},
+    )
+
+
+def _read(request: ForeignRequest) -> ForeignMatrix:
+    if request.path.is_dir():
+        return read_thingsvision(request, READERS)
+    reader = READERS.get(request.path.suffix.lower())
+    if reader is None:
+        raise InputError(
+            f"{request.path}: has no known suffix; expected a repalign store or one of "
+            f"{', '.join(READERS)}"
+        )
+    return reader(request)
+
+
+def _with_ids(
+    request: ForeignRequest, matrix: ForeignMatrix, ids: str | Path | Sequence[str] | None
+) -> ForeignMatrix:
+    """Add the ids that were given, or that lie beside the file, to the matrix."""
+    if request.id_column is not None and matrix.ids is None:
+        raise InputError(
+            f"{request.path}: has no {request.id_column!r} that could hold ids; give them in a "
+            "file (--ids)"
+        )
+    if ids is not None and matrix.ids is not None:
+        raise InputError(
+            f"{request.path}: carries its own ids ({matrix.ids_from}); leave the other ids out, "
+            "or name another column (--id-column)"
+        )
+    if isinstance(ids, str | Path):
+        return replace(matrix, ids=read_ids(str(ids)), ids_from=str(ids))
+    if ids is not None:
+        return replace(matrix, ids=list(ids), ids_from="the ids given")
+    if matrix.ids is not None:
+        return matrix
+    beside = [request.path.with_name(request.path.stem + SIDECAR_SUFFIX)]
+    if request.path.stem == "features":
+        beside.append(request.path.with_name(FILE_NAMES))
+    found = next((path for path in beside if path.is_file()), None)
+    if found is None:
+        return matrix
+    return replace(matrix, ids=read_id_lines(found), ids_from=str(found))
+
+
+def _index(matrix: ForeignMatrix, n_rows: int) -> RowIndex:
+    places = np.arange(n_rows, dtype=np.int64)
+    ids = None if matrix.ids is None else encode_ids(matrix.ids)
+    pooled = np.full(n_rows, POOLED, dtype=np.int32)
+    if ids is None or matrix.token is None:
+        token = pooled if matrix.token is None else matrix.token
+        return RowIndex(places, token, matrix.sample_sha, ids)
+    # several rows of one id are tokens of one sample
+    by_id = RowIndex(places, pooled, ids=ids)
+    return RowIndex(number_samples(by_id), matrix.token, matrix.sample_sha, ids)

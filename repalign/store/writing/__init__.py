@@ -1,0 +1,1 @@
+"""From values to files that survive being killed."""

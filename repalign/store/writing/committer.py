@@ -1,0 +1,111 @@
+"""Shards written one after the other, made durable in the background, named in order."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from repalign.aliases import FloatArray
+from repalign.exceptions import StoreError
+from repalign.store.format.layout import Description, IndexLayout
+from repalign.store.format.sealed_json import temporary_path
+from repalign.store.format.shard import commit_shard, shard_name
+from repalign.store.format.stats import stats_of
+from repalign.store.joining.index import RowIndex
+from repalign.store.reading.safety import check_sizes
+from repalign.store.writing.file import FileWriter
+
+_MAX_PENDING = 2
+
+
+class ShardCommitter:
+    """Writes shards of a directory.
+
+    A shard is synced and named in the background while the next one is written, at most two
+    behind, and only after the one before it: what a killed writer leaves is a prefix.
+
+    Args:
+        directory: the directory store.
+        description: how the rows are made.
+    """
+
+    def __init__(self, directory: Path, description: Description) -> None:
+        self._directory = directory
+        self._description = description
+        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._pending: deque[Future[None]] = deque()
+
+    def write(self, number: int, arrays: Mapping[str, FloatArray], index: RowIndex) -> None:
+        """Write a shard and leave its commit to the background.
+
+        Raises:
+            StoreError: this or an earlier shard cannot be written.
+        """
+        while len(self._pending) >= _MAX_PENDING:
+            self._pending.popleft().result()
+        id_bytes = 0 if index.ids is None else max(1, index.ids.dtype.itemsize)
+        layout = IndexLayout(tuple(index.columns), id_bytes)
+        temporary = temporary_path(self._directory / shard_name(number))
+        with _removed_on_failure(temporary, self._directory / shard_name(number)):
+            self._write_file(temporary, number, arrays, index, layout)
+        before = self._pending[-1] if self._pending else None
+        self._pending.append(self._pool.submit(self._commit, temporary, number, before))
+
+    def wait(self) -> None:
+        """Wait until everything written is committed.
+
+        Raises:
+            StoreError: a shard cannot be committed.
+        """
+        while self._pending:
+            self._pending.popleft().result()
+
+    def close(self) -> None:
+        """Commit what is written and stop.
+
+        Raises:
+            StoreError: a shard cannot be committed.
+        """
+        try:
+            self.wait()
+        finally:
+            self._pool.shutdown(wait=True)
+
+    def _write_file(
+        self,
+        path: Path,
+        number: int,
+        arrays: Mapping[str, FloatArray],
+        index: RowIndex,
+        layout: IndexLayout,
+    ) -> None:
+        """Write the HDF5 file of a shard under a temporary name."""
+        with FileWriter(path, self._description, layout, n_rows=len(index), shard=number) as file:
+            for dataset, values in zip(layout.datasets(), index.columns.values(), strict=True):
+                file.write(dataset, 0, values)
+            for view in self._description.views:
+                file.write(view.column, 0, arrays[view.name])
+                file.set_stats(view.name, stats_of(arrays[view.name]))
+            header = file.finish()
+        check_sizes(header, path.stat().st_size, str(self._directory / shard_name(number)))
+
+    def _commit(self, temporary: Path, number: int, before: Future[None] | None) -> None:
+        """Make a written shard durable and give it its name."""
+        with _removed_on_failure(temporary, self._directory / shard_name(number)):
+            if before is not None:
+                before.result()  # a shard that failed is not followed by another
+            commit_shard(self._directory, temporary, number)
+
+
+@contextmanager
+def _removed_on_failure(temporary: Path, shard: Path) -> Iterator[None]:
+    """Leave no temporary file behind, and name the shard that could not be written."""
+    try:
+        yield
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError | RuntimeError):
+            reason = " ".join(str(error).split())[:160]
+            raise StoreError(f"{shard}: cannot be written ({reason})") from error
+        raise

@@ -1,0 +1,157 @@
+"""Packing a directory of shards into one file, and settling a directory as it is."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from repalign.exceptions import InputError, StoreError
+from repalign.store.format.header import columns_of
+from repalign.store.format.schema import PARTS_SUFFIX, Column
+from repalign.store.format.sealed_json import sync_file, temporary_path
+from repalign.store.reading.column_roots import is_aligned
+from repalign.store.reading.safety import check_sizes
+from repalign.store.reading.store import Store
+from repalign.store.writing.disk_space import check_space
+from repalign.store.writing.file import FileWriter
+
+OnProgress = Callable[[int, int], None]
+
+
+def pack_store(
+    directory: str | Path,
+    target: str | Path | None = None,
+    *,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Path:
+    """Copy a complete directory store into one file, which appears under its name when it is whole.
+
+    Every value is checked on the way. The directory is left as it is.
+
+    Args:
+        directory: a directory of shards.
+        target: the file, ending in ``.h5``; by default the directory's name with that ending.
+        overwrite: replace an existing file.
+        on_progress: called with the leaves done and their total.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        InputError: the target exists or has another ending.
+        StoreError: the directory is no complete store or is damaged, or the disk is full.
+    """
+    directory = Path(directory)
+    target = default_target(directory) if target is None else Path(target)
+    check_target(target, overwrite=overwrite)
+    if not directory.is_dir():
+        raise StoreError(f"{directory}: not a directory; only a directory of shards is packed")
+    with Store(directory) as store:
+        return pack_opened(store, target, on_progress)
+
+
+def default_target(directory: Path) -> Path:
+    """Return the file that a directory store is packed into."""
+    name = directory.name.removesuffix(PARTS_SUFFIX)
+    return directory.with_name(name if name.endswith(".h5") else f"{directory.stem}.h5")
+
+
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """Refuse a target that is no file name of a store, or exists.
+
+    Raises:
+        InputError: another ending than ``.h5``, a directory, or a file that may not be replaced.
+    """
+    if path.suffix != ".h5":
+        raise InputError(f"{path}: a packed store is named *.h5; choose such a name")
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory; choose another name")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path}: exists; choose another name or allow overwriting")
+
+
+def pack_opened(
+    store: Store,
+    target: Path,
+    on_progress: OnProgress | None = None,
+    *,
+    scratch: Path | None = None,
+) -> Path:
+    """Pack an open directory store, replacing the target.
+
+    Args:
+        store: the directory store.
+        target: the file.
+        on_progress: called with the leaves done and their total.
+        scratch: directory on the same disk for the unfinished file; by default that of the target.
+    """
+    check_space(target, store.info.n_bytes)
+    with new_file(target, scratch or target.parent) as temporary:
+        columns = columns_of(store.description, store.index_layout)
+        with FileWriter(
+            temporary, store.description, store.index_layout, n_rows=len(store), shard=None
+        ) as file:
+            total = sum(column.n_leaves(len(store)) for column in columns)
+            done = 0
+            for column in columns:
+                for _ in _copy(store, column, file):
+                    done += 1
+                    if on_progress:
+                        on_progress(done, total)
+            for view in store.views:
+                file.set_stats(view, store.view(view).stats)
+            packed = file.finish()
+        check_sizes(packed, temporary.stat().st_size, str(target))
+    return target
+
+
+@contextmanager
+def new_file(target: Path, scratch: Path) -> Iterator[Path]:
+    """Give a temporary path whose file gets the name of the target if all goes well.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    temporary = temporary_path(scratch / target.name)
+    try:
+        yield temporary
+        sync_file(temporary)
+        temporary.replace(target)
+        sync_file(target.parent)
+    except (OSError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise StoreError(f"{target}: cannot be written ({reason})") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _copy(store: Store, column: Column, file: FileWriter) -> Iterator[None]:
+    """Copy a column leaf by leaf, checking each."""
+    if column.compression is None and is_aligned(column, store.rows) and column.dtype.kind != "S":
+        yield from _copy_chunks(store, column, file)
+        return
+    for start in range(0, len(store), column.leaf_rows):
+        stop = min(len(store), start + column.leaf_rows)
+        file.write(column, start, store.rows.read(column, start, stop))
+        yield
+
+
+def _copy_chunks(store: Store, column: Column, file: FileWriter) -> Iterator[None]:
+    """Copy the chunks of a column as they are stored, checking their values."""
+    chunk_bytes = column.chunks(len(store))[0] * column.row_bytes
+    for number, part in enumerate(store.rows.files()):
+        reader = part.column(column.path)
+        for leaf in range(column.n_leaves(part.header.n_rows)):
+            first, last = reader.bounds(leaf)
+            stored = reader.read_stored(leaf)
+            values = np.frombuffer(stored, column.dtype)
+            values = values.reshape(column.shape(-1))[: last - first]
+            reader.check(leaf, values)
+            start = int(store.rows.starts[number]) + first
+            if len(stored) == chunk_bytes:
+                file.write_stored(column, start // column.leaf_rows, stored, reader.digest(leaf))
+            else:  # a small last shard has smaller chunks
+                file.write(column, start, values)
+            yield

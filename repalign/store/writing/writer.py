@@ -1,0 +1,279 @@
+"""Writing a store: shards first, then one file, so that nothing committed is ever lost."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+
+from repalign.aliases import FloatArray
+from repalign.exceptions import InputError, StoreError
+from repalign.store.format.directory import (
+    begin_directory,
+    file_identity,
+    is_unused,
+    parts_directory,
+    read_directory,
+    remove_directory,
+)
+from repalign.store.format.layout import Description, ViewInfo, here_and_now
+from repalign.store.format.schema import DESCRIPTION
+from repalign.store.format.shard import committed_numbers
+from repalign.store.joining.index import RowIndex, pooled_index
+from repalign.store.reading.info import StoreInfo
+from repalign.store.reading.store import Store
+from repalign.store.reading.verify import check_file
+from repalign.store.writing.buffer import RowBuffer, cast_rows, check_rows
+from repalign.store.writing.committer import ShardCommitter
+from repalign.store.writing.completion import complete_store
+from repalign.store.writing.options import WriteOptions
+from repalign.store.writing.packing import OnProgress, check_target
+from repalign.store.writing.resume import check_same_settings
+
+
+class StoreWriter:
+    """Writes rows of one or several views as a store; use it as a context.
+
+    While it is written a store is a directory of shards (``run.h5.parts`` for ``run.h5``). A path
+    ending in ``.h5`` becomes one file at the end; any other path stays a directory. Leaving the
+    context finishes the store; leaving it by an exception keeps the shards committed so far, and
+    :meth:`open` continues after them.
+
+    Rows come in order by :meth:`append`, or as whole shards by number with :meth:`write_shard`,
+    which several processes may do at once for different numbers (give ``options.n_shards``, and
+    call :meth:`finish` once, when all are there).
+
+    Args:
+        path: where the store will be.
+        spec: everything that determines the values, as JSON values.
+        views: columns of every view, by name.
+        options: types, compression, sizes, notes.
+        overwrite: replace what is there.
+        resume: continue what is there; :meth:`open` is the short form.
+
+    Raises:
+        InputError: arguments that no store can have, or something exists at the path.
+        StoreError: not enough disk, or shards that cannot be continued (damaged, other spec).
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        spec: Mapping[str, Any],
+        views: Mapping[str, int],
+        options: WriteOptions | None = None,
+        overwrite: bool = False,
+        resume: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        self.options = options or WriteOptions()
+        self._directory = parts_directory(self.path)
+        self._is_packed = self._directory != self.path
+        described = tuple(
+            ViewInfo(name, dim, self.options.dtype, self.options.compression)
+            for name, dim in views.items()
+        )
+        environment = here_and_now() | dict(self.options.environment)
+        self._description = Description(described, spec, environment, self.options.licence)
+        row_bytes = sum(view.column.row_bytes for view in described)
+        self._buffer = RowBuffer(self._description.views, self.options.rows_of_shard(row_bytes))
+        self.is_complete = False
+        self._committed: set[int] = set()
+        self.n_rows = 0
+        if resume:
+            self._resume()
+        if not self.is_complete:
+            self.options.check_disk(self.path, row_bytes, self.n_rows, is_packed=self._is_packed)
+        if not resume:
+            self._begin(overwrite=overwrite)
+        if not self.is_complete:
+            self._committer = ShardCommitter(self._directory, self._description)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        spec: Mapping[str, Any],
+        views: Mapping[str, int],
+        options: WriteOptions | None = None,
+    ) -> Self:
+        """Continue a store that was interrupted, or begin it.
+
+        Raises:
+            StoreError: what is there has another spec (the changed keys are named) or is damaged.
+        """
+        return cls(path, spec=spec, views=views, options=options, resume=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None and self.options.n_shards is None:
+            self.finish()
+        else:
+            self.close()
+
+    @property
+    def committed(self) -> tuple[int, ...]:
+        """Numbers of the shards that were there at the start or were committed since."""
+        return tuple(sorted(self._committed))
+
+    def append(self, views: Mapping[str, ArrayLike], index: RowIndex | None = None) -> None:
+        """Add rows after those that are there.
+
+        Args:
+            views: ``(rows, dim)`` of every view.
+            index: identities of the rows; by default pooled samples numbered in row order.
+
+        Raises:
+            InputError: other views or shapes, NaN, or values that the stored type cannot hold.
+            StoreError: the store is finished, shards have a gap, or the disk is full.
+        """
+        self._check_open()
+        if self.committed != tuple(range(len(self._committed))):
+            raise StoreError(f"{self._directory}: shards have a gap; write the missing ones first")
+        arrays = check_rows(views, index, self._description.views)
+        n_rows = len(next(iter(arrays.values())))
+        if index is None:
+            index = pooled_index(n_rows, start=self.n_rows)
+        at = 0
+        while at < n_rows:
+            stop = min(n_rows, at + self._buffer.room)
+            self._buffer.append(
+                {name: values[at:stop] for name, values in arrays.items()}, index.slice(at, stop)
+            )
+            self.n_rows += stop - at
+            at = stop
+            if self._buffer.room == 0:
+                self._write_buffer()
+
+    def write_shard(self, number: int, views: Mapping[str, ArrayLike], index: RowIndex) -> None:
+        """Write a whole shard; it is committed in the background, in the order of these calls.
+
+        Raises:
+            InputError: no rows, other views or shapes, NaN, or values that the type cannot hold.
+            StoreError: the store is finished, the shard is there already, or the disk is full.
+        """
+        self._check_open()
+        if number < 0 or number >= (self.options.n_shards or number + 1):
+            raise InputError(
+                f"shard {number}: numbers run from 0"
+                + (f" to {self.options.n_shards - 1}" if self.options.n_shards else "")
+            )
+        if number in self._committed:
+            raise StoreError(f"{self._directory}: shard {number} is already there; skip it")
+        if not len(index):
+            raise InputError(f"shard {number} has no rows; give at least one")
+        arrays = check_rows(views, index, self._description.views)
+        stored = {view.name: cast_rows(arrays[view.name], view) for view in self._description.views}
+        self._commit(number, stored, index)
+        self.n_rows += len(index)
+
+    def flush(self) -> None:
+        """Wait until all whole shards are committed.
+
+        Raises:
+            StoreError: one of them could not be.
+        """
+        self._committer.wait()
+
+    def finish(self, on_progress: OnProgress | None = None) -> StoreInfo:
+        """Write what is left and make the store complete; return what it says of itself.
+
+        Args:
+            on_progress: called with the blocks packed and their total.
+
+        Raises:
+            InputError: there are no rows.
+            StoreError: shards are missing or damaged, or the disk is full.
+        """
+        if not self.is_complete:
+            if self._buffer.n_rows:
+                self._write_buffer()
+            self.close()
+            complete_store(self._directory, self.path, self.options.n_shards, on_progress)
+            self.is_complete = True
+        with Store(self.path) as store:
+            return store.info
+
+    def close(self) -> None:
+        """Commit whole shards and stop; rows of an unfinished shard are dropped.
+
+        Raises:
+            StoreError: a shard could not be committed.
+        """
+        if not self.is_complete:
+            self._committer.close()
+
+    def _begin(self, *, overwrite: bool) -> None:
+        """Make room for a new store."""
+        if self._is_packed:
+            check_target(self.path, overwrite=overwrite)
+        if self._directory.exists():
+            if not overwrite:
+                what = "an unfinished store" if self._is_packed else "something"
+                raise InputError(
+                    f"{self._directory}: {what} is there; continue it with the same spec, or allow "
+                    "overwriting"
+                )
+            remove_directory(self._directory)
+        self._begin_directory()
+
+    def _begin_directory(self) -> None:
+        """Write the description; a file that is to be replaced is remembered."""
+        replaces = file_identity(self.path) if self._is_packed else None
+        begin_directory(self._directory, self._description, self.options.n_shards, replaces)
+
+    def _resume(self) -> None:
+        """Take over what is there, after checking that it is the same store."""
+        has_shards = (self._directory / DESCRIPTION).exists()
+        content = read_directory(self._directory) if has_shards else None
+        identity = file_identity(self.path) if self._is_packed else None
+        if identity and (content is None or content.replaces != identity):
+            # The packed file is the result. Shards beside it are a rest, unless the file was
+            # there before them and is being replaced.
+            with Store(self.path) as store:
+                check_same_settings(store.description, self._description, self.path)
+                self.n_rows = len(store)
+            if self._directory.exists():
+                remove_directory(self._directory)
+            self.is_complete = True
+            return
+        if content is None:
+            if self._directory.exists() and not is_unused(self._directory):
+                raise InputError(
+                    f"{self._directory}: is there and is no store; choose another path"
+                )
+            self._begin_directory()
+            return
+        check_same_settings(content.description, self._description, self._directory)
+        self._committed = set(committed_numbers(self._directory))
+        self.n_rows = sum(shard.n_rows for shard in content.shards)
+        if content.shards:
+            with Store(self._directory, allow_incomplete=True) as store:
+                for number in range(store.rows.n_files):
+                    check_file(store.rows, number, self.options.verify_resumed)
+        self.is_complete = content.fingerprint is not None
+
+    def _check_open(self) -> None:
+        """Refuse rows after the end."""
+        if self.is_complete:
+            raise StoreError(f"{self.path}: is complete; no rows can be added")
+
+    def _write_buffer(self) -> None:
+        """Write the collected rows as the next shard."""
+        arrays, index = self._buffer.take_all()
+        self._commit(len(self._committed), arrays, index)
+
+    def _commit(self, number: int, arrays: Mapping[str, FloatArray], index: RowIndex) -> None:
+        """Write a shard and remember its number."""
+        self._committer.write(number, arrays, index)
+        self._committed.add(number)

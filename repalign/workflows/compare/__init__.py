@@ -1,0 +1,1 @@
+"""Compare representations of the same inputs."""

@@ -1,0 +1,148 @@
+"""What a reader of the numbers of one pair must know before believing them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.compare.results import ErrorRecord
+
+FEW_ROWS_PER_COLUMN = 5
+OUTLIER_RATIO = 2.0
+LARGEST_CHANCE = 0.05
+CLEARLY = 1.02
+MODEL_KEYS = ("file_sha256",)
+# Parts that should agree, with the keys in them that only say how a library calls the thing.
+SPEC_PARTS_THAT_SHOULD_AGREE: dict[str, tuple[str, ...]] = {
+    "view": ("family", "module", "side"),
+    "preprocess": ("name",),
+    "tokenizer": (),
+    "dataset": (),
+}
+
+
+def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[str]:
+    """Warn of equal content, equal weights and views that were made in different ways."""
+    names = f"{source.name} and {target.name}"
+    found = []
+    if source.fingerprint == target.fingerprint:
+        found.append(f"{names} hold exactly the same values: this compares a store with itself")
+    specs = source.info.get("spec") or {}, target.info.get("spec") or {}
+    weights = [_weights(spec) for spec in specs]
+    if weights[0] and weights[0] == weights[1] and source.fingerprint != target.fingerprint:
+        found.append(f"{names} come from the same weights: they differ only in how they were read")
+    for part, labels in SPEC_PARTS_THAT_SHOULD_AGREE.items():
+        first, second = (_without(spec.get(part), labels) for spec in specs)
+        if first is not None and second is not None and first != second:
+            keys = _differing(first, second)
+            found.append(f"{names} differ in {part}{keys}: errors include that difference")
+    return found
+
+
+def warn_of_errors(records: Sequence[ErrorRecord], gaussian: Sequence[float]) -> list[str]:
+    """Warn of what the errors themselves show: few rows, outliers, nulls, convergence."""
+    by_key = {(record.split, record.map): record for record in records}
+    found = [*_warn_of_rows(by_key), *_warn_of_diameter(records)]
+    found += _warn_of_pairing(by_key)
+    ica = by_key.get(("in-sample", "ica"))
+    if ica is not None and ica.converged is False:
+        found.append(
+            f"ICA did not converge (gradient rms {ica.ica_gradient_rms:.1e}, "
+            f"{ica.ica_iterations} passes): its errors, marked *, may be far from the optimum's"
+        )
+    if ica is not None and ica.efficiency is not None:
+        found += _warn_of_efficiency(ica, gaussian)
+    return found
+
+
+def _warn_of_rows(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
+    found = []
+    linear = by_key.get(("in-sample", "linear"))
+    if linear is not None and linear.n_fit_rows < FEW_ROWS_PER_COLUMN * linear.source_dim:
+        found.append(
+            f"{linear.n_fit_rows} rows fit maps of {linear.source_dim} columns: in-sample errors "
+            "are too small, the linear one most; read the held-out ones"
+        )
+    held_out, mean = by_key.get(("held-out", "linear")), by_key.get(("held-out", "mean"))
+    if _is_clearly_above(held_out, mean):
+        found.append(
+            "held out, the linear map is worse than predicting the mean: it was overfitted, and "
+            "its in-sample error says nothing"
+        )
+    return found
+
+
+def _warn_of_diameter(records: Sequence[ErrorRecord]) -> list[str]:
+    first = next((record for record in records if record.map != "ica-components"), None)
+    if first is None or not first.diameter_99:
+        return []
+    ratio = first.diameter / first.diameter_99
+    if ratio < OUTLIER_RATIO:
+        return []
+    return [
+        f"the diameter is {ratio:.1f} times the 99 % distance: a few outlying rows set it, and "
+        "every error looks that much smaller; read error_over_rms_radius"
+    ]
+
+
+def _warn_of_pairing(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
+    """Say in words where shuffled pairs do as well as the observed ones."""
+    split = "held-out" if any(key[0] == "held-out" for key in by_key) else "in-sample"
+    tested = [
+        record
+        for (kind, name), record in by_key.items()
+        if kind == split and name in ("permutation", "rigid", "linear") and record.p_value
+    ]
+    if not tested or any((record.p_value or 0) <= LARGEST_CHANCE for record in tested):
+        return []
+    smallest = min(record.p_value or 1 for record in tested)
+    if any(
+        record.n_null < 1 / LARGEST_CHANCE - 1 and smallest == _floor(record) for record in tested
+    ):
+        return []
+    return [
+        f"{split}, no map does better on the true pairs than on shuffled ones (smallest p "
+        f"{smallest:.2g}): on these rows the two representations look unrelated"
+    ]
+
+
+def _floor(record: ErrorRecord) -> float:
+    return 1 / (record.n_null + 1)
+
+
+def _warn_of_efficiency(ica: ErrorRecord, gaussian: Sequence[float]) -> list[str]:
+    known = [value for value in gaussian if value == value]
+    if not known or ica.efficiency is None:
+        return []
+    if ica.efficiency <= max(known):
+        return [
+            f"the ICA efficiency of {100 * ica.efficiency:.0f} % is inside its null: Gaussian rows "
+            f"with the same covariances, where ICA identifies nothing, show "
+            f"{100 * max(known):.0f} %"
+        ]
+    return []
+
+
+def _is_clearly_above(first: ErrorRecord | None, second: ErrorRecord | None) -> bool:
+    if first is None or second is None or first.error is None or second.error is None:
+        return False
+    return first.error > CLEARLY * second.error
+
+
+def _weights(spec: Mapping[str, Any]) -> Any:
+    model = spec.get("model")
+    if not isinstance(model, Mapping):
+        return None
+    return next((model[key] for key in MODEL_KEYS if model.get(key)), None)
+
+
+def _without(value: Any, labels: Sequence[str]) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _without(item, labels) for key, item in value.items() if key not in labels}
+
+
+def _differing(first: Any, second: Any) -> str:
+    if not isinstance(first, Mapping) or not isinstance(second, Mapping):
+        return ""
+    keys = [key for key in {**first, **second} if first.get(key) != second.get(key)]
+    return f" ({', '.join(sorted(keys))})"

@@ -1,0 +1,213 @@
+"""Compare one pair of sources: errors, intervals, nulls and what stands behind them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from repalign.aliases import IntArray
+from repalign.core.maps.affine import AffineMap
+from repalign.core.thread_choice import is_small, one_thread_if
+from repalign.store.joining.index import POOLED, decode_ids
+from repalign.store.joining.join import Join
+from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.compare.aligned import PairRows, read_pair
+from repalign.workflows.compare.caveats import warn_of_errors, warn_of_sources
+from repalign.workflows.compare.judge import PairFitter, SplitErrors
+from repalign.workflows.compare.nulls import PairNulls, gaussian_efficiencies, shuffle_pair
+from repalign.workflows.compare.records import make_records
+from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.space_ica import IcaStore, SpaceIca
+from repalign.workflows.machine import Machine
+
+
+@dataclass(frozen=True, eq=False)
+class PairResult:
+    """Records, report and in-sample maps of one direction of one pair."""
+
+    records: tuple[ErrorRecord, ...]
+    report: PairReport
+    maps: Mapping[str, AffineMap]
+
+
+def compare_pair(
+    join: Join,
+    settings: CompareSettings,
+    *,
+    machine: Machine,
+    fits: IcaStore,
+    groups: IntArray | None = None,
+) -> list[PairResult]:
+    """Compare the first source of a join with its last, in one direction or both."""
+    source, target = join.sources[0], join.sources[-1]
+    with one_thread_if(is_small(join.report.n_common, source.dim, target.dim)):
+        pair = read_pair(join, settings, machine, groups)
+        results = [_compare(pair, source, target, settings, machine=machine, fits=fits)]
+        if settings.both_directions:
+            back = pair.reversed()
+            results.append(_compare(back, target, source, settings, machine=machine, fits=fits))
+    return results
+
+
+def _compare(
+    pair: PairRows,
+    source: EmbeddingSource,
+    target: EmbeddingSource,
+    settings: CompareSettings,
+    *,
+    machine: Machine,
+    fits: IcaStore,
+) -> PairResult:
+    names, notes = _usable_maps(pair, settings)
+    fitter = PairFitter(pair, names, settings, machine=machine, fits=fits)
+    judged = [fitter.in_sample()]
+    if pair.split.judged:
+        judged.append(fitter.held_out())
+    nulls = shuffle_pair(fitter)
+    gaussian: tuple[float, ...] = ()
+    if {"ica", "permutation", "rigid"} <= set(names):
+        gaussian = gaussian_efficiencies(fitter.total, settings, machine)
+    records = tuple(
+        record
+        for errors in judged
+        for record in make_records(errors, source, target, settings, nulls=nulls, twins=gaussian)
+    )
+    warnings = [
+        *notes,
+        *pair.join.report.warnings,
+        *warn_of_sources(source, target),
+        *_ica_warnings(judged[0]),
+        *warn_of_errors(records, gaussian),
+    ]
+    report = _report(pair, source, target, judged, nulls=nulls, gaussian=gaussian)
+    report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
+    maps = {name: fitted.map for name, fitted in judged[0].maps.by_name.items()}
+    return PairResult(records, report, maps)
+
+
+def _usable_maps(pair: PairRows, settings: CompareSettings) -> tuple[list[str], list[str]]:
+    """Return the maps that these widths allow, and why others are left out."""
+    widths = pair.join.source.shape[1], pair.join.target.shape[1]
+    if widths[0] == widths[1]:
+        return list(settings.maps), []
+    note = f"widths differ ({widths[0]} and {widths[1]}), policy {settings.width_policy}: "
+    if settings.width_policy == "pca":
+        note += f"the wider side is cut to its {min(widths)} leading principal components"
+        return list(settings.maps), [note]
+    note += f"the permutation matches {min(widths)} columns and predicts the others by their mean"
+    names = [name for name in settings.maps if name != "identity"]
+    if len(names) < len(settings.maps):
+        note += "; the identity map is left out"
+    return names, [note]
+
+
+def _ica_warnings(errors: SplitErrors) -> list[str]:
+    if errors.ica is None:
+        return []
+    return [warning for side in errors.ica for warning in side.fit.warnings]
+
+
+def _report(
+    pair: PairRows,
+    source: EmbeddingSource,
+    target: EmbeddingSource,
+    judged: Sequence[SplitErrors],
+    *,
+    nulls: PairNulls | None,
+    gaussian: Sequence[float],
+) -> PairReport:
+    errors = judged[0]
+    scale = next(errors.scales[name] for name in errors.scales if name != "ica-components")
+    ends = scale.diameter.first_row, scale.diameter.second_row
+    matching = errors.maps.matching
+    return PairReport(
+        source=_provenance(source),
+        target=_provenance(target),
+        join=asdict(pair.join.report),
+        n_rows=pair.n_rows,
+        diameter=scale.diameter.value,
+        diameter_upper=scale.diameter.upper,
+        diameter_exact=scale.diameter.exact,
+        diameter_rows=(_row_name(pair, ends[0]), _row_name(pair, ends[1])),
+        rms_radius=scale.rms_radius,
+        diameter_99=scale.diameter_99,
+        ica=_ica_reports(errors.ica, (source.dim, target.dim), pair),
+        matched_correlations=() if matching is None else tuple(matching.correlation.tolist()),
+        null_errors={} if nulls is None else _null_errors(nulls, judged),
+        gaussian_efficiencies=tuple(gaussian),
+        spectra=_spectra(pair),
+        warnings=(),
+    )
+
+
+def _null_errors(nulls: PairNulls, judged: Sequence[SplitErrors]) -> dict[str, tuple[float, ...]]:
+    """Return the errors on shuffled pairs, over the diameter that the split's own errors have."""
+    draws = {}
+    for errors in judged:
+        null = nulls.by_split.get(errors.split)
+        for number, name in enumerate(nulls.names if null is not None else ()):
+            assert null is not None
+            diameter = errors.scales[name].diameter.value
+            if diameter > 0:
+                values = null.shuffled[:, number] / diameter
+                draws[f"{errors.split}/{name}"] = tuple(values.tolist())
+    return draws
+
+
+def _provenance(source: EmbeddingSource) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "view": source.view,
+        "n_rows": source.n_rows,
+        "dim": source.dim,
+        "dtype": str(source.rows.dtype),
+        "fingerprint": source.fingerprint,
+        "info": dict(source.info),
+    }
+
+
+def _row_name(pair: PairRows, row: int) -> str:
+    """Name a row as its user does: by id, else by sample number, and by token where it has one."""
+    index = pair.join.index.slice(row, row + 1)
+    name = str(int(index.sample[0])) if index.ids is None else decode_ids(index.ids)[0]
+    token = int(index.token[0])
+    return name if token == POOLED else f"{name}, token {token}"
+
+
+def _ica_reports(
+    ica: tuple[SpaceIca, SpaceIca] | None, dims: tuple[int, int], pair: PairRows
+) -> tuple[IcaReport, ...]:
+    if ica is None:
+        return ()
+    return tuple(
+        IcaReport(
+            side=side,
+            rows="all" if space.fit.n_fit_rows == pair.n_rows else "some",
+            solver=space.fit.settings.solver,
+            contrast=space.fit.settings.contrast,
+            converged=space.fit.converged,
+            iterations=space.fit.n_iter,
+            gradient_rms=space.fit.gradient_rms,
+            rank=space.fit.rank,
+            dim=dim,
+            identifiable=space.fit.n_identifiable,
+            kurtosis=tuple(space.fit.kurtosis.tolist()),
+            seed_agreement=space.agreement,
+            n_fit_rows=space.fit.n_fit_rows,
+            seed=space.fit.settings.seed,
+        )
+        for side, space, dim in zip(("source", "target"), ica, dims, strict=True)
+    )
+
+
+def _spectra(pair: PairRows) -> dict[str, tuple[float, ...]]:
+    """Return the variances along the principal directions of both sides, falling."""
+    total = pair.parts[0]
+    for part in pair.parts[1:]:
+        total = total + part
+    return {
+        side: tuple(np.linalg.eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
+        for side, scatter in (("source", total.sxx), ("target", total.syy))
+    }

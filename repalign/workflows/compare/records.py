@@ -1,0 +1,175 @@
+"""From error norms to tidy records: denominators, intervals, nulls, efficiency, conventions."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from repalign.aliases import FloatArray
+from repalign.core.errors.efficiency import ica_efficiency
+from repalign.core.inference.intervals import ErrorDraws, Interval, draw_error_means
+from repalign.core.inference.nulls import NullErrors
+from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.compare.judge import SplitErrors
+from repalign.workflows.compare.nulls import PairNulls
+from repalign.workflows.compare.results import ErrorRecord
+from repalign.workflows.compare.settings import ICA_MAPS, CompareSettings
+
+
+def make_records(
+    errors: SplitErrors,
+    source: EmbeddingSource,
+    target: EmbeddingSource,
+    settings: CompareSettings,
+    *,
+    nulls: PairNulls | None,
+    twins: Sequence[float],
+) -> Iterator[ErrorRecord]:
+    """Yield one record a map, in the order in which the maps were asked for."""
+    summary = _Summary(errors, settings)
+    null = None if nulls is None else nulls.by_split.get(errors.split)
+    p_values = None if null is None else null.p_values()
+    efficiency_null = _mean(twins)
+    for number, name in enumerate(errors.norms):
+        scale = errors.scales[name]
+        is_ica = name in ICA_MAPS
+        interval = summary.error_interval(number)
+        efficiency, efficiency_interval = summary.efficiency(name)
+        yield ErrorRecord(
+            source=source.name,
+            target=target.name,
+            source_view=_view(source),
+            target_view=_view(target),
+            n_rows=errors.groups.size,
+            source_dim=source.dim,
+            target_dim=target.dim,
+            map=name,
+            split=errors.split,
+            error=_known(summary.errors[number]),
+            ci_low=_known(interval.low),
+            ci_high=_known(interval.high),
+            null=_null_mean(null, number, scale.diameter.value),
+            p_value=_p_value(p_values, number, name),
+            efficiency=efficiency,
+            efficiency_low=_known(efficiency_interval.low),
+            efficiency_high=_known(efficiency_interval.high),
+            diameter=scale.diameter.value,
+            converged=_converged(errors) if is_ica else None,
+            seed=settings.seed,
+            efficiency_null=efficiency_null if name == "ica" else None,
+            error_over_rms_radius=_over(summary.means[number], scale.rms_radius),
+            diameter_upper=scale.diameter.upper,
+            diameter_99=_known(scale.diameter_99),
+            rms_radius=scale.rms_radius,
+            n_fit_rows=errors.n_fit_rows,
+            n_folds=0 if errors.split == "in-sample" else max(settings.n_folds, 1),
+            n_null=0 if null is None else len(null.shuffled),
+            null_rows=0 if nulls is None or null is None else nulls.n_rows,
+            **_ica_columns(errors, settings) if is_ica else _NO_ICA,
+            permutation_cost=settings.permutation_cost,
+            width_policy=settings.width_policy,
+            on_mismatch=settings.on_mismatch,
+        )
+
+
+def _view(source: EmbeddingSource) -> str:
+    """Return the view; an array in memory has none."""
+    return "" if source.path is None else source.view
+
+
+class _Summary:
+    """Mean errors over their diameters, and their bootstrap draws."""
+
+    def __init__(self, errors: SplitErrors, settings: CompareSettings) -> None:
+        self.names = list(errors.norms)
+        norms = np.stack([errors.norms[name] for name in self.names])
+        self.means = norms.mean(axis=1)
+        self.diameters = np.array([errors.scales[name].diameter.value for name in self.names])
+        self.errors = _ratio(self.means, self.diameters)
+        self.draws: ErrorDraws | None = None
+        if settings.n_bootstrap:
+            self.draws = draw_error_means(
+                norms, errors.groups, n_draws=settings.n_bootstrap, seed=settings.seed
+            )
+
+    def error_interval(self, number: int) -> Interval:
+        """Return the interval of the error of one map."""
+        return self._interval(lambda means: _ratio(means[:, number], self.diameters[number]))
+
+    def efficiency(self, name: str) -> tuple[float | None, Interval]:
+        """Return the efficiency of an ICA map with its interval, where both are defined."""
+        undefined = Interval(float("nan"), float("nan"))
+        if name not in ICA_MAPS or not {"permutation", "rigid"} <= set(self.names):
+            return None, undefined
+        columns = [self.names.index(other) for other in ("permutation", "rigid", name)]
+
+        def of(errors: FloatArray) -> FloatArray:
+            permutation, rigid, ica = (errors[..., column] for column in columns)
+            return ica_efficiency(permutation, rigid, ica)
+
+        value = _known(float(of(self.errors)))
+        if value is None:
+            return None, undefined
+        return value, self._interval(lambda means: of(_ratio(means, self.diameters)))
+
+    def _interval(self, statistic: Callable[[FloatArray], FloatArray]) -> Interval:
+        if self.draws is None:
+            return Interval(float("nan"), float("nan"))
+        return self.draws.interval(statistic)
+
+
+_NO_ICA = {
+    "ica_rows": None,
+    "ica_solver": None,
+    "ica_iterations": None,
+    "ica_gradient_rms": None,
+    "source_rank": None,
+    "target_rank": None,
+    "matched_correlation": None,
+}
+
+
+def _ica_columns(errors: SplitErrors, settings: CompareSettings) -> dict[str, object]:
+    assert errors.ica is not None
+    assert errors.maps.matching is not None
+    source, target = (side.fit for side in errors.ica)
+    return {
+        "ica_rows": settings.ica_rows,
+        "ica_solver": settings.ica_solver,
+        "ica_iterations": max(source.n_iter, target.n_iter),
+        "ica_gradient_rms": max(source.gradient_rms, target.gradient_rms),
+        "source_rank": source.rank,
+        "target_rank": target.rank,
+        "matched_correlation": errors.maps.matching.mean_correlation,
+    }
+
+
+def _converged(errors: SplitErrors) -> bool:
+    return errors.ica is not None and all(side.fit.converged for side in errors.ica)
+
+
+def _null_mean(null: NullErrors | None, number: int, diameter: float) -> float | None:
+    return None if null is None else _over(float(null.means()[number]), diameter)
+
+
+def _p_value(p_values: FloatArray | None, number: int, name: str) -> float | None:
+    """Return the p-value of a map; predicting the mean uses no pairing that could be tested."""
+    return None if p_values is None or name == "mean" else float(p_values[number])
+
+
+def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:
+    """Divide; where the scale is zero nothing varies, and the ratio is undefined."""
+    scales = np.asarray(scale, dtype=np.float64)
+    return np.divide(values, np.where(scales > 0, scales, np.nan))
+
+
+def _over(value: float, scale: float) -> float | None:
+    return _known(float(value) / scale) if scale > 0 else None
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.mean(known)) if known else None

@@ -1,0 +1,201 @@
+"""What ``compare`` returns: tidy error records, what stands behind them, and their renderings."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from repalign.workflows.tables.errors import ErrorTable, error_table
+from repalign.workflows.tables.text import as_text
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+    from repalign.core.maps.affine import AffineMap
+
+
+@dataclass(frozen=True)
+class ErrorRecord:
+    """One map, fitted and judged in one way, between one pair of views.
+
+    The fields are the columns of the CSV, in order; ``docs/results.md`` explains each. A value
+    that is undefined is None.
+    """
+
+    source: str
+    target: str
+    source_view: str
+    target_view: str
+    n_rows: int
+    source_dim: int
+    target_dim: int
+    map: str
+    split: str
+    error: float | None
+    ci_low: float | None
+    ci_high: float | None
+    null: float | None
+    p_value: float | None
+    efficiency: float | None
+    efficiency_low: float | None
+    efficiency_high: float | None
+    diameter: float
+    converged: bool | None
+    seed: int
+    efficiency_null: float | None
+    error_over_rms_radius: float | None
+    diameter_upper: float
+    diameter_99: float | None
+    rms_radius: float
+    n_fit_rows: int
+    n_folds: int
+    n_null: int
+    null_rows: int
+    ica_rows: str | None
+    ica_solver: str | None
+    ica_iterations: int | None
+    ica_gradient_rms: float | None
+    source_rank: int | None
+    target_rank: int | None
+    matched_correlation: float | None
+    permutation_cost: str
+    width_policy: str
+    on_mismatch: str
+
+
+WELL_MATCHED = 0.9
+COLUMNS = tuple(field.name for field in fields(ErrorRecord))
+
+
+@dataclass(frozen=True)
+class IcaReport:
+    """How the ICA of one side went."""
+
+    side: str
+    rows: str
+    solver: str
+    contrast: str
+    converged: bool
+    iterations: int
+    gradient_rms: float
+    rank: int
+    dim: int
+    identifiable: int | None
+    kurtosis: tuple[float, ...]
+    seed_agreement: float | None
+    n_fit_rows: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class PairReport:
+    """All that is known of one pair beside its errors."""
+
+    source: Mapping[str, Any]
+    target: Mapping[str, Any]
+    join: Mapping[str, Any]
+    n_rows: int
+    diameter: float
+    diameter_upper: float
+    diameter_exact: bool
+    diameter_rows: tuple[str, str]
+    rms_radius: float
+    diameter_99: float | None
+    ica: tuple[IcaReport, ...]
+    matched_correlations: tuple[float, ...]
+    null_errors: Mapping[str, tuple[float, ...]]
+    gaussian_efficiencies: tuple[float, ...]
+    spectra: Mapping[str, tuple[float, ...]]
+    warnings: tuple[str, ...]
+
+
+def pair_notes(pair: PairReport) -> tuple[str, ...]:
+    """Say in a line each what set the denominator and how the ICA of both sides went."""
+    first, second = pair.diameter_rows
+    exact = "exact" if pair.diameter_exact else f"at most {pair.diameter_upper:.4g}"
+    spread = f"diameter {pair.diameter:.4g} ({exact}) between rows {first} and {second}"
+    spread += f"; rms radius {pair.rms_radius:.4g}"
+    if pair.diameter_99 is not None:
+        spread += f"; 99 % of distances below {pair.diameter_99:.4g}"
+    notes = [spread, *(_ica_note(report) for report in pair.ica)]
+    if pair.matched_correlations:
+        matched = sorted(pair.matched_correlations)
+        good = sum(value > WELL_MATCHED for value in matched)
+        notes.append(
+            f"matched components: mean |correlation| {sum(matched) / len(matched):.2f}, "
+            f"{good} of {len(matched)} above {WELL_MATCHED}"
+        )
+    return tuple(notes)
+
+
+def _ica_note(report: IcaReport) -> str:
+    state = "converged" if report.converged else "NOT converged"
+    middle = sorted(report.kurtosis)[len(report.kurtosis) // 2]
+    note = (
+        f"ICA of the {report.side}: {state} in {report.iterations} passes (gradient "
+        f"{report.gradient_rms:.0e}), rank {report.rank} of {report.dim}, median kurtosis "
+        f"{middle:.2g}"
+    )
+    if report.identifiable is not None:
+        note += f", {report.identifiable} components less Gaussian than chance"
+    if report.seed_agreement is not None:
+        note += f", restarts agree to {report.seed_agreement:.2f}"
+    return note
+
+
+@dataclass(frozen=True)
+class CompareResult:
+    """The errors of every pair, map and split, with every convention and its provenance.
+
+    ``maps`` holds, for every pair in the order of ``pairs``, the maps fitted on all rows.
+    """
+
+    records: tuple[ErrorRecord, ...]
+    pairs: tuple[PairReport, ...]
+    settings: Mapping[str, Any]
+    versions: Mapping[str, str]
+    maps: tuple[Mapping[str, "AffineMap"], ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before believing the numbers, without repetition."""
+        return tuple(dict.fromkeys(text for pair in self.pairs for text in pair.warnings))
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return the records as dictionaries, one a row of the CSV."""
+        return [asdict(record) for record in self.records]
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Return the records as a pandas frame, one a row."""
+        import pandas
+
+        return pandas.DataFrame(self.to_records(), columns=list(COLUMNS))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {
+            "format": "repalign-compare",
+            "format_version": 1,
+            "settings": dict(self.settings),
+            "versions": dict(self.versions),
+            "warnings": list(self.warnings),
+            "records": self.to_records(),
+            "pairs": [asdict(pair) for pair in self.pairs],
+        }
+
+    def error_table(self) -> ErrorTable:
+        """Return the cells of the table in the paper's layout."""
+        return error_table(self.to_records(), [pair_notes(pair) for pair in self.pairs])
+
+    def table(self) -> str:
+        """Return the table in the paper's layout as text."""
+        return as_text(self.error_table())
+
+    def plot(self) -> "Figure":
+        """Draw errors by map, in-sample beside held-out, with intervals and nulls."""
+        from repalign.workflows.figures.errors import plot_errors
+
+        return plot_errors(self.to_records())
+
+    def __str__(self) -> str:
+        return self.table()

@@ -1,0 +1,1 @@
+"""Does a label survive a change of batch?"""

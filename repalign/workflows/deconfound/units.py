@@ -1,0 +1,155 @@
+"""The pieces of a deconfounding table that are computed side by side and kept for a rerun."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.core.batches.folds import (
+    BatchFold,
+    leave_batches_out,
+    permute_within,
+    train_on_one_batch,
+)
+from repalign.core.batches.judge import FoldMeasure, FoldSettings, judge_fold
+from repalign.core.batches.trees import BoostingSettings, balanced_accuracy
+from repalign.core.conditions import ConditionName, ConditionSettings, fit_condition
+from repalign.core.score import Score
+from repalign.exceptions import InputError
+from repalign.workflows.deconfound.tasks import LabelTask
+from repalign.workflows.disentangle.settings import BatchSettings
+
+# Telling K batches grows K trees a round, so there are fewer rounds; and a batch has few rows,
+# of which the paper's regularisation, made for two classes, would learn nothing.
+BATCH_JUDGE = BoostingSettings(
+    rounds=20, learning_rate=0.1, reg_alpha=0.0, min_gain_to_split=0.0, min_data_in_leaf=5
+)
+BATCH_TEST_SHARE = 0.25
+
+UnitKind = Literal["fold", "permuted", "batch"]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldUnit:
+    """One fold of one question in one condition; ``fold`` speaks of rows of the task."""
+
+    kind: UnitKind
+    condition: ConditionName
+    task: LabelTask
+    protocol: str
+    fold: BatchFold
+    permutation: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class FoldInputs:
+    """What all units share: rows as they are and by condition, and the batch of each."""
+
+    raw: NDArray[Any]
+    transformed: dict[str, NDArray[Any]]
+    batches: NDArray[Any]
+    settings: BatchSettings
+    condition_settings: ConditionSettings
+
+
+def list_units(
+    tasks: tuple[LabelTask, ...],
+    conditions: tuple[ConditionName, ...],
+    batches: NDArray[Any],
+    settings: BatchSettings,
+) -> Iterator[FoldUnit]:
+    """Yield every unit; questions that cannot be split at all yield one with the reason."""
+    for task in tasks:
+        for protocol in settings.protocols:
+            folds = _folds(task, protocol, batches, settings)
+            for condition in conditions:
+                for fold in folds:
+                    yield FoldUnit("fold", condition, task, protocol, fold)
+                    for permutation in range(1, settings.n_permuted + 1):
+                        yield FoldUnit("permuted", condition, task, protocol, fold, permutation)
+    if settings.judge_batches:
+        codes = np.unique(batches, return_inverse=True)[1].astype(np.int64)
+        task = LabelTask("(batch)", np.arange(codes.size), codes)
+        fold = _row_fold(codes, settings.transform.seed)
+        for condition in conditions:
+            yield FoldUnit("batch", condition, task, "rows", fold)
+
+
+def run_unit(unit: FoldUnit, inputs: FoldInputs) -> tuple[FoldMeasure, ...]:
+    """Compute one unit; a fold that cannot be scored gives its reason."""
+    if unit.fold.reason:
+        return (FoldMeasure(Score("AUROC", None, unit.fold.reason)),)
+    values, labels = _values(unit, inputs), unit.task.labels
+    seed = inputs.settings.transform.seed
+    if unit.kind == "batch":
+        train, test = ((values[rows], labels[rows]) for rows in (unit.fold.train, unit.fold.test))
+        accuracy = balanced_accuracy(train, test, BATCH_JUDGE, seed=seed)
+        return (FoldMeasure(Score("batch-accuracy", accuracy)),)
+    shares = inputs.settings.top_shares
+    if unit.kind == "permuted":
+        rng = np.random.default_rng([seed, unit.permutation])
+        labels = permute_within(labels, inputs.batches[unit.task.rows], rng)
+        shares = ()
+    settings = FoldSettings(BoostingSettings(rounds=inputs.settings.rounds), shares, seed)
+    return judge_fold(values, labels, unit.fold, settings)
+
+
+def unit_key(unit: FoldUnit, inputs: FoldInputs) -> dict[str, Any]:
+    """Return everything but the values of the rows that the result of a unit depends on."""
+    return {
+        "kind": unit.kind,
+        "condition": unit.condition,
+        "rows": unit.task.rows.tolist(),
+        "labels": unit.task.labels.tolist(),
+        "batches": [str(batch) for batch in inputs.batches[unit.task.rows].tolist()],
+        "train": unit.fold.train.tolist(),
+        "test": unit.fold.test.tolist(),
+        "permutation": unit.permutation,
+        "condition_settings": asdict(inputs.condition_settings),
+        "boosting": asdict(
+            BATCH_JUDGE if unit.kind == "batch" else BoostingSettings(rounds=inputs.settings.rounds)
+        ),
+        "top_shares": list(inputs.settings.top_shares) if unit.kind == "fold" else [],
+        "fit_on": inputs.settings.fit_on,
+    }
+
+
+def _folds(
+    task: LabelTask, protocol: str, batches: NDArray[Any], settings: BatchSettings
+) -> tuple[BatchFold, ...]:
+    own = batches[task.rows]
+    try:
+        if protocol == "train-on-one":
+            return train_on_one_batch(task.labels, own)
+        return leave_batches_out(
+            task.labels, own, n_folds=settings.n_folds, seed=settings.transform.seed
+        )
+    except InputError as refusal:
+        # One impossible question must not cost the answers to the others.
+        nothing = np.zeros(0, dtype=np.int64)
+        return (BatchFold("none", nothing, nothing, str(refusal)),)
+
+
+def _row_fold(codes: NDArray[Any], seed: int) -> BatchFold:
+    """Hold out a share of the rows of every batch of two or more rows."""
+    rng = np.random.default_rng(seed)
+    held_out = np.zeros(codes.size, dtype=np.bool_)
+    for batch in range(int(codes.max()) + 1):
+        rows = rng.permutation(np.flatnonzero(codes == batch))
+        if rows.size > 1:
+            held_out[rows[: max(1, round(BATCH_TEST_SHARE * rows.size))]] = True
+    reason = "" if codes.max() > 0 else "there is one batch only"
+    reason = reason or ("" if held_out.any() else "no batch has two rows")
+    return BatchFold("rows", np.flatnonzero(~held_out), np.flatnonzero(held_out), reason)
+
+
+def _values(unit: FoldUnit, inputs: FoldInputs) -> NDArray[Any]:
+    rows = unit.task.rows
+    if inputs.settings.fit_on == "all" or unit.kind == "batch":
+        return inputs.transformed[unit.condition][rows]
+    # All rows of the training batches, whatever their label, and none of the held-out ones.
+    train = np.isin(inputs.batches, np.unique(inputs.batches[rows[unit.fold.train]]))
+    condition = fit_condition(unit.condition, inputs.raw[train], inputs.condition_settings)
+    return condition.transform.apply(inputs.raw[rows])

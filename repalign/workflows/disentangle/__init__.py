@@ -1,0 +1,1 @@
+"""Do latents recover known factors?"""

@@ -1,0 +1,226 @@
+"""Feeding a model: samples read, tokenised or decoded, batched, ahead of the computation."""
+
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.data.samples import Sample, Selection
+from repalign.workflows.extract.plan import plan_batches
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from repalign.models.inputs.images import ImagePreprocess
+    from repalign.models.inputs.text import TextEncoder
+
+Item = TypeVar("Item")
+Positions = NDArray[np.int64]
+# kept positions of a sample with so many tokens or patches and this hash; None when pooled
+Keep = Callable[[int, bytes], Positions | None]
+
+
+@dataclass(frozen=True, eq=False)
+class HostBatch:
+    """A batch on the host. ``members`` are its samples' places in the shard.
+
+    ``lengths`` counts real tokens per sample (None for images) and ``tokens`` all of them;
+    ``positions`` are the kept tokens of each, None when rows are pooled.
+    """
+
+    inputs: dict[str, "Tensor"]
+    members: NDArray[np.int64]
+    lengths: "Tensor | None"
+    positions: list[Positions] | None
+    tokens: int
+
+
+@dataclass(frozen=True, eq=False)
+class ShardStart:
+    """The beginning of a shard: its number and the rows that each of its samples gives."""
+
+    number: int
+    rows_per_sample: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ShardEnd:
+    """The end of a shard: who its samples are, and the kept positions of each."""
+
+    number: int
+    ids: list[str]
+    hashes: list[bytes]
+    positions: list[Positions] | None
+
+
+Event = ShardStart | HostBatch | ShardEnd
+
+
+class Feed(Protocol):
+    """A source of shards, batch by batch."""
+
+    def shard(self, number: int, start: int, stop: int) -> Iterator[Event]:
+        """Yield the start of a shard, its batches, and its end."""
+        ...
+
+
+@dataclass(frozen=True)
+class TextFeed:
+    """Tokenises a shard at once and batches its samples by length."""
+
+    selection: Selection
+    encoder: "TextEncoder"
+    keep: Keep
+    budget: int
+    masked: bool
+
+    def shard(self, number: int, start: int, stop: int) -> Iterator[Event]:
+        """Yield the start of a shard, its batches, and its end."""
+        from repalign.models.inputs.text import pad_batch
+
+        samples = [self.selection.read(index) for index in range(start, stop)]
+        ids = self.encoder.encode([str(sample.value) for sample in samples])
+        for sample, tokens in zip(samples, ids, strict=True):
+            self.encoder.check(tokens, sample.id)
+        kept = [self.keep(len(t), s.sha256) for s, t in zip(samples, ids, strict=True)]
+        positions = _all_or_none(kept)
+        yield ShardStart(number, _row_counts(len(samples), positions))
+        for members in plan_batches([len(tokens) for tokens in ids], self.budget):
+            chosen = [ids[member] for member in members]
+            inputs, lengths = pad_batch(chosen, self.encoder.pad_id, masked=self.masked)
+            yield HostBatch(
+                inputs=inputs,
+                members=members,
+                lengths=lengths,
+                positions=None if positions is None else [positions[m] for m in members],
+                tokens=sum(len(tokens) for tokens in chosen),
+            )
+        yield _end(number, samples, positions)
+
+
+@dataclass(frozen=True)
+class ImageFeed:
+    """Decodes images on several threads, a few batches ahead, in data order."""
+
+    selection: Selection
+    preprocess: "ImagePreprocess"
+    keep: Keep
+    patches: int
+    batch_size: int
+    pool: ThreadPoolExecutor
+
+    def shard(self, number: int, start: int, stop: int) -> Iterator[Event]:
+        """Yield the start of a shard, its batches, and its end."""
+        count = self.keep(self.patches, bytes(32))
+        rows = np.full(stop - start, 1 if count is None else len(count), dtype=np.int64)
+        yield ShardStart(number, rows)
+        samples: list[Sample] = []
+        positions: list[Positions | None] = []
+        for first, futures in self._ahead(start, stop):
+            decoded = [future.result() for future in futures]
+            samples += [_without_value(sample) for sample, _ in decoded]
+            kept = [self.keep(self.patches, sample.sha256) for sample, _ in decoded]
+            positions += kept
+            yield HostBatch(
+                inputs={"pixel_values": _stack([pixels for _, pixels in decoded])},
+                members=np.arange(first - start, first - start + len(decoded)),
+                lengths=None,
+                positions=_all_or_none(kept),
+                tokens=len(decoded) * self.patches,
+            )
+        yield _end(number, samples, _all_or_none(positions))
+
+    def _ahead(self, start: int, stop: int) -> Iterator[tuple[int, list["Future[Decoded]"]]]:
+        waiting: deque[tuple[int, list[Future[Decoded]]]] = deque()
+        for first in range(start, stop, self.batch_size):
+            chunk = range(first, min(stop, first + self.batch_size))
+            waiting.append((first, [self.pool.submit(self._decode, index) for index in chunk]))
+            if len(waiting) > 2:
+                yield waiting.popleft()
+        yield from waiting
+
+    def _decode(self, index: int) -> "Decoded":
+        sample = self.selection.read(index)
+        return sample, self.preprocess(sample.value)  # type: ignore[arg-type]
+
+
+Decoded = tuple[Sample, NDArray[np.float32]]
+
+
+def default_workers() -> int:
+    """Number of decoding threads: one per core that this process may use, at most eight."""
+    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
+
+
+def prefetch(items: Iterator[Item], depth: int = 4) -> Iterator[Item]:
+    """Run an iterator on a thread of its own, at most ``depth`` items ahead.
+
+    An exception in the iterator is raised here; leaving early stops the thread.
+    """
+    buffer: queue.Queue[tuple[Item | None, BaseException | None]] = queue.Queue(maxsize=depth)
+    stopped = threading.Event()
+
+    def offer(entry: tuple[Item | None, BaseException | None]) -> None:
+        while not stopped.is_set():
+            try:
+                buffer.put(entry, timeout=0.1)
+            except queue.Full:
+                continue
+            return
+
+    def work() -> None:
+        failure: BaseException | None = None
+        try:
+            for item in items:
+                offer((item, None))
+                if stopped.is_set():
+                    return
+        except BaseException as error:  # noqa: BLE001 - it is raised again by the consumer
+            failure = error
+        offer((None, failure or StopIteration()))
+
+    thread = threading.Thread(target=work, name="repalign-feed", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, failure = buffer.get()
+            if isinstance(failure, StopIteration):
+                return
+            if failure is not None:
+                raise failure
+            yield item  # type: ignore[misc]
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def _all_or_none(kept: Sequence[Positions | None]) -> list[Positions] | None:
+    return [k for k in kept if k is not None] if kept and kept[0] is not None else None
+
+
+def _row_counts(count: int, positions: Sequence[Positions] | None) -> NDArray[np.int64]:
+    if positions is None:
+        return np.ones(count, dtype=np.int64)
+    return np.array([len(kept) for kept in positions], dtype=np.int64)
+
+
+def _without_value(sample: Sample) -> Sample:
+    return Sample(sample.id, sample.sha256, "")
+
+
+def _end(number: int, samples: Sequence[Sample], positions: list[Positions] | None) -> ShardEnd:
+    ids = [sample.id for sample in samples]
+    return ShardEnd(number, ids, [sample.sha256 for sample in samples], positions)
+
+
+def _stack(images: Sequence[NDArray[np.float32]]) -> "Tensor":
+    import torch
+
+    return torch.from_numpy(np.stack(images))

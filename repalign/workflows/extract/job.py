@@ -1,0 +1,229 @@
+"""Everything an extraction needs, put together once: model, data, views, plan and spec."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.data.samples import Selection, select_samples
+from repalign.exceptions import InputError
+from repalign.workflows.extract.device import autocast_dtype, choose_device
+from repalign.workflows.extract.feed import Feed, ImageFeed, TextFeed, default_workers
+from repalign.workflows.extract.plan import samples_per_shard
+from repalign.workflows.extract.runner import (
+    BatchRunner,
+    fit_budget,
+    is_out_of_memory,
+    probe_batch,
+    release_memory,
+)
+from repalign.workflows.extract.settings import ExtractSettings
+from repalign.workflows.extract.source import open_source
+from repalign.workflows.extract.spec import build_environment, build_spec
+
+if TYPE_CHECKING:
+    from repalign.models.loaders.loaded import LoadedModel
+    from repalign.models.views.tokens import TokenChoice
+    from repalign.models.views.views import View, ViewShape
+
+_ESTIMATED_FROM = 256
+# On the CPU small batches are fastest, whose activations stay in its caches (measured: 512 tokens
+# are up to twice as fast as 4096). Fixed numbers, so that every run makes the same batches.
+_CPU_TOKENS = 512
+_CPU_PIXELS = 8 * 224 * 224
+_CPU_MOST_IMAGES = 1024
+# Tokens per batch, images per batch: the start of a search elsewhere.
+_DEVICE_BATCH = {"text": 131072, "image": 512}
+
+
+@dataclass(frozen=True, eq=False)
+class ExtractJob:
+    """A prepared extraction; ``dims`` are the columns of every view."""
+
+    settings: ExtractSettings
+    runner: BatchRunner
+    selection: Selection
+    feed: Feed
+    dims: dict[str, int]
+    per_shard: int
+    rows_per_sample: float
+    spec: dict[str, Any]
+    environment: dict[str, Any]
+    pool: ThreadPoolExecutor
+
+    @property
+    def n_shards(self) -> int:
+        """Number of shards of the whole extraction."""
+        return -(-len(self.selection) // self.per_shard)
+
+
+def prepare_job(settings: ExtractSettings) -> ExtractJob:
+    """Load the model, open the data and decide everything that the result depends on.
+
+    Raises a RepalignError for anything that cannot be used.
+    """
+    from repalign.models.loaders.load import load_model
+    from repalign.models.naming.hub import prepare_environment
+    from repalign.models.views.tokens import parse_tokens
+    from repalign.models.views.views import make_views
+
+    tokens = parse_tokens(settings.tokens)
+    device = choose_device(settings.device)
+    prepare_environment(offline=settings.offline)
+    model = load_model(settings.model)
+    views = make_views(model, settings.layers, settings.pools)
+    _check_tokens(settings, views)
+    source = open_source(settings.data, model.family.kind, settings.read)
+    selection = select_samples(
+        source, limit=settings.limit, sample=settings.sample, seed=settings.seed
+    )
+    model.module.to(device)
+    runner = BatchRunner(model, views, device, autocast_dtype(settings.dtype))
+    pool = ThreadPoolExecutor(settings.workers or default_workers(), "repalign-decode")
+    keep = Keep(views, tokens, settings.seed)
+    if model.family.kind == "text":
+        inputs = _text_inputs(settings, runner, selection, keep)
+    else:
+        inputs = _image_inputs(settings, runner, selection, keep, pool)
+    dims = {view.key: inputs.shapes[view.tap.label].dim for view in views}
+    per_shard = settings.shard_samples or samples_per_shard(
+        inputs.rows_per_sample, 4 * sum(dims.values())
+    )
+    return ExtractJob(
+        settings=settings,
+        runner=runner,
+        selection=selection,
+        feed=inputs.feed,
+        dims=dims,
+        per_shard=per_shard,
+        rows_per_sample=inputs.rows_per_sample,
+        spec=build_spec(settings, runner, selection, inputs.spec, per_shard),
+        environment=build_environment(device),
+        pool=pool,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """How a model's inputs are made: the feed, the sizes that come of it, and its spec.
+
+    ``rows_per_sample`` is estimated from the first samples where they differ.
+    """
+
+    feed: Feed
+    shapes: Mapping[str, "ViewShape"]
+    rows_per_sample: float
+    spec: dict[str, object]
+
+
+def _text_inputs(
+    settings: ExtractSettings, runner: BatchRunner, selection: Selection, keep: "Keep"
+) -> Inputs:
+    from repalign.models.inputs.text import load_text_encoder, needs_mask
+    from repalign.models.views.views import probe_shapes
+
+    model = runner.model
+    encoder = load_text_encoder(model, max_length=settings.max_length, source=settings.tokenizer)
+    shapes = probe_shapes(model, [view.tap for view in runner.views])
+    budget = _budget(settings, runner, encoder.max_length, ())
+    feed = TextFeed(selection, encoder, keep, budget, masked=needs_mask(model))
+    first = [selection.read(k) for k in range(min(_ESTIMATED_FROM, len(selection)))]
+    ids = encoder.encode([str(sample.value) for sample in first])
+    kept = [keep(len(t), s.sha256) for s, t in zip(first, ids, strict=True)]
+    rows = float(np.mean([1 if k is None else len(k) for k in kept]))
+    return Inputs(feed, shapes, rows, encoder.as_dict())
+
+
+def _image_inputs(
+    settings: ExtractSettings,
+    runner: BatchRunner,
+    selection: Selection,
+    keep: "Keep",
+    pool: ThreadPoolExecutor,
+) -> Inputs:
+    from repalign.models.inputs.choice import choose_preprocess
+    from repalign.models.views.views import probe_shapes
+
+    model = runner.model
+    preprocess = choose_preprocess(model, settings.preprocess)
+    size = preprocess.output_size or ()
+    shapes = probe_shapes(model, [view.tap for view in runner.views], size)
+    patches = _patches(model, runner.views, shapes)
+    budget = _budget(settings, runner, 1, size)
+    feed = ImageFeed(selection, preprocess, keep, patches, budget, pool)
+    kept = keep(patches, bytes(32))
+    rows = 1.0 if kept is None else float(len(kept))
+    return Inputs(feed, shapes, rows, preprocess.as_dict())
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Chooses the positions of a sample that become rows; none when rows are pooled."""
+
+    views: Sequence["View"]
+    tokens: "TokenChoice"
+    seed: int
+
+    def __call__(self, length: int, sample_hash: bytes) -> NDArray[np.int64] | None:
+        """Positions kept of a sample of that length and hash, None when it is pooled."""
+        if self.views[0].pool != "token":
+            return None
+        return self.tokens.positions(length, seed=self.seed, sample_hash=sample_hash)
+
+
+def _check_tokens(settings: ExtractSettings, views: Sequence["View"]) -> None:
+    if settings.tokens != "all" and views[0].pool != "token":
+        raise InputError(
+            f"--tokens {settings.tokens} chooses rows of unpooled tokens, but pooling is "
+            f"{views[0].pool!r}; add --pool token"
+        )
+
+
+def _patches(
+    model: "LoadedModel", views: Sequence["View"], shapes: Mapping[str, "ViewShape"]
+) -> int:
+    """Positions per image that may become rows; the same for all views of a token store."""
+    counts = {}
+    for view in views:
+        positions = shapes[view.tap.label].positions or 1
+        prefix = model.prefix_tokens if positions > model.prefix_tokens else 0
+        counts[view.key] = positions - prefix
+    if views[0].pool == "token" and len(set(counts.values())) > 1:
+        found = ", ".join(f"{key} {count}" for key, count in counts.items())
+        raise InputError(
+            f"these layers have different numbers of positions ({found}), so their rows are not "
+            "the same; extract them one by one, or pooled"
+        )
+    return next(iter(counts.values()))
+
+
+def _budget(
+    settings: ExtractSettings, runner: BatchRunner, longest: int, image: Sequence[int]
+) -> int:
+    """Size of a batch: as told, fixed on the CPU, else the largest that fits by halving."""
+    kind = runner.model.family.kind
+    if settings.batch_size is not None:
+        return settings.batch_size
+    if runner.device.type == "cpu":
+        return _CPU_TOKENS if kind == "text" else _images_of(image)
+
+    def fits(size: int) -> bool:
+        try:
+            runner.run(probe_batch(runner.model, size, longest, image))
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            is_fitting = False
+        else:
+            is_fitting = True
+        release_memory(runner.device)
+        return is_fitting
+
+    return fit_budget(fits, _DEVICE_BATCH[kind], longest)
+
+
+def _images_of(size: Sequence[int]) -> int:
+    return max(1, min(_CPU_MOST_IMAGES, _CPU_PIXELS // (size[0] * size[1])))

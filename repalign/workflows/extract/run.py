@@ -1,0 +1,207 @@
+"""Extraction: from a model and data to a store of embeddings, resumable and by many processes."""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from repalign.exceptions import InputError
+from repalign.store import StoreWriter, WriteOptions, open_store
+from repalign.store.format.directory import parts_directory
+from repalign.store.format.schema import MANIFEST
+from repalign.store.format.shard import committed_numbers
+from repalign.workflows.extract.device import Fetcher, exact_float32
+from repalign.workflows.extract.feed import Event, HostBatch, ShardEnd, ShardStart, prefetch
+from repalign.workflows.extract.job import ExtractJob, prepare_job
+from repalign.workflows.extract.plan import read_rank, shard_bounds
+from repalign.workflows.extract.settings import ExtractProgress, ExtractResult, ExtractSettings
+from repalign.workflows.extract.shards import ShardBuffer, ShardSink
+from repalign.workflows.extract.verify import verify_device
+
+OnExtract = Callable[[ExtractProgress], None]
+
+
+def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> ExtractResult:
+    """Extract embeddings into a store; the same call continues where an earlier one stopped.
+
+    With the rank variables of torchrun or Slurm set, this process makes its share of the
+    shards; whichever finishes last completes the store.
+
+    Raises a RepalignError for anything that cannot be used, and for an unfinished store that
+    was begun with other settings, naming what changed.
+    """
+    rank, n_ranks = read_rank()
+    if settings.overwrite and n_ranks > 1:
+        raise InputError("--overwrite with several processes: remove the old store first")
+    job = prepare_job(settings)
+    try:
+        with exact_float32():
+            difference = verify_device(job) if settings.verify_device else None
+            writer = _open_writer(job)
+            if writer.is_complete:
+                return _result(job, writer.path, _Tally(job, None), None)
+            numbers = [
+                number
+                for number in range(rank, job.n_shards, n_ranks)
+                if number not in writer.committed
+            ]
+            tally = _Tally(job, on_progress, numbers)
+            try:
+                _run(job, writer, numbers, tally)
+            finally:
+                writer.close()
+        _finish(job, writer)
+        return _result(job, writer.path, tally, difference)
+    finally:
+        job.pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Tally:
+    """Counts what this process has done."""
+
+    def __init__(
+        self, job: ExtractJob, on_progress: OnExtract | None, numbers: Sequence[int] = ()
+    ) -> None:
+        bounds = [shard_bounds(n, len(job.selection), job.per_shard) for n in numbers]
+        self.total = sum(stop - start for start, stop in bounds)
+        self.samples = self.rows = self.tokens = 0
+        self._on_progress = on_progress
+        self._started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._started
+
+    def add(self, batch: HostBatch, rows: int) -> None:
+        self.samples += len(batch.members)
+        self.rows += rows
+        self.tokens += batch.tokens
+        if self._on_progress is not None:
+            self._on_progress(
+                ExtractProgress(self.samples, self.total, self.rows, self.tokens, self.seconds)
+            )
+
+
+def _open_writer(job: ExtractJob) -> StoreWriter:
+    settings = job.settings
+    options = WriteOptions(
+        dtype=settings.store_dtype,
+        compression=settings.compression,
+        licence=job.runner.model.origin.licence,
+        environment=job.environment,
+        n_shards=job.n_shards,
+        expected_rows=max(1, int(len(job.selection) * job.rows_per_sample)),
+    )
+    return StoreWriter(
+        settings.output,
+        spec=job.spec,
+        views=job.dims,
+        options=options,
+        overwrite=settings.overwrite,
+        resume=not settings.overwrite,
+    )
+
+
+def _run(job: ExtractJob, writer: StoreWriter, numbers: Sequence[int], tally: _Tally) -> None:
+    """Compute and write the given shards."""
+    sink = ShardSink(writer, with_ids=job.settings.with_ids)
+    fetcher = Fetcher()
+    buffers: dict[int, ShardBuffer] = {}
+    ends: dict[int, ShardEnd] = {}
+    current = -1
+
+    def settle(*, flush: bool) -> None:
+        for (number, batch), rows in fetcher.ready(flush=flush):
+            buffers[number].place(batch, rows)
+            tally.add(batch, len(next(iter(rows.values()))))
+        for number in [n for n in ends if buffers[n].is_full]:
+            start, stop = shard_bounds(number, len(job.selection), job.per_shard)
+            ordinals = job.selection.ordinals[start:stop]
+            sink.put(buffers.pop(number), ends.pop(number), ordinals)
+
+    try:
+        for event in prefetch(_events(job, numbers)):
+            if isinstance(event, ShardStart):
+                current = event.number
+                buffers[current] = ShardBuffer(event, job.dims)
+            elif isinstance(event, ShardEnd):
+                ends[event.number] = event
+            else:
+                for batch, rows in job.runner.run_fitting(event):
+                    fetcher.put((current, batch), rows)
+            settle(flush=False)
+        settle(flush=True)
+    finally:
+        sink.close()
+
+
+def _events(job: ExtractJob, numbers: Sequence[int]) -> Iterator[Event]:
+    for number in numbers:
+        yield from job.feed.shard(number, *shard_bounds(number, len(job.selection), job.per_shard))
+
+
+def _finish(job: ExtractJob, writer: StoreWriter) -> None:
+    """Complete the store if all shards of all processes are there."""
+    directory = parts_directory(writer.path)
+    if _is_finished(writer.path):
+        return
+    try:
+        lock = os.open(directory, os.O_RDONLY)
+    except FileNotFoundError:
+        return  # another process has completed the store meanwhile
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the system releases it when this process dies
+        if _is_finished(writer.path):
+            return
+        if set(committed_numbers(directory)) == set(range(job.n_shards)):
+            writer.finish()
+    finally:
+        os.close(lock)
+
+
+def _is_finished(path: Path) -> bool:
+    # a file alone tells nothing: it may be the old one that is being replaced
+    is_packed = path.is_file() and not parts_directory(path).exists()
+    return is_packed or (path / MANIFEST).is_file()
+
+
+def _result(job: ExtractJob, path: Path, tally: _Tally, difference: float | None) -> ExtractResult:
+    is_complete = _is_finished(path)
+    summary: dict[str, Any] = {"n_rows": None, "fingerprint": None}
+    if is_complete:
+        with open_store(path) as store:
+            summary = {"n_rows": len(store), "fingerprint": store.fingerprint}
+    return ExtractResult(
+        path=path if is_complete else parts_directory(path),
+        is_complete=is_complete,
+        views=job.dims,
+        rows_new=tally.rows,
+        samples=len(job.selection),
+        tokens=tally.tokens,
+        seconds=tally.seconds,
+        device=str(job.runner.device),
+        device_difference=difference,
+        warnings=_warnings(job),
+        **summary,
+    )
+
+
+def _warnings(job: ExtractJob) -> tuple[str, ...]:
+    found = []
+    if job.settings.dtype != "fp32":
+        found.append(
+            f"{job.settings.dtype} rows depend on the batches they were computed in (about 3e-2 "
+            "of a unit); compare only stores made with the same settings"
+        )
+    if job.runner.device.type != "cpu" and job.settings.batch_size is None:
+        found.append(
+            "the batch size was found by trial; give --batch-size for rows that repeat to the bit"
+        )
+    if len(job.selection) < max(job.dims.values()):
+        found.append(
+            f"{len(job.selection)} samples are fewer than the columns of a view; a comparison of "
+            "such stores overfits"
+        )
+    return tuple(found)

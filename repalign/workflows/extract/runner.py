@@ -1,0 +1,141 @@
+"""Running batches on a device, halving those that do not fit its memory."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from repalign.exceptions import ModelError
+from repalign.workflows.extract.device import send
+from repalign.workflows.extract.feed import HostBatch
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from repalign.models.loaders.loaded import LoadedModel
+    from repalign.models.views.views import View
+
+_SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+@dataclass(frozen=True, eq=False)
+class BatchRunner:
+    """A model on its device with the views that are wanted of it."""
+
+    model: "LoadedModel"
+    views: Sequence["View"]
+    device: "torch.device"
+    autocast: "torch.dtype | None" = None
+
+    def run(self, batch: HostBatch) -> dict[str, "Tensor"]:
+        """Rows of every view for one batch, on the device."""
+        from repalign.models.views.pooling import Batch, flatten_positions
+        from repalign.models.views.views import encode_batch
+
+        inputs = {key: send(tensor, self.device) for key, tensor in batch.inputs.items()}
+        if "attention_mask" in inputs:
+            # made wide on the device: (batch, 1, 1, width) is all that is copied
+            width = inputs["attention_mask"].shape[-1]
+            inputs["attention_mask"] = inputs["attention_mask"].expand(-1, -1, width, -1)
+        lengths = None if batch.lengths is None else send(batch.lengths, self.device)
+        kept = None
+        if batch.positions is not None:
+            samples, positions = flatten_positions(batch.positions)
+            kept = send(samples, self.device), send(positions, self.device)
+        on_device = Batch(inputs, lengths, kept)
+        return encode_batch(self.model, self.views, on_device, autocast=self.autocast)
+
+    def run_fitting(self, batch: HostBatch) -> Iterator[tuple[HostBatch, dict[str, "Tensor"]]]:
+        """Run a batch; where memory does not suffice, its halves.
+
+        Raises ModelError when a single sample does not fit.
+        """
+        try:
+            rows = self.run(batch)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(batch.members) == 1:
+                raise ModelError(
+                    f"one sample does not fit the memory of {self.device}; lower --max-length, "
+                    "use --dtype bf16, or another device"
+                ) from error
+            rows = None
+        if rows is not None:
+            yield batch, rows
+            return
+        # outside of the handler, whose traceback would keep the failed tensors alive
+        release_memory(self.device)
+        for half in split_batch(batch):
+            yield from self.run_fitting(half)
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether an error of torch means that memory did not suffice."""
+    return any(sign in str(error).lower() for sign in _SIGNS)
+
+
+def release_memory(device: "torch.device") -> None:
+    """Give cached memory back after a failed allocation."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def split_batch(batch: HostBatch) -> tuple[HostBatch, HostBatch]:
+    """Cut a batch into two, each no wider than its own longest sample."""
+    middle = len(batch.members) // 2
+    first, second = slice(None, middle), slice(middle, None)
+    return _part(batch, first), _part(batch, second)
+
+
+def _part(batch: HostBatch, part: slice) -> HostBatch:
+    lengths = None if batch.lengths is None else batch.lengths[part]
+    inputs = {key: tensor[part] for key, tensor in batch.inputs.items()}
+    tokens = batch.tokens // 2
+    if lengths is not None:
+        width, tokens = int(lengths.max()), int(lengths.sum())
+        inputs = {key: tensor[..., :width] for key, tensor in inputs.items()}
+    positions = None if batch.positions is None else batch.positions[part]
+    return HostBatch(inputs, batch.members[part], lengths, positions, tokens)
+
+
+def fit_budget(fits: Callable[[int], bool], start: int, lowest: int) -> int:
+    """Halve a batch budget until it fits, then take a fifth off as a margin.
+
+    ``fits`` tries a batch of the given size made of the longest samples. A budget that fits at
+    once is kept as it is.
+
+    Raises ModelError when even the lowest does not fit.
+    """
+    budget = start
+    while not fits(budget):
+        if budget <= lowest:
+            raise ModelError(
+                "not even one sample fits the device; lower --max-length, use --dtype bf16, or "
+                "another device"
+            )
+        budget = max(lowest, budget // 2)
+    return budget if budget == start else max(lowest, budget * 4 // 5)
+
+
+def probe_batch(model: "LoadedModel", size: int, length: int, image: Sequence[int]) -> HostBatch:
+    """A batch of blank samples: ``size`` tokens in samples of ``length``, or ``size`` images."""
+    import torch
+
+    if model.family.kind == "image":
+        channels = (model.image_size or (3, 0, 0))[0]
+        pixels = torch.zeros(size, channels, *image)
+        members = np.arange(size)
+        return HostBatch({"pixel_values": pixels}, members, None, _first(size), size)
+    count = max(1, size // length)
+    ids = torch.zeros(count, length, dtype=torch.int64)
+    lengths = torch.full((count,), length, dtype=torch.int64)
+    return HostBatch({"input_ids": ids}, np.arange(count), lengths, _first(count), count * length)
+
+
+def _first(count: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    return [np.zeros(1, dtype=np.int64)] * count

@@ -1,0 +1,59 @@
+"""What every latent knows of every factor, as pictures."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from repalign.exceptions import InputError, MissingExtraError
+from repalign.workflows.disentangle.results import InformationMatrix
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# More cells than this are no longer told apart by their numbers.
+MOST_NUMBERED = 200
+MOST_NAMED = 30
+
+
+def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
+    """Draw one matrix (factors × latents) below another, pruned latents named so.
+
+    Raises:
+        InputError: there is no matrix.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if not matrices:
+        raise InputError("there is no matrix to draw; only factors give matrices")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a figure") from error
+    widest = max(matrix.nmi.shape[1] for matrix in matrices)
+    heights = [max(1.4, 0.35 * len(matrix.factors) + 0.9) for matrix in matrices]
+    figure = Figure(
+        figsize=(min(20.0, max(5.0, 2.5 + 0.5 * widest)), sum(heights)), layout="constrained"
+    )
+    panels = figure.subplots(
+        len(matrices), 1, squeeze=False, gridspec_kw={"height_ratios": heights}
+    )[:, 0]
+    several = len({(matrix.source, matrix.view) for matrix in matrices}) > 1
+    images = []
+    for panel, matrix in zip(panels, matrices, strict=True):
+        # Estimates pass 1 by a hair; the scale is the same everywhere so that panels compare.
+        images.append(panel.imshow(matrix.nmi, vmin=0, vmax=1, cmap="viridis", aspect="auto"))
+        panel.set_title(
+            f"{matrix.source}::{matrix.view} · {matrix.condition}" if several else matrix.condition
+        )
+        panel.set_yticks(range(len(matrix.factors)), matrix.factors)
+        latents = range(matrix.nmi.shape[1]) if matrix.nmi.shape[1] <= MOST_NAMED else ()
+        names = [f"{j}\npruned" if j in matrix.pruned else str(j) for j in latents]
+        panel.set_xticks(latents, names, fontsize=8)
+        if matrix.nmi.size <= MOST_NUMBERED:
+            for i, j in np.ndindex(*matrix.nmi.shape):
+                value = matrix.nmi[i, j]
+                colour = "black" if value > 0.6 else "white"
+                panel.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
+    panels[-1].set_xlabel("latent")
+    figure.colorbar(images[0], ax=list(panels), label="mutual information / factor entropy")
+    return figure

@@ -1,0 +1,141 @@
+"""A result as one HTML page that needs nothing else: tables, figures, warnings, provenance."""
+
+import html
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from repalign.workflows.figures.drawing import svg_of
+from repalign.workflows.figures.errors import plot_errors
+from repalign.workflows.figures.models import plot_models
+from repalign.workflows.figures.pair import (
+    plot_correlations,
+    plot_kurtosis,
+    plot_nulls,
+    plot_spectra,
+    plot_splits,
+)
+from repalign.workflows.report.input import PairResults, Results, read_results
+from repalign.workflows.report.page import PAGE
+from repalign.workflows.tables.errors import ErrorTable, error_table
+
+OnProgress = Callable[[int, int], None]
+
+_MAPS_OF_THE_HEAT = ("rigid", "linear", "ica", "permutation")
+_FEWEST_MODELS = 3
+# Beyond this many pairs the sections are closed, so that the page opens quickly.
+_OPEN_PAIRS = 8
+
+
+def make_report(path: Path, on_progress: OnProgress | None = None) -> str:
+    """Return the page for a file of results.
+
+    Raises:
+        InputError: The file cannot be read or holds something else.
+        MissingExtraError: matplotlib is not installed.
+    """
+    results = read_results(path)
+    sections = []
+    for number, pair in enumerate(results.pairs):
+        sections.append(_pair(pair, number, is_open=len(results.pairs) <= _OPEN_PAIRS))
+        if on_progress is not None:
+            on_progress(number + 1, len(results.pairs))
+    return PAGE.format(
+        name=html.escape(results.name),
+        count=len(results.pairs),
+        noun="pair" if len(results.pairs) == 1 else "pairs",
+        models=_models(results),
+        pairs="\n".join(sections),
+        caption="<br>".join(html.escape(line) for line in error_table(results.records).caption),
+        settings=_settings(results),
+    )
+
+
+def _pair(pair: PairResults, number: int, *, is_open: bool) -> str:
+    figures = [_figure(svg, caption) for svg, caption in _drawings(pair, f"pair{number}")]
+    table = error_table(pair.records)
+    size = table.blocks[0].title.split("   ", maxsplit=1)[-1]
+    opened = " open" if is_open else ""
+    return (
+        f"<details class=pair{opened}><summary><h2>{html.escape(pair.title)}</h2></summary>"
+        f"<p class=size>{html.escape(size)}</p>{_table(table)}"
+        f"{_warnings((pair.details or {}).get('warnings', ()))}"
+        f"<div class=figures>{''.join(figures)}</div></details>"
+    )
+
+
+def _drawings(pair: PairResults, name: str) -> list[tuple[str, str]]:
+    records = pair.records
+    drawn = [
+        (plot_errors(records, titled=False), "Error of every map, with 95 % intervals"),
+    ]
+    if len({record["split"] for record in records}) > 1:
+        drawn.append((plot_splits(records), "What in-sample numbers flatter"))
+    details = pair.details or {}
+    if details.get("null_errors"):
+        drawn.append((plot_nulls(details["null_errors"], records), "Against shuffled pairs"))
+    if details.get("matched_correlations"):
+        drawn.append(
+            (plot_correlations(details["matched_correlations"]), "Agreement of ICA components")
+        )
+    if details.get("spectra"):
+        drawn.append((plot_spectra(details["spectra"]), "Spectrum of both spaces"))
+    if details.get("ica"):
+        drawn.append((plot_kurtosis(details["ica"]), "What ICA can hold on to"))
+    return [(svg_of(figure, f"{name}-{i}"), text) for i, (figure, text) in enumerate(drawn)]
+
+
+def _figure(svg: str, caption: str) -> str:
+    return f"<figure>{svg}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def _table(table: ErrorTable) -> str:
+    heads = "".join(f"<th scope=col>{html.escape(c.heading)}</th>" for c in table.columns)
+    rows = []
+    for block in table.blocks:
+        for line in block.lines:
+            cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in line.cells)
+            kind = "error" if line.is_error else "detail"
+            label = html.escape(line.label.strip())
+            rows.append(f"<tr class={kind}><th scope=row>{label}</th>{cells}</tr>")
+    return (
+        f"<div class=scroll><table><thead><tr><th></th>{heads}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _models(results: Results) -> str:
+    records = results.records
+    names = {record[side] for record in records for side in ("source", "target")}
+    all_pairs = len(names) * (len(names) - 1) / 2
+    if len(names) < _FEWEST_MODELS or len(results.pairs) < all_pairs / 2:
+        return ""  # a map of mostly empty cells says less than the list below
+    split = "held-out" if any(r["split"] == "held-out" for r in records) else "in-sample"
+    present = {record["map"] for record in records if record["split"] == split}
+    figures = [
+        _figure(svg_of(plot_models(records, name, split), f"models-{name}"), f"{name}, {split}")
+        for name in _MAPS_OF_THE_HEAT
+        if name in present
+    ]
+    return f"<h2>All models</h2><div class=figures>{''.join(figures)}</div>"
+
+
+def _warnings(texts: Sequence[str]) -> str:
+    if not texts:
+        return ""
+    items = "".join(f"<li>{html.escape(text)}</li>" for text in texts)
+    return f"<section class=warnings><h3>Before you believe it</h3><ul>{items}</ul></section>"
+
+
+def _settings(results: Results) -> str:
+    pairs = [*results.settings.items(), *results.versions.items()]
+    if not pairs:
+        return "<p>Made from a CSV. The JSON of the same result also holds nulls and spectra.</p>"
+    rows = "".join(
+        f"<tr><th scope=row>{html.escape(str(key))}</th><td>{html.escape(_plain(value))}</td></tr>"
+        for key, value in pairs
+    )
+    return f"<div class=scroll><table class=settings><tbody>{rows}</tbody></table></div>"
+
+
+def _plain(value: object) -> str:
+    return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)

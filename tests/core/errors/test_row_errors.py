@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from repalign.core.errors.row_errors import row_errors, summarise_errors
+from repalign.core.maps.affine import MappedRows
+from repalign.core.maps.kinds import FITTERS, fit_map
+from repalign.core.rows import ArrayRows
+from repalign.exceptions import InputError
+from tests.core.paired_data import fixture_a, moments_of
+
+
+@pytest.mark.parametrize("memory_bytes", [60_000, 2**31])
+def test_errors_are_the_norms_of_the_residuals(memory_bytes: int) -> None:
+    x, y = fixture_a()
+    moments = moments_of(x, y)
+    maps = [fit_map(kind, moments) for kind in FITTERS]
+    errors = row_errors(ArrayRows(x), ArrayRows(y), maps, memory_bytes=memory_bytes)
+    assert errors.shape == (len(maps), len(x))
+    for fitted, found in zip(maps, errors, strict=True):
+        expected = np.linalg.norm(fitted.apply(x) - y, axis=1)
+        assert_allclose(found, expected, rtol=1e-11, err_msg=fitted.kind)
+
+
+def test_a_single_sparse_map_needs_no_product() -> None:
+    x, y = fixture_a()
+    fitted = fit_map("permutation", moments_of(x, y))
+    (errors,) = row_errors(ArrayRows(x), ArrayRows(y), [fitted])
+    assert_allclose(errors, np.linalg.norm(fitted.apply(x) - y, axis=1), rtol=1e-12)
+
+
+def test_a_summary_says_what_it_is_made_of() -> None:
+    summary = summarise_errors(np.array([3.0, 0.0, 4.0, 1.0]))
+    assert (summary.n, summary.mean, summary.median) == (4, 2.0, 2.0)
+    assert (summary.maximum, summary.worst_row) == (4.0, 2)
+    assert_allclose(summary.root_mean_square, np.sqrt(26 / 4))
+
+
+def test_errors_over_no_rows_are_refused() -> None:
+    with pytest.raises(InputError, match="no rows to summarise"):
+        summarise_errors(np.array([]))
+
+
+def test_a_map_of_other_widths_is_refused() -> None:
+    x, y = fixture_a()
+    fitted = fit_map("rigid", moments_of(x, y))
+    with pytest.raises(InputError, match="a rigid map takes 6 columns to 6; these rows need 5 to"):
+        row_errors(ArrayRows(x[:, :5]), ArrayRows(y), [fitted])
+
+
+def test_rows_that_are_not_finite_are_refused() -> None:
+    x, y = fixture_a()
+    fitted = fit_map("rigid", moments_of(x, y))
+    y[10, 1] = np.inf
+    with pytest.raises(InputError, match="the target has inf at row 10, column 1"):
+        row_errors(ArrayRows(x), ArrayRows(y), [fitted])
+
+
+def test_rows_can_be_seen_through_a_map() -> None:
+    x, y = fixture_a()
+    fitted = fit_map("linear", moments_of(x, y))
+    seen = MappedRows(ArrayRows(x), fitted)
+    assert seen.shape == y.shape
+    assert_allclose(seen.read(3, 9), fitted.apply(x)[3:9])
+    assert_allclose(seen.take(np.array([1, 5])), fitted.apply(x)[[1, 5]])

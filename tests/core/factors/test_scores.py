@@ -1,0 +1,151 @@
+import numpy as np
+import pytest
+
+from repalign.core.factors.encoding import encode_factors
+from repalign.core.factors.infomec import infomec_preset
+from repalign.core.factors.scores import (
+    DEFAULT_GROUPS,
+    ScoreSettings,
+    check_groups,
+    half_sample_scores,
+    judge_scores,
+    null_scores,
+    score_factors,
+)
+from repalign.exceptions import InputError
+
+QUICK = ScoreSettings(groups=("infomec", "mcc", "r2", "mig"))
+
+
+def planted(seed: int, n_rows: int = 400):
+    rng = np.random.default_rng(seed)
+    sources = np.stack([rng.integers(0, 4, n_rows), rng.integers(0, 3, n_rows)], axis=1)
+    factors = encode_factors({"shape": sources[:, 0], "hue": sources[:, 1]})
+    return factors, sources + 0.3 * rng.normal(size=(n_rows, 2))
+
+
+def test_scores_come_in_a_fixed_order_with_explicitness_first() -> None:
+    groups = ("explicitness", *DEFAULT_GROUPS, "sap")
+    found = score_factors(*planted(0), ScoreSettings(groups=groups))
+    names = [score.name for score in found.scores]
+    assert names[:3] == ["InfoE", "InfoM", "InfoC"]
+    assert names[3:] == [
+        "InfoM-gap", "InfoC-gap", "MCC-pearson", "MCC-spearman", "linear-R2",
+        "linear-R2-held-out", "MIG", "modularity", "SAP", "explicitness",
+    ]  # fmt: skip
+    assert found.value("InfoM") > 0.8
+
+
+def test_dci_is_computed_when_asked_for() -> None:
+    found = score_factors(*planted(0, 150), ScoreSettings(groups=("dci",)))
+    assert found.value("DCI-disentanglement") > 0.5
+
+
+def test_equal_seeds_give_equal_scores() -> None:
+    factors, latents = planted(0)
+    first, again = (score_factors(factors, latents, QUICK) for _ in range(2))
+    assert [score.value for score in first.scores] == [score.value for score in again.scores]
+
+
+def test_null_is_near_chance_and_the_truth_beats_every_draw() -> None:
+    factors, latents = planted(0)
+    found = score_factors(factors, latents, QUICK)
+    seen: list[tuple[int, int]] = []
+
+    nulls = null_scores(
+        factors,
+        latents,
+        QUICK,
+        n_draws=9,
+        on_progress=lambda done, total: seen.append((done, total)),
+    )
+
+    judged = {item.score.name: item for item in judge_scores(found, nulls, {})}
+    assert judged["InfoE"].null < 0.05
+    assert judged["MCC-pearson"].null < 0.15
+    assert judged["InfoE"].p_value == pytest.approx(0.1)
+    assert judged["InfoE"].low is None
+    assert seen[-1] == (9, 9)
+
+
+def test_noise_scores_high_on_infom_and_its_null_says_so() -> None:
+    factors, _ = planted(0)
+    noise = np.random.default_rng(9).normal(size=(400, 2))
+    found = score_factors(factors, noise, QUICK)
+    nulls = null_scores(factors, noise, QUICK, n_draws=19)
+    judged = {item.score.name: item for item in judge_scores(found, nulls, {})}
+    assert judged["InfoE"].score.value < 0.05
+    assert judged["InfoM"].null > 0.3
+    assert judged["InfoM"].p_value > 0.05
+
+
+@pytest.mark.slow
+def test_half_sample_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
+    settings = ScoreSettings(groups=("mcc",))
+    truth = score_factors(*planted(12345, 200_000), settings).value("MCC-pearson")
+    covered = 0
+    for seed in range(100):
+        factors, latents = planted(seed)
+        halves = half_sample_scores(factors, latents, settings, n_draws=60)
+        found = score_factors(factors, latents, settings)
+        item = judge_scores(found, {}, halves)[0]
+        covered += item.low <= truth <= item.high
+    # 95 % nominal; the deviation of 100 trials is 2.2 %, of 60 draws another few.
+    assert covered >= 86
+
+
+def test_a_half_sample_without_a_rare_class_is_passed_over() -> None:
+    factors = encode_factors(
+        {"rare": np.r_[np.ones(2, dtype=int), np.zeros(38, dtype=int)], "even": np.arange(40) % 2}
+    )
+    latents = np.random.default_rng(0).normal(size=(40, 2))
+    settings = ScoreSettings(groups=("mcc",))
+    halves = half_sample_scores(factors, latents, settings, n_draws=40)
+    assert 0 < len(halves["MCC-pearson"]) < 40
+
+
+def test_undefined_scores_stay_undefined_when_judged() -> None:
+    factors = encode_factors({"only": np.arange(60) % 3})
+    latents = np.random.default_rng(0).normal(size=(60, 2))
+    found = score_factors(factors, latents, QUICK)
+    nulls = null_scores(factors, latents, QUICK, n_draws=2)
+    item = {i.score.name: i for i in judge_scores(found, nulls, nulls)}["InfoM"]
+    assert item.score.reason == "modularity needs at least two factors, got 1"
+    assert (item.null, item.p_value, item.low) == (None, None, None)
+
+
+def test_latents_and_factors_without_information_are_named() -> None:
+    grid = np.tile(np.stack(np.meshgrid(range(4), range(3)), axis=-1).reshape(-1, 2), (20, 1))
+    factors = encode_factors({"a": grid[:, 0], "b": grid[:, 1]})
+    latents = np.column_stack([grid[:, 0], np.arange(240) // 12]).astype(float)
+    settings = ScoreSettings(
+        groups=("infomec",), infomec=infomec_preset("standard", discrete_latents=True)
+    )
+    notes = score_factors(factors, latents, settings).notes
+    assert notes[:2] == (
+        "1 active latent(s) have no estimated information about any factor (latents 1)",
+        "no active latent has estimated information about b",
+    )
+
+
+@pytest.mark.parametrize(
+    ("latents", "message"),
+    [
+        (np.zeros((399, 2)), "399 rows of latents but 400 rows of factors"),
+        (np.zeros((400, 0)), "there is no latent"),
+        (np.where(np.arange(800).reshape(400, 2) == 5, np.nan, 0.0), "latent 1 of row 2 is nan"),
+    ],
+)
+def test_latents_that_cannot_be_scored_are_refused(latents, message: str) -> None:
+    factors, _ = planted(0)
+    with pytest.raises(InputError, match=message):
+        score_factors(factors, latents)
+
+
+def test_unknown_groups_and_scores_are_refused() -> None:
+    with pytest.raises(InputError, match="no score group is called beta-vae; expected infomec"):
+        check_groups(("beta-vae",))
+    with pytest.raises(InputError, match="no score group was given"):
+        check_groups(())
+    with pytest.raises(InputError, match="no score is called InfoX; there are MCC-pearson"):
+        score_factors(*planted(0), ScoreSettings(groups=("mcc",))).value("InfoX")

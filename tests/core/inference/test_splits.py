@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repalign import InputError
+from repalign.core.inference.splits import fold_split, held_out_split, no_split
+
+
+@given(st.integers(2, 200), st.integers(2, 10), st.integers(0, 5))
+def test_folds_partition_the_rows(n_rows: int, n_folds: int, seed: int) -> None:
+    n_folds = min(n_folds, n_rows)
+    split = fold_split(np.arange(n_rows), n_folds, seed)
+    judged = np.concatenate([split.judged_rows(part) for part in split.judged])
+    assert sorted(judged.tolist()) == list(range(n_rows))
+    sizes = [split.judged_rows(part).size for part in split.judged]
+    assert max(sizes) - min(sizes) <= 1
+    for part in split.judged:
+        both = np.concatenate([split.judged_rows(part), split.fitting_rows(part)])
+        assert sorted(both.tolist()) == list(range(n_rows))
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=60), st.floats(0.05, 0.95))
+def test_a_group_never_stands_on_both_sides(labels: list[int], share: float) -> None:
+    groups = np.array(labels)
+    if np.unique(groups).size < 2:
+        with pytest.raises(InputError, match="needs at least 2 groups, got 1"):
+            held_out_split(groups, share, seed=0)
+        return
+    split = held_out_split(groups, share, seed=0)
+    judged = set(groups[split.judged_rows(1)])
+    fitting = set(groups[split.fitting_rows(1)])
+    assert judged
+    assert fitting
+    assert not judged & fitting
+
+
+def test_the_held_out_share_is_the_one_asked_for() -> None:
+    split = held_out_split(np.arange(1000), 0.2, seed=3)
+    assert split.judged_rows(1).size == 200
+
+
+def test_the_same_seed_gives_the_same_split_and_another_seed_another() -> None:
+    first, again, other = (held_out_split(np.arange(50), 0.3, seed) for seed in (1, 1, 2))
+    assert np.array_equal(first.part_of_row, again.part_of_row)
+    assert not np.array_equal(first.part_of_row, other.part_of_row)
+
+
+def test_no_split_judges_nothing() -> None:
+    assert no_split(5).judged == ()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1])
+def test_a_share_outside_the_unit_interval_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="expected a number between 0 and 1"):
+        held_out_split(np.arange(5), share, seed=0)
+
+
+def test_one_fold_is_refused_and_so_are_more_folds_than_groups() -> None:
+    with pytest.raises(InputError, match="folds: got 1, expected at least 2"):
+        fold_split(np.arange(5), 1, seed=0)
+    with pytest.raises(InputError, match="needs at least 9 groups, got 5"):
+        fold_split(np.arange(5), 9, seed=0)

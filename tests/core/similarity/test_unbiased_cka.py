@@ -1,0 +1,69 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from repalign.core.rows import ArrayRows
+from repalign.core.similarity.measures import linear_cka
+from repalign.core.similarity.unbiased_cka import squared_radii, unbiased_linear_cka
+from repalign.exceptions import InputError
+from tests.core.paired_data import moments_of
+
+ORACLES = Path(__file__).parents[4] / "shared/oracles"
+
+
+def cka(x: np.ndarray, y: np.ndarray) -> float:
+    return unbiased_linear_cka(
+        moments_of(x, y),
+        squared_radii(ArrayRows(x), x.mean(0)),
+        squared_radii(ArrayRows(y), y.mean(0)),
+    )
+
+
+@pytest.mark.parametrize("case", ["orthogonal", "linear", "independent"])
+def test_it_agrees_with_the_oracles(case: str) -> None:
+    path = ORACLES / "similarity_inputs.npz"
+    if not path.exists():
+        pytest.skip("the oracle inputs are not beside the project")
+    expected = json.loads((ORACLES / "similarity.json").read_text())["cases"][case]
+    with np.load(path) as archive:
+        x, y = archive[f"{case}_A"], archive[f"{case}_B"]
+    assert_allclose(cka(x, y), expected["linear_cka_debiased"], atol=2e-6)
+
+
+def test_it_is_the_estimator_of_song_written_out() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((12, 3)), rng.standard_normal((12, 5))
+    n, ones = 12, np.ones(12)
+
+    def hsic(a: np.ndarray, b: np.ndarray) -> float:
+        k, other = a @ a.T, b @ b.T
+        np.fill_diagonal(k, 0)
+        np.fill_diagonal(other, 0)
+        inner = np.trace(k @ other) + k.sum() * other.sum() / ((n - 1) * (n - 2))
+        return inner - 2 / (n - 2) * ones @ k @ other @ ones
+
+    expected = hsic(x, y) / np.sqrt(hsic(x, x) * hsic(y, y))
+    assert_allclose(cka(x, y), expected, rtol=1e-12)
+
+
+def test_unrelated_rows_fewer_than_columns() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.random((100, 1000)), rng.random((100, 1000))
+    assert abs(cka(x, y)) < 0.1
+    assert linear_cka(moments_of(x, y)) > 0.85
+
+
+def test_rows_that_do_not_vary_have_none() -> None:
+    assert cka(np.ones((9, 2)), np.random.default_rng(0).random((9, 2))) == 0.0
+
+
+def test_too_few_rows_or_radii_are_refused() -> None:
+    x = np.eye(3)
+    with pytest.raises(InputError, match="unbiased CKA of 3 rows was asked for; expected at least"):
+        cka(x, x)
+    y = np.random.default_rng(0).random((5, 2))
+    with pytest.raises(InputError, match="2 and 2 radii were given for 5 rows"):
+        unbiased_linear_cka(moments_of(y, y), np.ones(2), np.ones(2))

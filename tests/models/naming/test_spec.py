@@ -1,0 +1,70 @@
+"""Names of models: every form, and one line for what has none."""
+
+from pathlib import Path
+
+import pytest
+
+from repalign.exceptions import InputError
+from repalign.models.naming.presets import PAIRS, PRESETS, resolve_name
+from repalign.models.naming.spec import ModelSpec, parse_model
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("hf:EleutherAI/pythia-160m", ModelSpec("hf", "EleutherAI/pythia-160m")),
+        ("hf:gpt2@main", ModelSpec("hf", "gpt2", revision="main")),
+        ("hf:a/b@refs/pr/1", ModelSpec("hf", "a/b", revision="refs/pr/1")),
+        ("timm:vit_base_patch16_224.mae", ModelSpec("timm", "vit_base_patch16_224.mae")),
+        ("torchvision:resnet18", ModelSpec("torchvision", "resnet18")),
+    ],
+)
+def test_a_name_is_parsed_and_printed_back(text: str, spec: ModelSpec) -> None:
+    assert parse_model(text) == spec
+    assert str(spec) == text
+
+
+def test_paths_are_recognised(tmp_path: Path) -> None:
+    file = tmp_path / "w.pth"
+    file.touch()
+    assert parse_model(f"mae:{file}") == ModelSpec("mae", "", path=file)
+    assert parse_model(f"timm:resnet18@{file}") == ModelSpec("timm", "resnet18", path=file)
+    assert parse_model(str(tmp_path)) == ModelSpec("local", "", path=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "unknown model ''; expected hf:org/name"),
+        ("nowhere/at-all", "unknown model 'nowhere/at-all'"),
+        ("hf:", "unknown model 'hf:'"),
+        ("hf:a/b/c", "no repository name"),
+        ("hf:a/b@", "nothing after '@'"),
+        ("hf:a/b@x y", "no revision name"),
+        ("hf:a/b@../../x", r"'\.\.' in hf:a/b"),
+        ("timm:Not-A-Name", "no architecture name"),
+        ("mae:missing.pth", "no weights file at missing.pth"),
+        ("timm:resnet18@missing.pth", "no weights file at missing.pth"),
+    ],
+)
+def test_a_name_without_a_form_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_model(text)
+
+
+def test_presets_parse_and_say_what_is_certain() -> None:
+    for preset in PRESETS.values():
+        assert parse_model(preset.model).loader in ("hf", "timm", "torchvision")
+        assert preset.certain
+    for pair in PAIRS:
+        assert {pair.source, pair.target} <= set(PRESETS)
+        assert pair.inferred
+
+
+def test_a_preset_is_replaced_and_a_typo_gets_near_matches() -> None:
+    model, preset = resolve_name("pythia-160m-seed1")
+    assert model == "hf:EleutherAI/pythia-160m-seed1"
+    assert preset is PRESETS["pythia-160m-seed1"]
+    assert resolve_name("hf:gpt2") == ("hf:gpt2", None)
+    with pytest.raises(InputError, match=r"did you mean .*pythia-160m-seed1"):
+        resolve_name("pythia160m-seed1")

@@ -1,0 +1,109 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from repalign.exceptions import StoreError
+from repalign.store.exchange.map_file import SavedMap, load_map, save_map
+
+
+def a_map() -> SavedMap:
+    rng = np.random.default_rng(0)
+    return SavedMap("pca+ica", rng.normal(size=(4, 3)), rng.normal(size=3), {"source": "a.h5"})
+
+
+def test_a_map_comes_back_as_it_was_saved(tmp_path: Path) -> None:
+    save_map(a_map(), tmp_path / "m.safetensors")
+
+    loaded = load_map(tmp_path / "m.safetensors")
+
+    assert loaded.kind == "pca+ica"
+    assert loaded.metadata == {"source": "a.h5"}
+    assert loaded.matrix.tolist() == a_map().matrix.tolist()
+    assert loaded.shift.tolist() == a_map().shift.tolist()
+    assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_an_existing_file_is_replaced_only_when_told(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    save_map(a_map(), path)
+    with pytest.raises(StoreError, match="already exists"):
+        save_map(a_map(), path)
+    save_map(SavedMap("rigid", np.eye(2), np.zeros(2)), path, overwrite=True)
+    assert load_map(path).kind == "rigid"
+
+
+@pytest.mark.parametrize(
+    ("matrix", "shift", "message"),
+    [
+        (np.eye(2), np.zeros(3), r"matrix has shape \(2, 2\) and shift \(3,\)"),
+        (np.full((2, 2), np.nan), np.zeros(2), "values that are not finite"),
+    ],
+)
+def test_what_is_no_affine_map_is_not_saved(tmp_path: Path, matrix, shift, message: str) -> None:
+    with pytest.raises(StoreError, match=message):
+        save_map(SavedMap("linear", matrix, shift), tmp_path / "m.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+def write_raw(path: Path, description: object, tensors: dict | None = None) -> Path:
+    text = description if isinstance(description, str) else json.dumps(description)
+    save_file(tensors or {"matrix": np.eye(2), "shift": np.zeros(2)}, path, {"repalign": text})
+    return path
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no such file; expected a saved map"):
+        load_map(tmp_path / "m.safetensors")
+
+
+def test_a_file_that_is_no_safetensors_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(b"hello")
+    with pytest.raises(StoreError, match="is no whole safetensors file"):
+        load_map(path)
+
+
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    save_map(a_map(), path)
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(StoreError, match="is no whole safetensors file"):
+        load_map(path)
+
+
+def test_other_safetensors_files_are_refused(tmp_path: Path) -> None:
+    path = write_raw(tmp_path / "m.safetensors", {}, {"weight": np.eye(2)})
+    with pytest.raises(StoreError, match="holds weight and is no map of repalign"):
+        load_map(path)
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        ("{", "its description is not JSON"),
+        ({"format_version": 99}, "is a map of format version 99; this repalign reads version 1"),
+        ([], "is a map of format version None"),
+        ({"format_version": 1, "kind": "x"}, "its description lacks metadata, sha256"),
+        (
+            {"format_version": 1, "kind": "x", "sha256": "0", "metadata": {}},
+            "its checksum does not fit its arrays",
+        ),
+    ],
+)
+def test_wrong_descriptions_are_refused(tmp_path: Path, description, message: str) -> None:
+    path = write_raw(tmp_path / "m.safetensors", description)
+    with pytest.raises(StoreError, match=message):
+        load_map(path)
+
+
+def test_a_changed_value_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    save_map(a_map(), path)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="its checksum does not fit its arrays"):
+        load_map(path)

@@ -1,0 +1,672 @@
+"""Hostile and damaged files: each is refused in one line that names the file and the key."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from repalign.exceptions import StoreError
+from repalign.store import open_store, verify_store
+from repalign.store.format.digests import fingerprint_of
+from repalign.store.format.header import columns_of
+from repalign.store.format.layout import (
+    Description,
+    IndexLayout,
+    ViewInfo,
+    parse_description,
+    parse_index_layout,
+)
+from repalign.store.format.sealed_json import canonical_json, read_sealed, sha256_of, write_sealed
+from repalign.store.format.stats import stats_of
+from repalign.store.joining.index import pooled_index
+from repalign.store.writing.file import FileWriter
+
+VIEW = "emb/layer.1"
+
+
+def read_all(path: Path) -> None:
+    """Read every value of a store."""
+    with open_store(path) as store:
+        for view in store.views:
+            store.view(view).read(0, len(store))
+        store.index.slice(0, len(store))
+
+
+def refusal(path: Path) -> str:
+    """Return the one line that refuses a store."""
+    with pytest.raises(StoreError) as caught:
+        read_all(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert path.name in message
+    assert len(message) < 500
+    return message
+
+
+def replace_dataset(path: Path, key: str, make: Callable[[h5py.File, Any], None]) -> None:
+    """Delete a dataset and let ``make`` put something else under its name."""
+    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+        values = file[key][()]
+        del file[key]
+        make(file, values)
+
+
+def change_header(path: Path, change: Callable[[dict], None]) -> None:
+    """Change the header and seal it again, as someone hostile would."""
+    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+        header = json.loads(file["header_json"][()].tobytes())
+        change(header)
+        text = json.dumps(header, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        del file["header_json"]
+        file["header_json"] = np.frombuffer(text.encode(), np.uint8)
+        file.attrs["header_sha256"] = np.bytes_(sha256_of(text))
+
+
+def test_external_links_are_refused(packed: Path, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "secret.h5", "w") as file:
+        file["emb/layer.1"] = np.zeros((3000, 300), np.float32)
+
+    def link(file: h5py.File, values: Any) -> None:
+        file[VIEW] = h5py.ExternalLink(str(tmp_path / "secret.h5"), "/emb/layer.1")
+
+    replace_dataset(packed, VIEW, link)
+
+    assert f"{VIEW}: is an external link" in refusal(packed)
+
+
+def test_external_links_on_the_way_are_refused(packed: Path, tmp_path: Path) -> None:
+    with h5py.File(packed) as file, h5py.File(tmp_path / "other.h5", "w") as other:
+        file.copy("emb", other)
+    with h5py.File(packed, "r+") as file:
+        del file["emb"]
+        file["emb"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/emb")
+
+    assert "emb: is an external link" in refusal(packed)
+
+
+def test_soft_links_are_refused(packed: Path) -> None:
+    with h5py.File(packed, "r+") as file:
+        del file["index/token"]
+        file["index/token"] = h5py.SoftLink("/index/sample")
+
+    assert "index/token: is a soft link" in refusal(packed)
+
+
+@pytest.mark.parametrize("key", [VIEW, "header_json", "stats/layer.0", "digests/emb/layer.0"])
+def test_external_storage_is_refused(packed: Path, tmp_path: Path, key: str) -> None:
+    def store_outside(file: h5py.File, values: Any) -> None:
+        outside = tmp_path / "outside.bin"
+        outside.write_bytes(values.tobytes())
+        file.create_dataset(
+            key, values.shape, values.dtype, external=[(str(outside), 0, values.nbytes)]
+        )
+
+    replace_dataset(packed, key, store_outside)
+
+    assert f"{key}: has external storage" in refusal(packed)
+
+
+@pytest.mark.parametrize("key", [VIEW, "header_json", "digests/index/ids"])
+def test_virtual_datasets_are_refused(packed: Path, tmp_path: Path, key: str) -> None:
+    def make_virtual(file: h5py.File, values: Any) -> None:
+        layout = h5py.VirtualLayout(values.shape, values.dtype)
+        layout[:] = h5py.VirtualSource(str(tmp_path / "missing.h5"), "x", values.shape)
+        file.create_virtual_dataset(key, layout)
+
+    replace_dataset(packed, key, make_virtual)
+
+    assert f"{key}: is a virtual dataset" in refusal(packed)
+
+
+def test_committed_types_are_refused(packed: Path) -> None:
+    def commit(file: h5py.File, values: Any) -> None:
+        kind = h5py.h5t.py_create(values.dtype).copy()
+        kind.commit(file.id, b"emb/type")
+        space = h5py.h5s.create_simple(values.shape)
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((512, 300))
+        h5py.h5d.create(file.id, VIEW.encode(), kind, space, properties)
+        del file["emb/type"]
+
+    replace_dataset(packed, VIEW, commit)
+
+    assert f"{VIEW}: has a committed type" in refusal(packed)
+
+
+@pytest.mark.parametrize("dtype", ["V4", ">f4", "i4", h5py.ref_dtype, h5py.string_dtype()])
+def test_other_types_are_refused(packed: Path, dtype: Any) -> None:
+    def change(file: h5py.File, values: Any) -> None:
+        file.create_dataset(VIEW, values.shape, dtype, chunks=(512, 300))
+
+    replace_dataset(packed, VIEW, change)
+
+    assert f"{VIEW}: its type is not float32" in refusal(packed)
+
+
+def test_types_and_groups_in_place_of_data_are_refused(packed: Path) -> None:
+    def make_type(file: h5py.File, values: Any) -> None:
+        file[VIEW] = np.dtype("f4")
+
+    replace_dataset(packed, VIEW, make_type)
+    assert f"{VIEW}: is a Datatype, expected a Dataset" in refusal(packed)
+    with h5py.File(packed, "r+") as file:
+        del file[VIEW]
+        file.create_group(VIEW)
+    assert f"{VIEW}: is a Group, expected a Dataset" in refusal(packed)
+
+
+@pytest.mark.parametrize("group", ["/", "emb", "index", "stats", "digests", "digests/emb"])
+def test_unknown_and_missing_names_are_refused(packed: Path, group: str) -> None:
+    where = "" if group == "/" else f"{group}: "
+    with h5py.File(packed, "r+") as file:
+        file[group]["extra"] = np.zeros(3)
+    assert f"{where}unknown name 'extra'" in refusal(packed)
+
+    with h5py.File(packed, "r+") as file:
+        del file[group]["extra"]
+        gone = sorted(file[group])[0]
+        del file[group][gone]
+    assert f"{where}{gone!r} is missing" in refusal(packed)
+
+
+def test_a_renamed_member_is_refused(packed: Path) -> None:
+    with h5py.File(packed, "r+") as file:
+        file.move("index/token", "index/tokens")
+
+    assert "index: 'token' is missing" in refusal(packed)
+
+
+def test_a_file_of_three_petabytes_is_refused_by_its_size(packed: Path) -> None:
+    n_rows = 10**12
+
+    def declare(file: h5py.File, values: Any) -> None:
+        file.create_dataset(VIEW, (n_rows, 300), "f4", chunks=(512, 300))
+
+    replace_dataset(packed, VIEW, declare)
+    change_header(packed, lambda header: header.update(n_rows=n_rows))
+    # the fingerprint is checked first; give the right one, as someone hostile would
+    message = refusal(packed)
+    fingerprint = sealed_fingerprint(packed)
+    change_header(packed, lambda header: header.update(fingerprint=fingerprint))
+
+    assert "key 'fingerprint' is not that of the digests" in message
+    assert re.search(r"1000000000000 rows need \d+ bytes, the file has \d+", refusal(packed))
+
+
+def sealed_fingerprint(path: Path) -> str:
+    """Return the fingerprint that belongs to a changed header."""
+    with h5py.File(path) as file:
+        header = json.loads(file["header_json"][()].tobytes())
+    columns = columns_of(parse_description(header, ""), parse_index_layout(header, ""))
+    return fingerprint_of(header["n_rows"], columns, header["digests"])
+
+
+def seal(path: Path, change: Callable[[dict], None]) -> None:
+    """Change the header and give it the fingerprint that belongs to it."""
+    change_header(path, change)
+    fingerprint = sealed_fingerprint(path)
+    change_header(path, lambda header: header.update(fingerprint=fingerprint))
+
+
+def test_a_decompression_bomb_is_refused_by_its_declaration(tmp_path: Path, example) -> None:
+    path = example.write(tmp_path / "a.h5", compression="gzip")
+
+    seal(path, lambda header: header["views"]["layer.1"].update(dim=100_000))
+
+    assert "more than 64 times is refused as a decompression bomb" in refusal(path)
+
+
+def test_a_chunk_that_expands_beyond_its_size_is_cut_off(tmp_path: Path, example) -> None:
+    path = example.write(tmp_path / "a.h5", compression="gzip")
+    bomb = zlib.compress(bytes(2**28), 9)
+    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+        file[VIEW].id.write_direct_chunk((0, 0), bomb)
+
+    message = refusal(path)
+
+    assert f"{VIEW}: the block of rows 0 to 511 does not match its checksum" in message
+
+
+def test_a_gzip_chunk_that_is_none_is_refused(tmp_path: Path, example) -> None:
+    path = example.write(tmp_path / "a.h5", compression="gzip")
+    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+        file[VIEW].id.write_direct_chunk((0, 0), b"no gzip at all")
+
+    assert f"{VIEW}: the block of rows 0 to 511 cannot be expanded" in refusal(path)
+
+
+def test_a_gzip_chunk_that_is_too_short_is_refused(tmp_path: Path, example) -> None:
+    path = example.write(tmp_path / "a.h5", compression="gzip")
+    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+        file[VIEW].id.write_direct_chunk((0, 0), zlib.compress(b"short"))
+
+    assert f"{VIEW}: the block of rows 0 to 511 has an impossible size" in refusal(path)
+
+
+@pytest.mark.parametrize("shape", [(2999, 300), (3000, 301), (3000,), (3000, 300, 1)])
+def test_other_shapes_are_refused(packed: Path, shape: tuple[int, ...]) -> None:
+    replace_dataset(packed, VIEW, lambda file, _: file.create_dataset(VIEW, shape, "f4"))
+
+    assert f"{VIEW}: shape is {shape}, expected (3000, 300)" in refusal(packed)
+
+
+def test_shapes_that_can_grow_are_refused(packed: Path) -> None:
+    def grow(file: h5py.File, values: Any) -> None:
+        file.create_dataset(VIEW, data=values, maxshape=(None, 300), chunks=(512, 300))
+
+    replace_dataset(packed, VIEW, grow)
+
+    assert f"{VIEW}: can grow to (None, 300); expected a fixed shape" in refusal(packed)
+
+
+@pytest.mark.parametrize("chunks", [None, (3000, 300), (512, 150)])
+def test_other_chunks_are_refused(packed: Path, chunks: tuple[int, int] | None) -> None:
+    replace_dataset(packed, VIEW, lambda file, v: file.create_dataset(VIEW, data=v, chunks=chunks))
+
+    assert f"{VIEW}: chunks are {chunks}, expected (512, 300)" in refusal(packed)
+
+
+@pytest.mark.parametrize("filters", [{"compression": "lzf"}, {"shuffle": True}, {"scaleoffset": 2}])
+def test_unknown_filters_are_refused(packed: Path, filters: dict) -> None:
+    def recode(file: h5py.File, values: Any) -> None:
+        file.create_dataset(VIEW, data=values, chunks=(512, 300), **filters)
+
+    replace_dataset(packed, VIEW, recode)
+
+    assert re.search(rf"{VIEW}: filters are \[\d+\], expected \[\]", refusal(packed))
+
+
+def test_missing_chunks_are_noticed_although_hdf5_gives_zeros(packed: Path) -> None:
+    def leave_out(file: h5py.File, values: Any) -> None:
+        dataset = file.create_dataset(VIEW, values.shape, "f4", chunks=(512, 300))
+        dataset[:1024] = values[:1024]
+
+    replace_dataset(packed, VIEW, leave_out)
+
+    assert f"{VIEW}: chunk 2 is missing" in refusal(packed)
+    assert not verify_store(packed, mode="quick").is_sound
+
+
+def test_chunks_without_their_filters_are_refused(tmp_path: Path, example) -> None:
+    path = example.write(tmp_path / "a.h5", compression="gzip")
+    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+        file[VIEW].id.write_direct_chunk((0, 0), b"x", filter_mask=1)  # shuffle left out
+
+    assert f"{VIEW}: chunk 0 was not written with its filters" in refusal(path)
+
+
+def test_chunks_of_an_impossible_size_are_refused(tmp_path: Path, example) -> None:
+    path = example.write(tmp_path / "a.h5", compression="gzip")
+    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+        file[VIEW].id.write_direct_chunk((0, 0), bytes(2**21))
+
+    assert f"{VIEW}: chunk 0 has an impossible size" in refusal(path)
+
+
+def test_small_datasets_in_chunks_are_refused(packed: Path) -> None:
+    def chunked(file: h5py.File, values: Any) -> None:
+        file.create_dataset("stats/layer.0", data=values, chunks=True)
+
+    replace_dataset(packed, "stats/layer.0", chunked)
+
+    assert "stats/layer.0: is not stored in one piece" in refusal(packed)
+
+
+def test_a_header_that_is_declared_huge_is_refused(packed: Path) -> None:
+    replace_dataset(
+        packed, "header_json", lambda file, _: file.create_dataset("header_json", (10**12,), "u1")
+    )
+
+    assert "header_json: 1000000000000 bytes; at most 16777216" in refusal(packed)
+
+
+def test_a_user_block_is_refused(packed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "block.h5"
+    with h5py.File(packed) as source, h5py.File(path, "w", userblock_size=512) as file:
+        for name in source:
+            source.copy(name, file)
+        for name, value in source.attrs.items():
+            file.attrs[name] = value
+
+    assert "has a user block of 512 bytes" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.int64(2), "format_version is 2, this installation reads version 1; update your inst"),
+        (np.int64(0), "format_version is 0, .*; the file is damaged"),
+        ("1", "attribute format_version is not a short text or number"),
+        (np.arange(3), "attribute format_version is not a short text or number"),
+        (None, "attribute format_version is missing"),
+    ],
+)
+def test_other_versions_are_refused(packed: Path, value: Any, message: str) -> None:
+    with h5py.File(packed, "r+") as file:
+        del file.attrs["format_version"]
+        if value is not None:
+            file.attrs["format_version"] = value
+
+    assert re.search(message, refusal(packed))
+
+
+def test_other_hdf5_files_are_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.zeros(3)
+    assert "attribute format is missing; not a repalign-store file" in refusal(tmp_path / "a.h5")
+
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        file.attrs["format"] = np.bytes_("anndata")
+    assert "not a repalign-store file; import it with" in refusal(tmp_path / "a.h5")
+
+
+def test_things_that_are_no_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.h5").write_text("hello")
+    os.mkfifo(tmp_path / "pipe.h5")
+    (tmp_path / "empty").mkdir()
+
+    assert "HDF5 cannot read it" in refusal(tmp_path / "text.h5")
+    assert "not a regular file" in refusal(tmp_path / "pipe.h5")
+    assert "no manifest.json and no store.json; not a store" in refusal(tmp_path / "empty")
+    assert "cannot be opened (No such file or directory)" in refusal(tmp_path / "gone.h5")
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.01, 0.5, 0.99, 0.9999])
+def test_truncated_files_are_refused(packed: Path, keep: float) -> None:
+    os.truncate(packed, int(packed.stat().st_size * keep))
+
+    refusal(packed)
+
+
+def test_one_flipped_bit_in_the_values_is_noticed(packed: Path, example) -> None:
+    content = bytearray(packed.read_bytes())
+    content[content.find(example.views["layer.1"][700].tobytes()) + 5] ^= 8
+    packed.write_bytes(content)
+
+    assert f"{VIEW}: the block of rows 512 to 1023 does not match its checksum" in refusal(packed)
+    with open_store(packed) as store:
+        assert store.view("layer.1").read(0, 512).shape == (512, 300)  # what is sound is readable
+    result = verify_store(packed)
+    assert len(result.problems) == 1
+    assert not result.is_sound
+    assert verify_store(packed, mode="quick").is_sound
+
+
+@pytest.mark.parametrize("column", ["sample", "token", "sample_sha", "ids"])
+def test_one_flipped_bit_in_the_identities_is_noticed(packed: Path, example, column: str) -> None:
+    content = bytearray(packed.read_bytes())
+    content[content.find(example.index.columns[column].tobytes()) + 17] ^= 1
+    packed.write_bytes(content)
+
+    assert f"index/{column}: the block of rows 0 to 2999 does not match" in refusal(packed)
+
+
+def test_swapped_chunks_are_noticed(packed: Path, example) -> None:
+    # each chunk is whole, and HDF5 would have no objection
+    with h5py.File(packed, "r+", libver=("v110", "v110")) as file:
+        first, second = file[VIEW][:512], file[VIEW][512:1024]
+        file[VIEW][:512], file[VIEW][512:1024] = second, first
+
+    assert f"{VIEW}: the block of rows 0 to 511 does not match its checksum" in refusal(packed)
+
+
+def test_changed_digests_and_statistics_are_noticed(packed: Path) -> None:
+    with h5py.File(packed, "r+", libver=("v110", "v110")) as file:
+        file["digests/emb/layer.0"][0, 0] ^= 1
+    assert "digests/emb/layer.0: does not match the header" in refusal(packed)
+
+    with h5py.File(packed, "r+", libver=("v110", "v110")) as file:
+        file["digests/emb/layer.0"][0, 0] ^= 1
+        file["stats/layer.0"][0, 0] += 1
+    with open_store(packed) as store, pytest.raises(StoreError, match=r"stats/layer.0: does not"):
+        _ = store.view("layer.0").stats
+    assert not verify_store(packed, mode="quick").is_sound
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_rows_with_nan_are_refused_although_their_checksums_hold(
+    tmp_path: Path, value: float, dtype: str
+) -> None:
+    values = np.arange(600, dtype=dtype).reshape(200, 3)
+    values[150, 1] = value
+    path = tmp_path / "a.h5"
+    write_unchecked(path, values)
+
+    assert "emb/x: row 150 holds NaN or infinity; leave such rows out" in refusal(path)
+    assert not verify_store(path).is_sound
+
+
+def test_identities_that_no_row_has_are_refused_although_their_checksums_hold(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.h5"
+    write_unchecked(path, np.ones((3, 2), np.float32), sample=np.array([0, -5, 1]))
+
+    assert "rows 0 to 3: row index: sample has values from -5 to 1" in refusal(path)
+
+
+def write_unchecked(path: Path, values: np.ndarray, sample: np.ndarray | None = None) -> None:
+    """Write a store with valid checksums, without the checks of the writer."""
+    view = ViewInfo("x", values.shape[1], str(values.dtype))
+    index = IndexLayout(("sample", "token"))
+    identities = pooled_index(len(values))
+    with FileWriter(path, Description((view,), {}), index, n_rows=len(values), shard=None) as file:
+        for column, name in zip(index.datasets(), index.columns, strict=True):
+            given = sample if name == "sample" and sample is not None else None
+            file.write(column, 0, identities.columns[name] if given is None else given)
+        file.write(view.column, 0, values)
+        file.set_stats("x", stats_of(np.nan_to_num(values, nan=0, posinf=0, neginf=0)))
+        file.finish()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h.update(n_rows=0), "key 'n_rows' is 0"),
+        (lambda h: h.update(n_rows=True), "key 'n_rows' is missing or of a wrong type"),
+        (lambda h: h.update(n_rows="3"), "key 'n_rows' is missing or of a wrong type; the file"),
+        (lambda h: h.pop("views"), "key 'views' is missing"),
+        (lambda h: h["views"].update({"../x": {}}), "views: '../x': key 'dim' is missing"),
+        (lambda h: h["views"].update(x=3), "views: 'x': not a JSON object"),
+        (lambda h: h.update(views={}), "a store has 1 to 1024 views"),
+        (lambda h: h["views"]["layer.0"].update(dtype="object"), "view layer.0: dtype is object"),
+        (
+            lambda h: h["views"].update(
+                {"a/b": {"dim": 1, "dtype": "float32", "compression": None}}
+            ),
+            "view name 'a/b'",
+        ),
+        (lambda h: h["spec"].update(seed=8), "key 'spec' does not match spec_sha256"),
+        (lambda h: h.update(spec_sha256="x"), "key 'spec_sha256' is no sha256"),
+        (lambda h: h.update(index=["sample"]), "index columns .*: expected"),
+        (lambda h: h.update(index=["sample", "token", {}]), "index columns .*: expected .'sample'"),
+        (lambda h: h.update(id_bytes=0), "key 'id_bytes' is 0"),
+        (lambda h: h.update(id_bytes=4096), "key 'id_bytes' is 4096"),
+        (lambda h: h["digests"].update({"emb/y": "0" * 64}), "key 'digests' names unknown columns"),
+        (lambda h: h["digests"].pop("index/ids"), "digests: key 'index/ids' is missing"),
+        (lambda h: h["stats"].pop("layer.0"), "stats: views differ"),
+        (lambda h: h["stats"].update({"layer.0": 3}), "stats: key 'layer.0' is missing or of a"),
+    ],
+)
+def test_headers_that_no_store_has_are_refused(packed: Path, change, message: str) -> None:
+    change_header(packed, change)
+
+    assert re.search(f"header_json: {message}", refusal(packed))
+
+
+@pytest.mark.parametrize(
+    "text", [b"[1]", b"{", b'{"a": NaN}', b'{"a": 1e999}', b"\xff", b"[" * 10**6]
+)
+def test_headers_that_are_no_json_are_refused(packed: Path, text: bytes) -> None:
+    with h5py.File(packed, "r+", libver=("v110", "v110")) as file:
+        del file["header_json"]
+        file["header_json"] = np.frombuffer(text, np.uint8)
+        decoded = text.decode("utf-8", errors="ignore")
+        file.attrs["header_sha256"] = np.bytes_(sha256_of(decoded))
+
+    refusal(packed)
+
+
+def test_a_changed_header_is_noticed(packed: Path) -> None:
+    with h5py.File(packed, "r+", libver=("v110", "v110")) as file:
+        file["header_json"][40] ^= 1
+
+    assert "header_json: does not match header_sha256" in refusal(packed)
+
+
+def test_identifiers_longer_than_the_store_declares_are_refused(sharded: Path) -> None:
+    content = read_sealed(sharded / "manifest.json")
+    write_sealed(sharded / "manifest.json", content | {"id_bytes": 2})
+
+    assert "identifiers are longer than the store declares" in refusal(sharded)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m["shards"][1].update(file="../../etc/passwd"), "key 'file' is '../../etc/pass"),
+        (lambda m: m["shards"][1].update(file="part-00000.h5"), "key 'file' is 'part-00000.h5'"),
+        (lambda m: m["shards"][1].pop("file"), "key 'file' is 'None', expected 'part-00001.h5'"),
+        (lambda m: m["shards"][1].update(n_rows=0), "shards: 1: key 'n_rows' is 0"),
+        (lambda m: m["shards"][1].update(n_rows=5), "its number of rows is not the recorded one"),
+        (lambda m: m["shards"][1].update(n_bytes=5), "bytes, the manifest says 5"),
+        (lambda m: m["shards"][1].update(content_sha256="0" * 64), "its fingerprint is not the"),
+        (lambda m: m["shards"].append(3), "shards: 3: not a JSON object"),
+        (lambda m: m["shards"].clear(), "key 'shards' is empty"),
+        (lambda m: m["shards"].append(dict(m["shards"][2], file="part-00003.h5")), "No such file"),
+        (lambda m: m.update(format="other"), "not a repalign-store"),
+        (lambda m: m.update(format_version=2), "format_version is 2, .* update your installation"),
+        (lambda m: m.update(format_version=0), "format_version is 0, .* the file is damaged"),
+        (lambda m: m["views"].pop("layer.0"), "its list of views is not the recorded one"),
+        (
+            lambda m: m.update(spec={}, spec_sha256=sha256_of(canonical_json({}))),
+            "its spec is not the recorded one",
+        ),
+    ],
+)
+def test_manifests_that_no_store_has_are_refused(sharded: Path, change, message: str) -> None:
+    content = read_sealed(sharded / "manifest.json")
+    change(content)
+    write_sealed(sharded / "manifest.json", content)
+
+    assert re.search(message, refusal(sharded))
+
+
+def test_a_changed_manifest_is_noticed(sharded: Path) -> None:
+    manifest = sharded / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"tiny"', '"tinz"'))
+    assert "key 'content' does not match its sha256" in refusal(sharded)
+
+    manifest.write_text("{}")
+    assert "manifest.json: key 'content' is missing" in refusal(sharded)
+    manifest.write_text("no json")
+    assert "manifest.json: not JSON" in refusal(sharded)
+    manifest.write_text("[]")
+    assert "manifest.json: not a JSON object" in refusal(sharded)
+    with manifest.open("r+b") as file:
+        file.truncate(2**24 + 1)
+    assert "manifest.json: larger than 16777216 bytes" in refusal(sharded)
+
+
+def test_symbolic_links_in_a_directory_are_refused(sharded: Path, tmp_path: Path) -> None:
+    for name, message in (
+        ("part-00001.h5", "part-00001.h5: is a link or no regular file"),
+        ("manifest.json", "manifest.json: cannot be read (Too many levels of symbolic links)"),
+    ):
+        (sharded / name).rename(tmp_path / name)
+        (sharded / name).symlink_to(tmp_path / name)
+        assert message in refusal(sharded)
+        (sharded / name).unlink()
+        (tmp_path / name).rename(sharded / name)
+    read_all(sharded)
+
+
+def test_swapped_shards_are_noticed(sharded: Path) -> None:
+    (sharded / "part-00000.h5").rename(sharded / "kept")
+    (sharded / "part-00001.h5").rename(sharded / "part-00000.h5")
+    (sharded / "kept").rename(sharded / "part-00001.h5")
+
+    assert "its number is not the recorded one" in refusal(sharded)
+    (sharded / "manifest.json").unlink()
+    with pytest.raises(StoreError, match="its header says shard 1; it was renamed"):
+        open_store(sharded, allow_incomplete=True)
+
+
+def test_a_shard_of_another_run_is_noticed(sharded: Path, new_example, tmp_path: Path) -> None:
+    other = new_example(3000, seed=1).write(tmp_path / "other.rst", shard_rows=1024)
+    (sharded / "part-00001.h5").write_bytes((other / "part-00001.h5").read_bytes())
+
+    assert "part-00001.h5: its fingerprint is not the recorded one" in refusal(sharded)
+
+
+def test_verification_reports_every_damaged_shard(sharded: Path) -> None:
+    for number in (0, 2):
+        os.truncate(sharded / f"part-0000{number}.h5", 5000)
+    seen: list[tuple[int, int]] = []
+
+    result = verify_store(sharded, on_progress=lambda *now: seen.append(now))
+
+    assert result.n_files == 3
+    assert [re.search(r"part-0000\d", line)[0] for line in result.problems] == [
+        "part-00000",
+        "part-00002",
+    ]
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_verification_of_what_cannot_be_opened_is_a_result(tmp_path: Path) -> None:
+    result = verify_store(tmp_path / "gone.h5")
+
+    assert not result.is_sound
+    assert "gone.h5: cannot be opened" in result.problems[0]
+
+
+def test_a_blosc_view_without_its_package_says_what_to_install(tmp_path: Path) -> None:
+    script = f"""
+import sys
+sys.modules["hdf5plugin"] = None
+import numpy as np
+from repalign.exceptions import MissingExtraError
+from repalign.store import WriteOptions, write_store
+try:
+    write_store({str(tmp_path / "a.h5")!r}, np.eye(3), options=WriteOptions(compression="blosc2"))
+except MissingExtraError as error:
+    assert "pip install 'repalign[blosc]'" in str(error), error
+else:
+    raise SystemExit("not refused")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "found"), [("repalign.store", "False"), ("h5py", "True")], ids=["ours", "plain"]
+)
+def test_hdf5_looks_for_no_filter_plugins(module: str, found: str) -> None:
+    folder = Path(pytest.importorskip("hdf5plugin").__file__).parent / "plugins"
+    script = f"""
+import os
+import {module}
+import h5py
+assert "HDF5_PLUGIN_PRELOAD" not in os.environ
+print(h5py.h5z.filter_avail(32001))
+"""
+    environment = {**os.environ, "HDF5_PLUGIN_PATH": str(folder)}
+    environment.pop("HDF5_PLUGIN_PRELOAD", None)
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment
+    )
+
+    # plain h5py would load the library: without that, this test could not fail
+    assert done.stdout.strip() == found

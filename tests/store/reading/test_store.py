@@ -1,0 +1,212 @@
+"""Reading: slices, views, incomplete stores, pickles, forks, threads, and what is refused."""
+
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from repalign.aliases import Rows
+from repalign.exceptions import InputError, StoreError
+from repalign.store import Store, StoreWriter, WriteOptions, open_store, write_store
+from repalign.store.joining.index import RowIndex
+
+
+@pytest.fixture(params=["packed", "sharded"])
+def store(request: pytest.FixtureRequest):
+    with open_store(request.getfixturevalue(request.param)) as opened:
+        yield opened
+
+
+def test_a_store_says_what_it_is(store: Store, example) -> None:
+    info = store.info
+
+    assert info.n_rows == len(store) == 3000
+    assert [(view.name, view.dim) for view in info.views] == [("layer.0", 5), ("layer.1", 300)]
+    assert info.index_columns == ("sample", "token", "sample_sha", "ids")
+    assert info.spec == {"model": {"id": "tiny", "layer": "final"}, "seed": 7}
+    assert info.environment["numpy"] == np.__version__
+    assert info.is_complete
+    assert info.layout == ("directory" if store.path.is_dir() else "file")
+    assert info.n_bytes >= 3000 * 305 * 4
+
+
+def test_a_view_reads_like_an_array_and_is_rows(store: Store, example) -> None:
+    view, values = store.view("layer.1"), example.views["layer.1"]
+
+    assert isinstance(view, Rows)
+    assert view.shape == (3000, 300)
+    assert len(view) == 3000
+    assert view.dtype == np.float32
+    assert np.array_equal(view.read(1000, 2100), values[1000:2100])
+    assert view.read(5, 5).shape == (0, 300)
+    rows = np.array([0, 1, 1023, 1024, 2999])
+    assert np.array_equal(view.take(rows), values[rows])
+    assert view.take(np.array([], dtype=int)).shape == (0, 300)
+
+
+def test_blocks_cover_all_rows_once(store: Store, example) -> None:
+    values = example.views["layer.1"]
+
+    starts, blocks = zip(*store.view("layer.1").blocks(700), strict=True)
+
+    assert starts == (0, 700, 1400, 2100, 2800)
+    assert np.array_equal(np.concatenate(blocks), values)
+    assert np.array_equal(next(store.view("layer.0").blocks())[1], example.views["layer.0"])
+    with pytest.raises(InputError, match="blocks of 0 rows"):
+        next(store.view("layer.0").blocks(0))
+
+
+def test_small_reads_one_after_the_other_give_the_same_rows(store: Store, example) -> None:
+    view = store.view("layer.1")
+
+    found = np.concatenate([view.read(row, row + 7) for row in range(0, 700, 7)])
+
+    assert np.array_equal(found, example.views["layer.1"][:700])
+
+
+def test_statistics_are_those_of_the_rows(store: Store, example) -> None:
+    stats, values = store.view("layer.1").stats, example.views["layer.1"].astype(np.float64)
+
+    # sums in float32 within blocks of 256 rows: relative error near 256 times its eps
+    assert stats.count == 3000
+    assert_allclose(stats.mean, values.mean(axis=0), atol=1e-5)
+    assert_allclose(stats.m2, ((values - values.mean(axis=0)) ** 2).sum(axis=0), rtol=1e-4)
+    assert_allclose(stats.max_norm, np.linalg.norm(values, axis=1).max(), rtol=1e-5)
+
+
+def test_statistics_of_huge_and_of_half_precision_values(tmp_path: Path) -> None:
+    huge = np.array([[3e38, 0], [-3e38, 1], [1, 2]], dtype=np.float32)
+    half = np.full((300, 2), 60000, dtype=np.float16)
+    write_store(tmp_path / "huge.h5", huge)
+    write_store(tmp_path / "half.h5", half, options=WriteOptions(dtype="float16"))
+
+    with open_store(tmp_path / "huge.h5") as store:
+        assert np.array_equal(store.view().read(0, 3), huge)
+        assert_allclose(store.view().stats.max_norm, 3e38, rtol=1e-6)
+    with open_store(tmp_path / "half.h5") as store:
+        assert_allclose(store.view().stats.mean, [60000, 60000])
+
+
+def test_the_only_view_needs_no_name(tmp_path: Path) -> None:
+    write_store(tmp_path / "a.h5", np.eye(3))
+
+    with open_store(tmp_path / "a.h5") as store:
+        assert store.view().info.name == "embedding"
+
+
+def test_views_and_rows_that_are_not_there_are_refused(store: Store) -> None:
+    view = store.view("layer.0")
+
+    with pytest.raises(InputError, match=r"no view 'other'; it has layer.0, layer.1"):
+        store.view("other")
+    with pytest.raises(InputError, match=r"has the views layer.0, layer.1; name one"):
+        store.view()
+    with pytest.raises(InputError, match="rows 2999 to 3001 asked for, it has 3000"):
+        view.read(2999, 3001)
+    with pytest.raises(InputError, match="rows -1 to 3"):
+        store.index.slice(-1, 3)
+    for rows in ([1, 1], [2, 1], [[1]], [0.5]):
+        with pytest.raises(InputError, match="strictly increasing integers"):
+            view.take(np.array(rows))
+    with pytest.raises(InputError, match="rows 3000 to 3001"):
+        view.take(np.array([3000]))
+
+
+def test_a_closed_store_is_not_read(store: Store) -> None:
+    store.close()
+
+    with pytest.raises(StoreError, match="was closed; open it again"):
+        store.view("layer.0").read(0, 1)
+
+
+def test_a_store_can_be_pickled(store: Store, example) -> None:
+    copy = pickle.loads(pickle.dumps(store))
+
+    assert np.array_equal(copy.view("layer.0").read(0, 3000), example.views["layer.0"])
+    assert copy.fingerprint == store.fingerprint
+    copy.close()
+
+
+def test_threads_read_the_same_store(store: Store, example) -> None:
+    view, values = store.view("layer.1"), example.views["layer.1"]
+    starts = np.random.default_rng(0).integers(0, 2900, 200).tolist()
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda start: view.read(start, start + 90), starts))
+
+    for start, rows in zip(starts, found, strict=True):
+        assert np.array_equal(rows, values[start : start + 90])
+
+
+def test_a_forked_process_opens_the_files_anew(packed: Path) -> None:
+    script = f"""
+import os
+from repalign.store import open_store
+store = open_store({str(packed)!r})
+expected = store.view("layer.0").read(0, 10).tobytes()
+if os.fork():
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+    assert store.view("layer.0").read(0, 10).tobytes() == expected
+else:
+    found = store.view("layer.0").read(0, 10).tobytes()
+    # the handles of the parent are neither used nor closed
+    os._exit(0 if found == expected and len(store.rows._inherited) == 1 else 1)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_more_shards_than_are_kept_open(tmp_path: Path) -> None:
+    values = np.arange(4000, dtype=np.float32).reshape(400, 10)
+    write_store(tmp_path / "run", values, options=WriteOptions(shard_rows=10))
+
+    with open_store(tmp_path / "run") as store:
+        assert store.info.n_shards == 40
+        assert np.array_equal(store.view().read(0, 400), values)
+        assert np.array_equal(store.view().take(np.arange(0, 400, 3)), values[::3])
+
+
+def test_an_unfinished_store_is_read_only_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    writer = StoreWriter(path, spec={}, views={"x": 2}, options=WriteOptions(shard_rows=4))
+    with pytest.raises(StoreError, match="holds no rows yet"):
+        open_store(path)
+    writer.append({"x": np.arange(20, dtype=np.float32).reshape(10, 2)})
+    writer.close()
+
+    with pytest.raises(StoreError, match="not finished, 2 shards are there; continue the run"):
+        open_store(path)
+    with open_store(path, allow_incomplete=True) as store:
+        assert store.view().read(0, len(store)).ravel().tolist() == list(range(16))
+        assert not store.info.is_complete
+
+
+def test_shards_behind_a_gap_are_not_read(tmp_path: Path) -> None:
+    options = WriteOptions(n_shards=3)
+    with StoreWriter(tmp_path / "run", spec={}, views={"x": 1}, options=options) as writer:
+        for number in (0, 2):
+            index = RowIndex(np.array([number]), np.array([-1]))
+            writer.write_shard(number, {"x": np.full((1, 1), float(number))}, index)
+
+    with open_store(tmp_path / "run", allow_incomplete=True) as store:
+        assert len(store) == 1
+    with pytest.raises(StoreError, match="not finished, 1 of 3 shards"):
+        open_store(tmp_path / "run")
+
+
+def test_a_shard_alone_does_not_pass_for_the_store(sharded: Path) -> None:
+    with pytest.raises(StoreError, match=r"part-00001.h5: is shard 1 of a store; open the dir"):
+        open_store(sharded / "part-00001.h5")
+
+
+def test_a_file_that_is_replaced_while_it_is_open_is_noticed(tmp_path: Path) -> None:
+    write_store(tmp_path / "a.h5", np.eye(3))
+    with open_store(tmp_path / "a.h5") as store:
+        write_store(tmp_path / "a.h5", np.ones((3, 3)), overwrite=True)
+
+        with pytest.raises(StoreError, match="was replaced while it was open"):
+            store.view().read(0, 3)

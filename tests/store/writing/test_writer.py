@@ -1,0 +1,505 @@
+"""Writing: resuming, several writers, overwriting, and the message of every refusal."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repalign.exceptions import InputError, StoreError
+from repalign.store import (
+    StoreWriter,
+    WriteOptions,
+    open_store,
+    pack_store,
+    verify_store,
+    write_store,
+)
+from repalign.store.joining.index import RowIndex, pooled_index
+
+SMALL = WriteOptions(shard_rows=4)
+
+
+def numbers(start: int, stop: int) -> np.ndarray:
+    return np.arange(2 * start, 2 * stop, dtype=np.float32).reshape(-1, 2)
+
+
+def interrupted(path: Path, *, rows: int = 10, spec: dict | None = None) -> None:
+    """Write some rows and stop without finishing, as an exception would."""
+    writer = StoreWriter(path, spec=spec or {"seed": 1}, views={"x": 2}, options=SMALL)
+    writer.append({"x": numbers(0, rows)})
+    writer.close()
+
+
+def test_rows_get_pooled_identities_in_row_order_by_default(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "a.h5", spec={}, views={"x": 2}, options=SMALL) as writer:
+        writer.append({"x": numbers(0, 3)})
+        writer.append({"x": numbers(3, 9)})
+
+    with open_store(tmp_path / "a.h5") as store:
+        assert store.index.slice(0, 9).is_equal(pooled_index(9))
+
+
+def test_the_caller_may_reuse_its_arrays(tmp_path: Path) -> None:
+    block = numbers(0, 3)
+    with StoreWriter(tmp_path / "a.h5", spec={}, views={"x": 2}) as writer:
+        for _ in range(2):
+            writer.append({"x": block})
+            block += 100
+
+    with open_store(tmp_path / "a.h5") as store:
+        assert store.view().read(0, 6)[:, 0].tolist() == [0, 2, 4, 100, 102, 104]
+
+
+@pytest.mark.parametrize("name", ["run.h5", "run"])
+def test_an_interrupted_store_continues_after_its_whole_shards(tmp_path: Path, name: str) -> None:
+    interrupted(tmp_path / name)
+
+    with StoreWriter.open(
+        tmp_path / name, spec={"seed": 1}, views={"x": 2}, options=SMALL
+    ) as writer:
+        assert writer.committed == (0, 1)
+        assert writer.n_rows == 8
+        writer.append({"x": numbers(8, 10)})
+
+    write_store(tmp_path / "whole.h5", {"x": numbers(0, 10)}, spec={"seed": 1})
+    with open_store(tmp_path / name) as store, open_store(tmp_path / "whole.h5") as whole:
+        assert store.fingerprint == whole.fingerprint
+    assert not (tmp_path / "run.h5.parts").exists()
+
+
+@pytest.mark.parametrize("name", ["run.h5", "run"])
+def test_a_finished_store_is_found_finished(tmp_path: Path, name: str) -> None:
+    write_store(tmp_path / name, {"x": numbers(0, 5)}, spec={"seed": 1})
+
+    writer = StoreWriter.open(tmp_path / name, spec={"seed": 1}, views={"x": 2})
+
+    assert writer.is_complete
+    assert writer.n_rows == 5
+    assert writer.finish().n_rows == 5
+    with pytest.raises(StoreError, match="is complete; no rows can be added"):
+        writer.append({"x": numbers(5, 6)})
+    with pytest.raises(StoreError, match="is complete"):
+        writer.write_shard(1, {"x": numbers(5, 6)}, pooled_index(1))
+
+
+def test_shards_left_beside_their_packed_file_are_removed(tmp_path: Path) -> None:
+    interrupted(tmp_path / "run.h5", rows=8)
+    parts = tmp_path / "run.h5.parts"
+    (parts / "store.json").rename(tmp_path / "kept.json")
+    write_store(tmp_path / "other.h5", {"x": numbers(0, 8)}, spec={"seed": 1})
+    (tmp_path / "kept.json").rename(parts / "store.json")
+    (tmp_path / "other.h5").rename(tmp_path / "run.h5")  # killed between rename and removal
+
+    writer = StoreWriter.open(tmp_path / "run.h5", spec={"seed": 1}, views={"x": 2})
+
+    assert writer.is_complete
+    assert not parts.exists()
+
+
+def test_an_interrupted_overwrite_continues_and_the_old_file_lives_until_then(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "run.h5"
+    write_store(path, {"x": numbers(50, 60)}, spec={"seed": 0})
+    writer = StoreWriter(path, spec={"seed": 1}, views={"x": 2}, options=SMALL, overwrite=True)
+    writer.append({"x": numbers(0, 6)})
+    writer.close()
+    with open_store(path) as store:
+        assert store.spec == {"seed": 0}
+
+    with StoreWriter.open(path, spec={"seed": 1}, views={"x": 2}, options=SMALL) as writer:
+        assert writer.n_rows == 4
+        writer.append({"x": numbers(4, 6)})
+
+    with open_store(path) as store:
+        assert np.array_equal(store.view().read(0, 6), numbers(0, 6))
+
+
+def test_a_changed_spec_is_refused_by_the_names_of_the_keys(tmp_path: Path) -> None:
+    old = {"model": {"id": "m", "layer": "final"}, "seed": 1, "tokens": [1, 2]}
+    interrupted(tmp_path / "run.h5", spec=old)
+    new = {"model": {"id": "m", "layer": "-2", "pool": "mean"}, "tokens": (1, 2)}
+
+    with pytest.raises(StoreError) as caught:
+        StoreWriter.open(tmp_path / "run.h5", spec=new, views={"x": 3}, options=SMALL)
+
+    assert "\n" not in str(caught.value)
+    for part in (
+        'spec.model.layer: "final" → "-2"',
+        'spec.model.pool: (absent) → "mean"',
+        "spec.seed: 1 → (absent)",
+        "views.x.dim: 2 → 3",
+    ):
+        assert part in str(caught.value)
+    assert "tokens" not in str(caught.value)
+
+
+def test_many_changed_keys_are_counted(tmp_path: Path) -> None:
+    interrupted(tmp_path / "run.h5", spec={str(i): 0 for i in range(9)})
+
+    with pytest.raises(StoreError, match="and 4 more; use the same"):
+        StoreWriter.open(
+            tmp_path / "run.h5", spec={str(i): "x" * 99 for i in range(9)}, views={"x": 2}
+        )
+
+
+@pytest.mark.parametrize("mode", ["quick", "full"])
+def test_damaged_shards_are_not_continued(tmp_path: Path, mode: str) -> None:
+    interrupted(tmp_path / "run")
+    shard = tmp_path / "run" / "part-00001.h5"
+    content = bytearray(shard.read_bytes())
+    if mode == "quick":
+        del content[-1]
+    else:
+        at = content.find(numbers(4, 8).tobytes())
+        content[at] ^= 1
+    shard.write_bytes(content)
+    options = WriteOptions(shard_rows=4, verify_resumed=mode)
+
+    with pytest.raises(StoreError, match=r"part-00001\.h5"):
+        StoreWriter.open(tmp_path / "run", spec={"seed": 1}, views={"x": 2}, options=options)
+
+
+def test_several_writers_share_a_store(tmp_path: Path) -> None:
+    options = WriteOptions(n_shards=5)
+    for rank in range(2):
+        with StoreWriter.open(
+            tmp_path / "run.h5", spec={}, views={"x": 2}, options=options
+        ) as writer:
+            for number in range(rank, 5, 2):
+                rows = slice(number * 3, number * 3 + 3)
+                index = pooled_index(15).slice(rows.start, rows.stop)
+                writer.write_shard(number, {"x": numbers(rows.start, rows.stop)}, index)
+    assert not (tmp_path / "run.h5").exists()
+
+    writer = StoreWriter.open(tmp_path / "run.h5", spec={}, views={"x": 2}, options=options)
+    assert writer.committed == (0, 1, 2, 3, 4)
+    info = writer.finish()
+
+    assert info.layout == "file"
+    with open_store(tmp_path / "run.h5") as store:
+        assert np.array_equal(store.view().read(0, 15), numbers(0, 15))
+        assert store.index.slice(0, 15).is_equal(pooled_index(15))
+
+
+def test_a_planned_directory_is_complete_without_a_manifest(tmp_path: Path) -> None:
+    options = WriteOptions(n_shards=1)
+    with StoreWriter(tmp_path / "run", spec={}, views={"x": 2}, options=options) as writer:
+        writer.write_shard(0, {"x": numbers(0, 3)}, pooled_index(3))
+
+    assert not (tmp_path / "run" / "manifest.json").exists()
+    with open_store(tmp_path / "run") as store:
+        assert store.info.is_complete
+        fingerprint = store.fingerprint
+    packed = pack_store(tmp_path / "run")
+    assert packed == tmp_path / "run.h5"
+    with open_store(packed) as store:
+        assert store.fingerprint == fingerprint
+
+
+def test_shards_are_written_once_and_within_the_plan(tmp_path: Path) -> None:
+    options = WriteOptions(n_shards=2)
+    with StoreWriter(tmp_path / "run", spec={}, views={"x": 2}, options=options) as writer:
+        writer.write_shard(1, {"x": numbers(0, 3)}, pooled_index(3))
+        writer.flush()
+        with pytest.raises(StoreError, match="shard 1 is already there; skip it"):
+            writer.write_shard(1, {"x": numbers(0, 3)}, pooled_index(3))
+        for number in (-1, 2):
+            with pytest.raises(InputError, match=f"shard {number}: numbers run from 0 to 1"):
+                writer.write_shard(number, {"x": numbers(0, 3)}, pooled_index(3))
+        with pytest.raises(InputError, match="shard 0 has no rows"):
+            writer.write_shard(0, {"x": numbers(0, 0)}, pooled_index(0))
+        with pytest.raises(StoreError, match="shards have a gap"):
+            writer.append({"x": numbers(0, 1)})
+    with pytest.raises(StoreError, match=r"1 of 2 shards are missing, the first is part-00000.h5"):
+        StoreWriter.open(tmp_path / "run", spec={}, views={"x": 2}, options=options).finish()
+
+
+def test_shards_beyond_the_plan_are_noticed(tmp_path: Path) -> None:
+    with StoreWriter(
+        tmp_path / "run", spec={}, views={"x": 2}, options=WriteOptions(n_shards=1)
+    ) as writer:
+        writer.write_shard(0, {"x": numbers(0, 3)}, pooled_index(3))
+        writer.flush()
+        copy = tmp_path / "run" / "part-00001.h5"
+        copy.write_bytes((tmp_path / "run" / "part-00000.h5").read_bytes())
+
+        with pytest.raises(StoreError, match=r"part-00001.h5 is beyond the 1 planned shards"):
+            writer.finish()
+
+
+def test_a_negative_shard_without_a_plan_is_refused(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "run", spec={}, views={"x": 2}) as writer:
+        with pytest.raises(InputError, match=r"shard -1: numbers run from 0$"):
+            writer.write_shard(-1, {"x": numbers(0, 3)}, pooled_index(3))
+        writer.append({"x": numbers(0, 1)})
+
+
+def test_shards_with_other_index_columns_are_refused(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "run", spec={}, views={"x": 2})
+    writer.write_shard(0, {"x": numbers(0, 1)}, pooled_index(1))
+    writer.write_shard(1, {"x": numbers(0, 1)}, pooled_index(1, ids=["a"]))
+
+    with pytest.raises(StoreError, match="index columns are sample, token, ids, those of the"):
+        writer.finish()
+
+
+def test_shards_with_ids_of_different_widths_make_one_store(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "run", spec={}, views={"x": 2}) as writer:
+        writer.write_shard(0, {"x": numbers(0, 1)}, pooled_index(1, ids=["a"]))
+        writer.write_shard(1, {"x": numbers(1, 2)}, pooled_index(1, start=1, ids=["long-id"]))
+
+    write_store(
+        tmp_path / "b.h5", {"x": numbers(0, 2)}, index=pooled_index(2, ids=["a", "long-id"])
+    )
+    with open_store(tmp_path / "run") as store, open_store(tmp_path / "b.h5") as other:
+        assert store.index.slice(0, 2).ids.tolist() == [b"a", b"long-id"]
+        assert store.fingerprint == other.fingerprint
+
+
+@pytest.mark.parametrize("name", ["run.h5", "run"])
+def test_nothing_is_overwritten_without_leave(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    write_store(path, {"x": numbers(0, 5)})
+
+    with pytest.raises(InputError, match="overwriting"):
+        write_store(path, {"x": numbers(5, 6)})
+    with open_store(path) as store:
+        assert len(store) == 5
+    write_store(path, {"x": numbers(5, 6)}, overwrite=True)
+
+    with open_store(path) as store:
+        assert store.view().read(0, 1).tolist() == [[10, 11]]
+
+
+def test_unfinished_shards_are_not_overwritten_without_leave(tmp_path: Path) -> None:
+    interrupted(tmp_path / "run.h5")
+
+    with pytest.raises(InputError, match="an unfinished store is there; continue it"):
+        write_store(tmp_path / "run.h5", {"x": numbers(0, 1)})
+    write_store(tmp_path / "run.h5", {"x": numbers(0, 1)}, overwrite=True)
+
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.h5"]
+
+
+def test_a_directory_with_other_files_is_never_removed(tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.txt").write_text("years of work")
+    write_store(tmp_path / "run", {"x": numbers(0, 5)})
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+
+    with pytest.raises(StoreError, match="thesis: not a store; nothing was removed"):
+        write_store(tmp_path / "thesis", {"x": numbers(0, 1)}, overwrite=True)
+    with pytest.raises(StoreError, match=r"also holds 'notes.txt'; move it away"):
+        write_store(tmp_path / "run", {"x": numbers(0, 1)}, overwrite=True)
+    with pytest.raises(InputError, match="thesis: is there and is no store"):
+        StoreWriter.open(tmp_path / "thesis", spec={}, views={"x": 2})
+
+    assert (tmp_path / "thesis" / "chapter1.txt").read_text() == "years of work"
+    assert verify_store(tmp_path / "run").is_sound
+
+
+def test_a_writer_killed_before_its_description_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "run.h5.parts").mkdir()
+    (tmp_path / "run.h5.parts" / ".store.json.1-2.tmp").write_text("{")
+
+    with StoreWriter.open(tmp_path / "run.h5", spec={}, views={"x": 2}) as writer:
+        writer.append({"x": numbers(0, 1)})
+
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.h5"]
+
+
+def test_an_exception_keeps_whole_shards_and_leaves_no_other_file(tmp_path: Path) -> None:
+    def write_and_stop() -> None:
+        with StoreWriter(tmp_path / "run.h5", spec={}, views={"x": 2}, options=SMALL) as writer:
+            writer.append({"x": numbers(0, 6)})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_and_stop()
+
+    names = sorted(entry.name for entry in (tmp_path / "run.h5.parts").iterdir())
+    assert names == ["part-00000.h5", "store.json"]
+    assert not (tmp_path / "run.h5").exists()
+
+
+def test_write_store_leaves_nothing_when_it_is_interrupted(tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_store(tmp_path / "run.h5", {"x": numbers(0, 6)}, on_progress=stop)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_of_writing_and_packing_ends_at_the_total(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    write_store(tmp_path / "run", numbers(0, 9000), on_progress=lambda *now: seen.append(now))
+    assert seen == [(8192, 9000), (9000, 9000)]
+
+    seen.clear()
+    pack_store(tmp_path / "run", on_progress=lambda *now: seen.append(now))
+    assert seen[-1][0] == seen[-1][1] == len(seen)
+
+
+def test_rows_of_another_store_are_copied_in_blocks(tmp_path: Path, packed: Path, example) -> None:
+    with open_store(packed) as store:
+        write_store(
+            tmp_path / "copy.h5",
+            {name: store.view(name) for name in store.views},
+            index=store.index,
+        )
+        with open_store(tmp_path / "copy.h5") as copy:
+            assert copy.fingerprint == store.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        ({"y": numbers(0, 2)}, "views given: y; the store has x: give all of them"),
+        ({}, "views given: none; the store has x"),
+        ({"x": numbers(0, 2)[:, :1]}, r"float32 of shape \(2, 1\); expected .* \(2, 2\)"),
+        ({"x": np.zeros((2, 2), int)}, "got int64 of shape"),
+        ({"x": np.float32(1)}, r"shape \(\); expected floating"),
+        ({"x": np.array([[0, 1], [np.nan, 1]])}, "view x: row 1 of the rows given holds nan"),
+        ({"x": np.array([[0, -np.inf]])}, "row 0 of the rows given holds -inf"),
+    ],
+)
+def test_rows_that_are_no_embeddings_are_refused(tmp_path: Path, views, message: str) -> None:
+    with StoreWriter(tmp_path / "a.h5", spec={}, views={"x": 2}) as writer:
+        with pytest.raises(InputError, match=message):
+            writer.append(views)
+        writer.append({"x": numbers(0, 1)})
+
+
+def test_values_that_half_precision_cannot_hold_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"70000 in row 1 does not fit float16; store a wider"):
+        write_store(
+            tmp_path / "a.h5", np.array([[1.0], [70000.0]]), options=WriteOptions(dtype="float16")
+        )
+
+
+@pytest.mark.parametrize(
+    ("views", "options", "message"),
+    [
+        ({"a/b": 2}, {}, "view name 'a/b': use 1 to 64 letters"),
+        ({"..": 2}, {}, "view name '..'"),
+        ({"x" * 65: 2}, {}, "view name"),
+        ({"x": 0}, {}, "view x: dim is 0; allowed are 1 to 131072"),
+        ({"x": 2**17 + 1}, {}, "view x: dim is 131073"),
+        ({}, {}, "a store has 1 to 1024 views with different names; got 0"),
+        ({"x": 2}, {"dtype": "int8"}, "view x: dtype is int8; use float16, float32, float64"),
+        ({"x": 2}, {"compression": "zip"}, "compression is zip; use gzip, blosc2 or none"),
+    ],
+)
+def test_views_that_no_store_has_are_refused(tmp_path, views, options, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        StoreWriter(tmp_path / "a.h5", spec={}, views=views, options=WriteOptions(**options))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["shard_rows", "n_shards", "expected_rows"])
+def test_options_below_one_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} is 0; give at least 1"):
+        WriteOptions(**{name: 0})
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, b"bytes"])
+def test_a_spec_that_is_no_json_is_refused_before_anything_is_written(tmp_path, value) -> None:
+    with pytest.raises(InputError, match="not storable as JSON"):
+        StoreWriter(tmp_path / "a.h5", spec={"a": value}, views={"x": 2})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spec_that_no_reader_would_take_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="at most 1048576 are allowed; store a hash of long"):
+        StoreWriter(tmp_path / "a.h5", spec={"files": "x" * 2**20}, views={"x": 2})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_without_rows_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match="no rows were written"),
+        StoreWriter(tmp_path / "a.h5", spec={}, views={"x": 2}),
+    ):
+        pass
+
+
+def test_a_disk_that_is_too_small_is_noticed_before_writing(tmp_path: Path) -> None:
+    options = WriteOptions(expected_rows=10**13)
+
+    with pytest.raises(StoreError, match=r"needs 168000.00 GB of disk, .* are free"):
+        StoreWriter(tmp_path / "a.h5", spec={}, views={"x": 2}, options=options)
+    assert not (tmp_path / "a.h5.parts").exists()
+
+
+def test_a_disk_that_fails_is_named(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "run", spec={}, views={"x": 2}, options=SMALL)
+    (tmp_path / "run" / "store.json").unlink()
+    (tmp_path / "run").rmdir()
+
+    with pytest.raises(StoreError, match=r"part-00000.h5: cannot be written"):
+        writer.append({"x": numbers(0, 4)})
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("views", "index", "message"),
+    [
+        ({}, None, "no views given"),
+        (np.zeros(3), None, r"view embedding: got float64 of shape \(3,\)"),
+        (np.zeros((3, 2), int), None, "view embedding: got int64"),
+        (np.zeros((3, 2)), pooled_index(2), "view embedding has 3 rows, the index has 2"),
+    ],
+)
+def test_arrays_that_are_no_embeddings_are_refused(tmp_path, views, index, message) -> None:
+    with pytest.raises(InputError, match=message):
+        write_store(tmp_path / "a.h5", views, index=index)
+
+
+def test_targets_that_cannot_be_packed_into_are_refused(tmp_path: Path, sharded: Path) -> None:
+    (tmp_path / "taken.h5").write_text("")
+    (tmp_path / "folder.h5").mkdir()
+
+    with pytest.raises(InputError, match=r"a packed store is named \*\.h5"):
+        pack_store(sharded, tmp_path / "run.hdf")
+    with pytest.raises(InputError, match="exists; choose another name or allow overwriting"):
+        pack_store(sharded, tmp_path / "taken.h5")
+    with pytest.raises(InputError, match="is a directory"):
+        pack_store(sharded, tmp_path / "folder.h5")
+    with pytest.raises(StoreError, match="only a directory of shards is packed"):
+        pack_store(tmp_path / "taken.h5", tmp_path / "b.h5")
+    pack_store(sharded, tmp_path / "taken.h5", overwrite=True)
+
+    assert verify_store(tmp_path / "taken.h5").is_sound
+
+
+def test_packing_damaged_shards_gives_no_file(sharded: Path, example, tmp_path: Path) -> None:
+    shard = sharded / "part-00001.h5"
+    content = bytearray(shard.read_bytes())
+    content[content.find(example.views["layer.1"][1500].tobytes())] ^= 4
+    shard.write_bytes(content)
+
+    with pytest.raises(
+        StoreError, match=r"part-00001.h5: emb/layer.1: the block of rows 1024 to 1535"
+    ):
+        pack_store(sharded, tmp_path / "a.h5")
+
+    assert sorted(e.name for e in tmp_path.iterdir()) == ["run.rst"]
+
+
+def test_compression_that_a_reader_would_refuse_is_refused_when_writing(tmp_path: Path) -> None:
+    zeros = np.zeros((20000, 1000), dtype=np.float32)
+
+    with pytest.raises(StoreError, match="refused as a decompression bomb"):
+        write_store(tmp_path / "a.h5", zeros, options=WriteOptions(compression="gzip"))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_index_rows_are_a_row_index(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "a.h5", spec={}, views={"x": 2}) as writer:
+        with pytest.raises(InputError, match=r"shape \(3, 2\); expected .* \(2, 2\)"):
+            writer.append({"x": numbers(0, 3)}, RowIndex(np.arange(2), np.zeros(2, int)))
+        writer.append({"x": numbers(0, 1)})

@@ -1,0 +1,47 @@
+from dataclasses import replace
+
+import numpy as np
+
+from repalign.store.sources.in_memory import as_source
+from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.compare.caveats import warn_of_sources
+
+
+def source(seed: int, **spec: object) -> EmbeddingSource:
+    rows = np.random.default_rng(seed).standard_normal((20, 2))
+    made = as_source(rows, name=f"array {seed}")
+    return replace(made, info={**made.info, "spec": spec})
+
+
+def view(family: str, module: str, layer: str = "final") -> dict[str, object]:
+    views = {"final": {"layer": layer, "module": module, "side": "output", "pool": "patch-mean"}}
+    return {"family": family, "tokens": "all", "views": views}
+
+
+def test_names_that_libraries_give_to_the_same_thing_are_no_difference() -> None:
+    first = source(0, view=view("vit-mae", "layernorm"), preprocess={"name": "a", "resize": 32})
+    second = source(1, view=view("vit", "norm"), preprocess={"name": "b", "resize": 32})
+    assert warn_of_sources(first, second) == []
+
+
+def test_another_layer_or_another_size_is_told() -> None:
+    first = source(0, view=view("vit", "norm"), preprocess={"name": "a", "resize": 32})
+    second = source(1, view=view("vit", "norm", "block1"), preprocess={"name": "a", "resize": 36})
+    assert warn_of_sources(first, second) == [
+        "array 0 and array 1 differ in view (views): errors include that difference",
+        "array 0 and array 1 differ in preprocess (resize): errors include that difference",
+    ]
+
+
+def test_equal_weights_are_told_and_other_weights_are_not() -> None:
+    model = {"id": "x", "file_sha256": {"model.safetensors": "ab"}}
+    other = {"id": "x", "file_sha256": {"model.safetensors": "cd"}}
+    assert warn_of_sources(source(0, model=model), source(1, model=model)) == [
+        "array 0 and array 1 come from the same weights: they differ only in how they were read"
+    ]
+    assert warn_of_sources(source(0, model=model), source(1, model=other)) == []
+
+
+def test_equal_content_is_told() -> None:
+    (warning,) = warn_of_sources(source(0), source(0))
+    assert "hold exactly the same values" in warning

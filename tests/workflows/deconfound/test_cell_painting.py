@@ -1,0 +1,59 @@
+"""Real profiles with plates: wells of clones under DMSO or bortezomib, in the layout GCT 1.3."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repalign.workflows.deconfound.run import deconfound
+from repalign.workflows.disentangle.settings import BatchSettings, TransformSettings
+
+FOLDER = Path(__file__).parents[3] / ".." / "shared" / "data" / "cell-painting"
+pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the profiles are not here")
+
+
+def read_gct(path: Path) -> tuple[dict[str, list[str]], dict[str, np.ndarray]]:
+    """Columns of wells by name: what was done to them, and their features."""
+    with gzip.open(path, "rt") as file:
+        lines = [line.rstrip("\n").split("\t") for line in file]
+    _, _, n_row_labels, n_column_labels = (int(number) for number in lines[1])
+    first, split = 1 + n_row_labels, 3 + n_column_labels
+    labels = {line[0]: line[first:] for line in lines[3:split]}
+    # Where the header of a file has lost its first letter.
+    labels["treatment"] = labels.get("treatment") or labels["reatment"]
+    return labels, {line[0]: np.array(line[first:], dtype=float) for line in lines[split:]}
+
+
+def profiles() -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    tables = [read_gct(path) for path in sorted(FOLDER.glob("*.gct.gz"))]
+    shared = sorted(set.intersection(*(set(features) for _, features in tables)))
+    values = np.concatenate(
+        [np.stack([features[name] for name in shared], axis=1) for _, features in tables]
+    )
+    treatment = np.concatenate([np.array(labels["treatment"]) for labels, _ in tables])
+    plate = np.concatenate([np.array(labels["Plate"]) for labels, _ in tables])
+    treated = np.char.find(treatment, "bortezomib") >= 0
+    return values, {"bortezomib": treated.astype(int), "plate": plate}
+
+
+@pytest.mark.slow
+def test_the_table_of_the_real_profiles() -> None:
+    pytest.importorskip("lightgbm")
+    values, columns = profiles()
+    settings = BatchSettings(
+        top_shares=(),
+        transform=TransformSettings(conditions=("raw", "pca+ica"), components=30),
+    )
+
+    result = deconfound(values, columns, labels=["bortezomib"], batch="plate", settings=settings)
+
+    frame = result.to_frame()
+    auroc = frame[frame.measure == "AUROC"].set_index("condition")
+    assert values.shape == (1200, 145)
+    assert len(np.unique(columns["plate"])) == 20
+    assert (auroc.n_folds == 5).all()
+    # A weak effect beside strong plates: every condition is above its own null.
+    assert (auroc.value > auroc["null"] + 0.05).all()
+    batch = frame[frame.measure == "batch-accuracy"].set_index("condition")
+    assert batch.value["raw"] > 10 * batch["null"]["raw"]

@@ -1,0 +1,280 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repalign.core.conditions import fit_condition
+from repalign.exceptions import InputError
+from repalign.workflows.conditions import condition_settings
+from repalign.workflows.deconfound.run import deconfound
+from repalign.workflows.deconfound.tasks import LabelTask
+from repalign.workflows.deconfound.units import FoldInputs, list_units, run_unit
+from repalign.workflows.disentangle.settings import BatchSettings, TransformSettings
+
+pytest.importorskip("lightgbm")
+
+QUICK = BatchSettings(
+    top_shares=(0.25,), rounds=20, transform=TransformSettings(conditions=("raw", "pca+ica"))
+)
+
+
+def planted(seed: int, n_rows: int = 600, n_batches: int = 6):
+    """A label on one source, batches on six others, all mixed by a random matrix."""
+    rng = np.random.default_rng(seed)
+    batches = np.arange(n_rows) % n_batches
+    labels = rng.integers(0, 2, n_rows)
+    sources = rng.laplace(size=(n_rows, 16)) / np.sqrt(2)
+    sources[:, 0] += 1.5 * labels
+    sources[:, 1:7] += (3 * rng.normal(size=(n_batches, 6)))[batches]
+    left, right = (np.linalg.qr(rng.normal(size=(16, 16)))[0] for _ in range(2))
+    values = sources @ (left * np.geomspace(1, 0.1, 16) @ right)
+    return values, {"perturbed": labels, "plate": np.array([f"plate {b}" for b in batches])}
+
+
+def run(seed: int = 0, settings: BatchSettings = QUICK, **changes):
+    values, columns = planted(seed)
+    return deconfound(
+        values, columns, labels=["perturbed"], batch="plate", settings=settings, **changes
+    )
+
+
+def value(result, condition: str, measure: str) -> float:
+    frame = result.to_frame()
+    return frame[(frame.condition == condition) & (frame.measure == measure)].value.item()
+
+
+@pytest.mark.slow
+def test_a_planted_label_is_told_better_after_ica_with_the_random_rotation_between() -> None:
+    """Held-out AUROC over ten seeds: raw < random rotation < ICA, each time."""
+    found = []
+    for seed in range(10):
+        values, columns = planted(seed, n_rows=2000, n_batches=10)
+        settings = BatchSettings(
+            top_shares=(), n_permuted=0, judge_batches=False,
+            transform=TransformSettings(
+                conditions=("raw", "pca+rotation", "pca+ica"), seed=seed
+            ),
+        )  # fmt: skip
+        result = deconfound(values, columns, labels=["perturbed"], batch="plate", settings=settings)
+        found.append([value(result, name, "AUROC") for name in ("raw", "pca+rotation", "pca+ica")])
+    raw, rotated, ica = np.array(found).T
+    assert (ica > rotated).all()
+    assert (ica > raw).all()
+    differences = rotated - raw
+    assert differences.mean() > 2 * differences.std(ddof=1) / np.sqrt(10)
+
+
+def test_every_measure_has_its_record() -> None:
+    result = run()
+    frame = result.to_frame()
+    raw = frame[frame.condition == "raw"].set_index("measure")
+    assert list(raw.index) == [
+        "AUROC", "Hoyer", "AUROC-top", "AUROC-rest", "concentration-difference",
+        "concentration-relative", "concentration-above-chance", "AUROC-permuted",
+        "batch-accuracy",
+    ]  # fmt: skip
+    assert raw.n_folds["AUROC"] == 5
+    assert raw.top_share["AUROC-top"] == 0.25
+    assert raw.value["AUROC"] > 0.6
+    assert abs(raw["null"]["AUROC"] - 0.5) < 0.1
+    assert raw["null"]["AUROC"] == raw.value["AUROC-permuted"]
+    assert raw["null"]["batch-accuracy"] == pytest.approx(1 / 6)
+    assert raw.value["batch-accuracy"] > 0.5
+    assert raw.n_positive["AUROC"] == planted(0)[1]["perturbed"].sum()
+
+
+def test_workers_do_not_change_the_result() -> None:
+    alone = run().to_frame()
+    together = run(settings=BatchSettings(**{**QUICK.__dict__, "workers": 3})).to_frame()
+    assert alone.equals(together)
+
+
+@pytest.mark.parametrize(("fit_on", "is_blind"), [("train", True), ("all", False)])
+def test_a_fit_on_the_training_batches_is_blind_to_held_out_rows(
+    fit_on: str, *, is_blind: bool
+) -> None:
+    """Rows of a held-out batch that are not judged themselves are moved far away."""
+    values, columns = planted(0)
+    settings = BatchSettings(
+        fit_on=fit_on, n_permuted=0, judge_batches=False, rounds=20, top_shares=(),
+        transform=TransformSettings(conditions=("pca",)),
+    )  # fmt: skip
+    moved = values.copy()
+    task = LabelTask("perturbed", np.arange(0, 600, 5), columns["perturbed"][::5])
+    unit = next(list_units((task,), ("pca",), columns["plate"], settings))
+    held_out = np.isin(columns["plate"], columns["plate"][task.rows[unit.fold.test]])
+    held_out[task.rows] = False
+    moved[held_out] *= 1000 * np.random.default_rng(0).normal(size=16)
+
+    before, after = (
+        run_unit(unit, inputs_of(rows, columns["plate"], settings)) for rows in (values, moved)
+    )
+
+    assert held_out.any()
+    assert (before == after) is is_blind
+
+
+def inputs_of(values: np.ndarray, plates: np.ndarray, settings: BatchSettings) -> FoldInputs:
+    how = condition_settings(settings.transform, 0)
+    transformed = {"pca": fit_condition("pca", values, how).transform.apply(values)}
+    return FoldInputs(values, transformed, plates, settings, how)
+
+
+def test_the_paper_s_second_protocol_trains_on_one_batch() -> None:
+    settings = BatchSettings(**{**QUICK.__dict__, "protocols": ("train-on-one",)})
+    frame = run(settings=settings).to_frame()
+    auroc = frame[frame.measure == "AUROC"]
+    assert set(auroc.protocol) == {"train-on-one"}
+    assert set(auroc.n_folds) == {6}
+
+
+def test_a_finished_fold_is_not_computed_again(tmp_path: Path) -> None:
+    path = tmp_path / "folds.jsonl"
+    first = run(resume=path).to_frame()
+    lines = path.read_text().splitlines()
+    assert len(lines) == 2 * (5 + 5 + 1)
+
+    # Doctored lines show whether the values come from the file.
+    record = json.loads(lines[0])
+    record["entry"]["measures"][0][1] = 0.123
+    path.write_text("\n".join([json.dumps(record), *lines[1:-3], lines[-3][:40]]))
+    again = run(resume=path).to_frame()
+
+    assert again.value[0] != first.value[0]
+    assert again.value[1:].equals(first.value[1:])
+    assert len([line for line in path.read_text().splitlines() if line.endswith("}")]) == 22
+
+
+def test_other_settings_do_not_take_up_finished_folds(tmp_path: Path) -> None:
+    path = tmp_path / "folds.jsonl"
+    run(resume=path)
+    other = BatchSettings(**{**QUICK.__dict__, "rounds": 25})
+    assert run(resume=path, settings=other).to_frame().equals(run(settings=other).to_frame())
+
+
+def test_other_rows_do_not_take_up_finished_folds(tmp_path: Path) -> None:
+    """The same labels and batches on other rows: what was kept is of other values."""
+    values, columns = planted(0)
+    columns = {name: np.concatenate([column, column]) for name, column in columns.items()}
+    halves = []
+    for first in (True, False):
+        known = (np.arange(1200) < 600) == first
+        columns["perturbed"] = np.where(
+            known, planted(0)[1]["perturbed"][np.arange(1200) % 600], np.nan
+        )
+        result = deconfound(
+            np.concatenate([values, -values[::-1]]), columns, labels=["perturbed"], batch="plate",
+            settings=QUICK, resume=tmp_path / "folds.jsonl",
+        )  # fmt: skip
+        halves.append(value(result, "raw", "AUROC"))
+    assert halves[0] != halves[1]
+
+
+def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hello\n")
+    with pytest.raises(InputError, match="line 1 is no finished fold"):
+        run(resume=path)
+    path.write_text('{"format": "other", "key": "k", "entry": {}}\n')
+    with pytest.raises(InputError, match="is of the format other; expected repalign-folds"):
+        run(resume=path)
+
+
+def test_each_gene_is_judged_against_the_control_and_averaged() -> None:
+    values, columns = planted(0)
+    genes = np.where(columns["perturbed"] == 0, "control", "MTOR")
+    genes[(columns["perturbed"] == 1) & (np.arange(600) % 4 < 2)] = "SRC"
+    settings = BatchSettings(**{**QUICK.__dict__, "control": "control"})
+    result = deconfound(
+        values, {**columns, "gene": genes}, labels=["gene"], batch="plate", settings=settings
+    )
+    frame = result.to_frame()
+    auroc = frame[(frame.measure == "AUROC") & (frame.condition == "raw")].set_index("label")
+    assert list(auroc.index) == ["gene=MTOR", "gene=SRC", "(mean over labels)"]
+    assert auroc.value["(mean over labels)"] == pytest.approx(auroc.value[:2].mean())
+    assert auroc.n_rows["gene=SRC"] == np.isin(genes, ["SRC", "control"]).sum()
+
+
+def test_one_impossible_label_does_not_cost_the_others() -> None:
+    values, columns = planted(0)
+    result = deconfound(
+        values,
+        {**columns, "same": np.zeros(600, dtype=int)},
+        labels=["same", "perturbed"],
+        batch="plate",
+        settings=QUICK,
+    )
+    frame = result.to_frame()
+    same = frame[(frame.label == "same") & (frame.measure == "AUROC")].iloc[0]
+    assert np.isnan(same.value)
+    assert same.reason == "the label takes the values 0; expected both 0 and 1"
+    assert frame[(frame.label == "perturbed") & (frame.measure == "AUROC")].value.notna().all()
+    assert any(text.startswith("not scored: same") for text in result.warnings)
+
+
+def test_rows_that_do_not_vary_are_judged_raw_alone() -> None:
+    _, columns = planted(0)
+    result = deconfound(
+        np.ones((600, 3)), columns, labels=["perturbed"], batch="plate", settings=QUICK
+    )
+    assert set(result.to_frame().condition) == {"raw"}
+    assert any(text.startswith("pca+ica was left out: the rows do not") for text in result.warnings)
+
+
+def test_one_batch_only_is_told_and_not_scored() -> None:
+    values, columns = planted(0)
+    columns["plate"] = np.full(600, "A")
+    result = deconfound(values, columns, labels=["perturbed"], batch="plate", settings=QUICK)
+    reasons = set(result.to_frame().reason)
+    assert "there is one batch only (A); held-out batches need at least two" in reasons
+    assert "there is one batch only" in reasons
+
+
+def test_a_batch_with_one_class_trains_nothing_alone_and_says_so() -> None:
+    values, columns = planted(0)
+    columns["perturbed"] = np.where(columns["plate"] == "plate 0", 0, columns["perturbed"])
+    settings = BatchSettings(**{**QUICK.__dict__, "protocols": ("train-on-one",)})
+    result = deconfound(values, columns, labels=["perturbed"], batch="plate", settings=settings)
+    assert any(
+        "train-on-one, only plate 0: all 100 training rows have the label 0" in text
+        for text in result.warnings
+    )
+    auroc = result.to_frame().query("measure == 'AUROC' and condition == 'raw'")
+    assert auroc.n_folds.item() == 5
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "control", "message"),
+    [
+        ({"dose": [0, 1, 2] * 200}, ["dose"], None, r"dose has the values 0, 1, 2; say which"),
+        ({"dose": ["a", "b"] * 300}, ["dose"], "c", "the control 'c' is not among them"),
+        ({}, ["plate"], None, "is asked for as label and as batch"),
+        ({}, [], None, "no label was given"),
+        ({}, ["gene"], None, "has no column 'gene'"),
+    ],
+)
+def test_labels_that_ask_no_question_are_refused(columns, labels, control, message: str) -> None:
+    values, known = planted(0)
+    settings = BatchSettings(**{**QUICK.__dict__, "control": control})
+    with pytest.raises(InputError, match=message):
+        deconfound(values, {**known, **columns}, labels=labels, batch="plate", settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_folds": 1}, "n_folds is 1; expected at least 2"),
+        ({"protocols": ("loo",)}, "no protocol is called loo"),
+        ({"protocols": ()}, "no protocol was given"),
+        ({"top_shares": (25.0,)}, r"share 25\.0 of the features"),
+    ],
+)
+def test_impossible_settings_are_refused(arguments, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        BatchSettings(**arguments)
+
+
+def test_the_table_cannot_be_drawn_as_a_matrix() -> None:
+    with pytest.raises(InputError, match="there is no matrix to draw"):
+        run().plot()

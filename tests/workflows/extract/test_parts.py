@@ -1,0 +1,271 @@
+"""The parts of an extraction: plans, batches that do not fit, feeds, devices."""
+
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from repalign.exceptions import InputError, ModelError
+from repalign.models.inputs.text import needs_mask, pad_batch
+from repalign.models.loaders.load import load_model
+from repalign.models.views.pooling import Batch
+from repalign.models.views.views import encode_batch, make_views
+from repalign.workflows.extract.device import Fetcher, autocast_dtype, choose_device, exact_float32
+from repalign.workflows.extract.feed import HostBatch, prefetch
+from repalign.workflows.extract.plan import (
+    plan_batches,
+    read_rank,
+    samples_per_shard,
+    shard_bounds,
+)
+from repalign.workflows.extract.runner import BatchRunner, fit_budget, probe_batch, split_batch
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=60), st.integers(1, 500))
+def test_batches_hold_every_sample_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    batches = plan_batches(lengths, budget)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for batch in batches:
+        longest = max(lengths[k] for k in batch)
+        assert len(batch) == 1 or longest * len(batch) <= budget
+    widths = [max(lengths[k] for k in batch) for batch in batches]
+    assert widths == sorted(widths, reverse=True)
+
+
+@given(st.integers(1, 5000), st.integers(1, 300))
+def test_shards_cover_the_samples(n_samples: int, per_shard: int) -> None:
+    count = -(-n_samples // per_shard)
+    bounds = [shard_bounds(k, n_samples, per_shard) for k in range(count)]
+    assert bounds[0][0] == 0
+    assert bounds[-1][1] == n_samples
+    assert all(left[1] == right[0] for left, right in pairwise(bounds))
+    assert all(start < stop for start, stop in bounds)
+
+
+@pytest.mark.parametrize(
+    ("rows", "row_bytes", "expected"),
+    [(1, 4, 1024), (1, 3072, 1024), (30, 3072, 512), (2048, 3072, 16), (10**9, 3072, 16)],
+)
+def test_the_size_of_shards(rows: int, row_bytes: int, expected: int) -> None:
+    assert samples_per_shard(rows, row_bytes) == expected
+
+
+def test_ranks_come_from_the_environment() -> None:
+    assert read_rank({}) == (0, 1)
+    assert read_rank({"RANK": "1", "WORLD_SIZE": "4", "SLURM_PROCID": "2"}) == (1, 4)
+    assert read_rank({"SLURM_PROCID": "2", "SLURM_NTASKS": "3"}) == (2, 3)
+    with pytest.raises(InputError, match="RANK=4 and WORLD_SIZE=4 make no sense"):
+        read_rank({"RANK": "4", "WORLD_SIZE": "4"})
+    with pytest.raises(InputError, match="RANK=x and WORLD_SIZE=4 make no sense"):
+        read_rank({"RANK": "x", "WORLD_SIZE": "4"})
+
+
+class Cramped(nn.Module):
+    """A model that pretends to have memory for so many tokens per batch."""
+
+    def __init__(self, inner: nn.Module, capacity: int) -> None:
+        super().__init__()
+        self.inner = inner
+        self.capacity = capacity
+        self.sizes: list[int] = []
+
+    def forward(self, input_ids: torch.Tensor, **more: Any) -> Any:
+        self.sizes.append(input_ids.numel())
+        if input_ids.numel() > self.capacity:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB")
+        return self.inner(input_ids=input_ids, **more)
+
+
+def cramped_runner(tiny: ModuleType, folder: Path, capacity: int) -> BatchRunner:
+    model = load_model(str(tiny.save_transformers(folder / "bert", "bert")))
+    views = make_views(model, (), ("mean",))
+    inner = Cramped(model.module, capacity)
+
+    def call(_module: nn.Module, inputs: Any) -> None:
+        inner(**inputs)
+
+    roomy = BatchRunner(model, views, torch.device("cpu"))
+    object.__setattr__(model, "call", call)
+    return roomy
+
+
+def mixed_batch(runner: BatchRunner) -> HostBatch:
+    ids = [np.full(length, 5, dtype=np.int64) for length in (9, 8, 3, 2, 1)]
+    inputs, lengths = pad_batch(ids, 0, masked=needs_mask(runner.model))
+    return HostBatch(inputs, np.arange(5), lengths, None, 23)
+
+
+def test_a_batch_that_does_not_fit_is_halved_and_stays_right(
+    tiny: ModuleType, tmp_path: Path
+) -> None:
+    runner = cramped_runner(tiny, tmp_path, 10**6)
+    batch = mixed_batch(runner)
+    ((_, whole),) = runner.run_fitting(batch)
+    small = cramped_runner(tiny, tmp_path, 10)
+    parts = list(small.run_fitting(batch))
+    assert len(parts) > 2
+    members = np.concatenate([part.members for part, _ in parts])
+    assert members.tolist() == [0, 1, 2, 3, 4]
+    rows = torch.cat([rows["final"] for _, rows in parts])
+    torch.testing.assert_close(rows, whole["final"], atol=1e-5, rtol=1e-5)
+    assert sum(part.tokens for part, _ in parts) == 23
+
+
+def test_a_sample_that_does_not_fit_is_an_error(tiny: ModuleType, tmp_path: Path) -> None:
+    runner = cramped_runner(tiny, tmp_path, 8)
+    with pytest.raises(ModelError, match="one sample does not fit the memory of cpu; lower"):
+        list(runner.run_fitting(mixed_batch(runner)))
+
+
+def test_other_errors_of_torch_are_not_hidden(tiny: ModuleType, tmp_path: Path) -> None:
+    runner = cramped_runner(tiny, tmp_path, 10**6)
+    wrong = HostBatch({"input_ids": torch.full((1, 2), 10**6)}, np.arange(1), None, None, 2)
+    with pytest.raises((RuntimeError, IndexError), match="index"):
+        list(runner.run_fitting(wrong))
+
+
+def test_halves_are_no_wider_than_their_samples() -> None:
+    inputs = {"input_ids": torch.ones(4, 9), "attention_mask": torch.ones(4, 1, 1, 9)}
+    batch = HostBatch(inputs, np.arange(4), torch.tensor([9, 8, 3, 2]), None, 22)
+    first, second = split_batch(batch)
+    assert first.inputs["input_ids"].shape == (2, 9)
+    assert second.inputs["input_ids"].shape == (2, 3)
+    assert second.inputs["attention_mask"].shape == (2, 1, 1, 3)
+    assert (first.tokens, second.tokens) == (17, 5)
+
+
+def test_budgets_are_halved_until_they_fit_and_get_a_margin() -> None:
+    assert fit_budget(lambda _: True, 4096, 100) == 4096
+    assert fit_budget(lambda size: size <= 1500, 4096, 100) == 1024 * 4 // 5
+    assert fit_budget(lambda size: size <= 100, 4096, 100) == 100
+    with pytest.raises(ModelError, match="not even one sample fits the device"):
+        fit_budget(lambda _: False, 4096, 100)
+
+
+def test_prefetching_keeps_order_bounds_memory_and_passes_errors_on() -> None:
+    assert list(prefetch(iter(range(100)), depth=3)) == list(range(100))
+    made = []
+
+    def endless() -> Iterator[int]:
+        for number in range(10**9):
+            made.append(number)
+            yield number
+
+    items = prefetch(endless(), depth=3)
+    assert next(items) == 0
+    items.close()
+    assert len(made) <= 6
+    assert not any(thread.name == "repalign-feed" for thread in threading.enumerate())
+
+    def failing() -> Iterator[int]:
+        yield 1
+        raise InputError("broken")
+
+    with pytest.raises(InputError, match="broken"):
+        list(prefetch(failing()))
+
+
+def test_devices_are_never_replaced() -> None:
+    assert choose_device("cpu") == torch.device("cpu")
+    expected = "cuda" if torch.cuda.is_available() else "cpu"
+    if not torch.backends.mps.is_available():
+        assert choose_device("auto").type == expected
+        with pytest.raises(InputError, match="device mps was asked for and is not available"):
+            choose_device("mps")
+    with pytest.raises(InputError, match=r"device cuda:99 was asked for, and there are \d+ CUDA"):
+        choose_device("cuda:99")
+    for name in ("gpu", "cuda:x", "cpu:1", ""):
+        with pytest.raises(InputError, match="expected auto, cpu, cuda, cuda:N or mps"):
+            choose_device(name)
+
+
+def test_products_stay_float32_while_extracting() -> None:
+    before = torch.backends.cudnn.allow_tf32
+    with exact_float32():
+        assert torch.backends.cudnn.allow_tf32 is False
+        assert torch.backends.cuda.matmul.allow_tf32 is False
+    assert torch.backends.cudnn.allow_tf32 is before
+    assert autocast_dtype("fp32") is None
+
+
+def test_rows_on_the_host_are_handed_out_at_once() -> None:
+    fetcher = Fetcher()
+    fetcher.put("a", {"v": torch.ones(2)})
+    fetcher.put("b", {"v": torch.zeros(2)})
+    assert [tag for tag, _ in fetcher.ready()] == ["a", "b"]
+    assert list(fetcher.ready(flush=True)) == []
+
+
+FAMILIES = (
+    "gpt_neox",
+    "gpt2",
+    "llama",
+    "bert",
+    "roberta",
+    "distilbert",
+    "vit",
+    "vit_mae",
+    "resnet",
+)
+
+
+@pytest.mark.parametrize("pool", ["default", "token"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_is_pinned_to_the_cpu_or_waits_for_the_device(
+    tiny: ModuleType, tmp_path: Path, family: str, pool: str
+) -> None:
+    """Fake CUDA tensors know devices and shapes but no values.
+
+    An operation on two devices fails on them, and so does reading a value on the host, which on
+    a GPU would make it wait.
+    """
+    model = load_model(str(tiny.save_transformers(tmp_path / family, family)))
+    views = make_views(model, ("final", "-1"), () if pool == "default" else (pool,))
+    device = torch.device("cuda", 0)
+    with FakeTensorMode(allow_non_fake_inputs=False) as mode:
+        on_device(model.module, mode, device)
+        inputs: dict[str, torch.Tensor] = {}
+        lengths = None
+        if model.family.kind == "text":
+            inputs["input_ids"] = torch.zeros(3, 7, dtype=torch.int64, device=device)
+            lengths = torch.ones(3, dtype=torch.int64, device=device)
+        else:
+            inputs["pixel_values"] = torch.zeros(3, 3, 32, 32, device=device)
+        if needs_mask(model) and lengths is not None:
+            mask = torch.ones(3, 1, 1, 7, dtype=torch.bool, device=device)
+            inputs["attention_mask"] = mask.expand(-1, -1, 7, -1)
+        index = torch.zeros(5, dtype=torch.int64, device=device)
+        rows = encode_batch(model, views, Batch(inputs, lengths, (index, index)))
+    assert all(value.device.type == "cuda" for value in rows.values())
+    assert all(value.dtype == torch.float32 for value in rows.values())
+
+
+def on_device(module: nn.Module, mode: FakeTensorMode, device: torch.device) -> None:
+    for part in module.modules():
+        for store in (part._parameters, part._buffers):
+            for name, value in store.items():
+                if value is not None:
+                    fake = torch.empty(value.shape, dtype=value.dtype, device=device)
+                    store[name] = nn.Parameter(fake, False) if store is part._parameters else fake
+
+
+def test_the_check_for_waiting_can_fail() -> None:
+    with FakeTensorMode(), pytest.raises(DataDependentOutputException):
+        bool(torch.zeros(2, device="cuda").all())
+
+
+def test_probe_batches_have_the_longest_samples(tiny: ModuleType, tmp_path: Path) -> None:
+    text = load_model(str(tiny.save_transformers(tmp_path / "bert", "bert")))
+    assert probe_batch(text, 100, 40, ()).inputs["input_ids"].shape == (2, 40)
+    image = load_model(str(tiny.save_timm(tmp_path / "vit", "vit")))
+    assert probe_batch(image, 5, 1, (32, 32)).inputs["pixel_values"].shape == (5, 3, 32, 32)

@@ -1,0 +1,175 @@
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repalign.cli import output
+from repalign.exceptions import InputError, MissingExtraError
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.report.input import read_results
+from repalign.workflows.report.run import make_report
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects tags and identifiers; complains where elements are not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        self.handle_attributes(attrs)
+
+    def handle_startendtag(self, tag, attrs) -> None:
+        self.tags.append(tag)
+        self.handle_attributes(attrs)
+
+    def handle_attributes(self, attrs) -> None:
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("src", "href", "xlink:href", "data", "action"):
+                self.links.append(value)
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    rng = np.random.default_rng(0)
+    hidden = rng.laplace(size=(300, 4)) * [1, 2, 3, 4]
+    folder = tmp_path_factory.mktemp("results")
+    for name in ("a", "b", "c<d>"):
+        turned = hidden @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+        np.save(folder / f"{name}.npy", turned + 0.1 * rng.standard_normal((300, 4)))
+    result = compare(
+        *(folder / f"{name}.npy" for name in ("a", "b", "c<d>")),
+        settings=CompareSettings(n_null=9, n_gaussian=1, n_bootstrap=50),
+    )
+    output.emit(output.as_json(result.to_dict()), folder / "results.json")
+    output.emit(output.records_as_csv(result.to_records()), folder / "results.csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(folder: Path) -> str:
+    return make_report(folder / "results.json")
+
+
+def parse(text: str) -> Page:
+    page = Page()
+    page.feed(text)
+    assert page.open == []
+    return page
+
+
+def test_the_page_is_whole_and_needs_nothing_from_elsewhere(text: str) -> None:
+    page = parse(text)
+    assert not {"script", "link", "iframe", "img", "object"} & set(page.tags)
+    assert "http" not in text
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in page.links)
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", text))
+    assert "@import" not in text
+
+
+def test_figures_do_not_share_identifiers_and_find_their_own(text: str) -> None:
+    page = parse(text)
+    assert len(page.ids) == len(set(page.ids))
+    wanted = set(re.findall(r"url\(#([^)]*)\)", text))
+    wanted |= {link[1:] for link in page.links if link.startswith("#")}
+    assert wanted
+    assert wanted <= set(page.ids)
+
+
+def test_light_and_dark_share_figures_without_black_ink(text: str) -> None:
+    assert "prefers-color-scheme: dark" in text
+    assert "#000000" not in text
+    assert "currentColor" in text
+
+
+def test_json_shows_all_figures_and_the_warnings(folder: Path, text: str) -> None:
+    # six for each of three pairs, and four heat maps
+    assert parse(text).tags.count("figure") == 22
+    assert "matched by row order" in text
+    results = read_results(folder / "results.json")
+    assert len(results.pairs) == 3
+    error = next(r for r in results.records if (r["map"], r["split"]) == ("rigid", "held-out"))
+    assert f"<td>{error['error']:.3f}</td>".replace(">0.", ">.") in text
+
+
+def test_names_are_escaped(text: str) -> None:
+    assert "c&lt;d&gt;" in text
+    assert "c<d>" not in text
+
+
+def test_csv_gives_the_same_tables_and_says_what_is_missing(folder: Path, text: str) -> None:
+    from_csv = make_report(folder / "results.csv")
+    page = parse(from_csv)
+    assert page.tags.count("figure") == 3 * 2 + 4
+    assert "Made from a CSV" in from_csv
+    tables = re.findall(r"<tr class=error>.*?</tr>", from_csv)
+    assert tables == re.findall(r"<tr class=error>.*?</tr>", text)
+
+
+def test_csv_and_json_are_read_alike(folder: Path) -> None:
+    from_csv, from_json = (read_results(folder / f"results.{end}") for end in ("csv", "json"))
+    assert from_csv.records == from_json.records
+    assert [pair.title for pair in from_csv.pairs] == [pair.title for pair in from_json.pairs]
+
+
+def test_progress_is_told_by_pair(folder: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    make_report(folder / "results.csv", lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.xml", "<a/>", r"got the ending '\.xml', expected \.json or \.csv"),
+        ("x.json", "{", "is no JSON"),
+        ("x.json", "[]", "is no result of a comparison"),
+        ("x.json", '{"format": "other"}', "is no result of a comparison"),
+        ("x.csv", "", "holds no records"),
+        ("x.csv", "source,target\na,b\n", "lacks the column 'source_view'"),
+        ("x.csv", "source,target\na\n", "a line has more or fewer cells than the header"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        make_report(tmp_path / name)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        make_report(tmp_path / "none.csv")
+
+
+def test_a_changed_json_is_refused(folder: Path, tmp_path: Path) -> None:
+    content = json.loads((folder / "results.json").read_text())
+    content["pairs"].pop()
+    (tmp_path / "x.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="records of 3 pairs and details of 2"):
+        make_report(tmp_path / "x.json")
+
+
+def test_without_matplotlib_the_extra_is_named(folder: Path, monkeypatch) -> None:
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"repalign\[plot\]"):
+        make_report(folder / "results.csv")

@@ -1,0 +1,55 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repalign.exceptions import RowMismatchError
+from repalign.store import write_store
+from repalign.store.joining.index import RowIndex
+from repalign.store.sources.in_memory import as_source
+from repalign.store.sources.opening import open_embeddings
+from repalign.workflows.columns import align_columns, open_columns
+
+TABLE = {"hue": np.arange(10) % 3, "x": np.arange(10.0)}
+
+
+def test_rows_are_found_by_their_sample_numbers() -> None:
+    """Some samples of a data set, two tokens of each: every row takes the entry of its sample."""
+    samples = np.repeat([7, 2, 4], 2)
+    index = RowIndex(sample=samples, token=np.tile([0, 1], 3).astype(np.int32))
+    source = as_source(np.zeros((6, 2)), name="tokens")
+    source = replace(source, index=index, has_sample_numbers=True, identity="sample numbers")
+
+    aligned = align_columns(source, open_columns(TABLE))
+
+    assert aligned.columns["x"].tolist() == samples.tolist()
+    assert aligned.notes == ("columns was matched to the sample numbers of tokens",)
+
+
+def test_a_view_of_a_store_holds_factors(tmp_path: Path) -> None:
+    ids = [f"image {i}" for i in range(10)]
+    values = np.stack([TABLE["hue"], TABLE["x"]], axis=1).astype(np.float32)
+    source = as_source(values, ids=ids)
+    write_store(tmp_path / "s.h5", {"factors": values, "emb": values}, index=source.index)
+
+    table = open_columns(f"{tmp_path / 's.h5'}::factors")
+    aligned = align_columns(open_embeddings(f"{tmp_path / 's.h5'}::emb"), table)
+
+    assert list(table.columns) == ["factors.0", "factors.1"]
+    assert table.ids == tuple(ids)
+    assert aligned.columns["factors.1"].tolist() == TABLE["x"].tolist()
+    assert aligned.notes == ()
+
+
+def test_columns_that_are_empty_in_every_row_are_refused() -> None:
+    table = open_columns({"hue": TABLE["hue"], "x": np.full(10, np.nan)})
+    with pytest.raises(RowMismatchError, match="no row has a value of each of hue, x"):
+        align_columns(as_source(np.zeros((10, 2))), table)
+
+
+def test_nothing_in_common_is_refused_whatever_the_policy() -> None:
+    source = as_source(np.zeros((2, 2)), ids=["a", "b"], name="latents")
+    table = open_columns({"id": ["c", "d"], "hue": [0, 1]})
+    with pytest.raises(RowMismatchError, match="no entry for 2 of the 2 rows of latents"):
+        align_columns(source, table, policy="intersect")
