@@ -69,6 +69,8 @@ def _help(parameter: Any) -> str:
 
 def _default(parameter: Any) -> str:
     default = parameter.default
+    if isinstance(getattr(parameter, "show_default", None), str):
+        return str(parameter.show_default)
     if default is None or callable(default) or default is False or parameter.required:
         return ""
     if isinstance(default, list | tuple):

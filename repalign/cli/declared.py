@@ -1,0 +1,123 @@
+"""Options of a command made from the settings class that declares them."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+import typer
+
+from repalign.options import DeclaredOption, Settings, options_of, plain_type, with_values
+
+S = TypeVar("S", bound=Settings)
+
+
+class Given(dict[tuple[str, ...], Any]):
+    """The options that stand on the line, by the path of their field; the others are absent."""
+
+    def settings(self, default: S) -> S:
+        """Return settings with what was given in place of their own values."""
+        return with_values(default, self)
+
+
+def with_options(settings: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of a settings class; it takes them as one ``given``.
+
+    They stand in the help where ``given`` stands among the parameters, each with its default.
+    The command takes its ``context`` too, which knows what stands on the line.
+    """
+    declared = {each.column: each for each in options_of(settings) if each.flag}
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(command, eval_str=True)
+        made = [_parameter(name, each) for name, each in declared.items()]
+        taken = set(signature.parameters) & set(declared)
+        assert not taken, f"{command.__name__} has its own {taken}"
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            parameters += made if parameter.name == "given" else [parameter]
+        # Typer calls by name; required ones before the others is Python's rule, not ours.
+        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+
+        @functools.wraps(command)
+        def run(**values: Any) -> Any:
+            stands = values["context"].get_parameter_source
+            given = Given(
+                (each.path, _value(each, values[name]))
+                for name, each in declared.items()
+                if stands(name).name != "DEFAULT"
+            )
+            others = {name: value for name, value in values.items() if name not in declared}
+            return command(**others, given=given)
+
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorate
+
+
+def _parameter(name: str, each: DeclaredOption) -> inspect.Parameter:
+    told = each.declared
+    kind = _line_type(each)
+    default = _line_default(each)
+    text = told.help + (f" Some of: {', '.join(told.choices)}." if told.choices else "")
+    info = typer.Option(
+        f"--{each.flag}",
+        *([f"-{told.short}"] if told.short else []),
+        help=text,
+        rich_help_panel=told.panel,
+        min=told.least if kind in (int, float) else None,
+        metavar=told.metavar,
+        show_default=True if default is not None else told.absent or False,
+    )
+    annotation: Any = Annotated[kind if default is not None else kind | None, info]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _line_type(each: DeclaredOption) -> Any:
+    """Return the type that the line is read as: several values are one text or a list."""
+    kind = plain_type(each.type)
+    if get_origin(kind) is not tuple:
+        return kind
+    return list[get_args(kind)[0]] if each.declared.repeat else str  # type: ignore[misc]
+
+
+def _line_default(each: DeclaredOption) -> Any:
+    """Return the default as the line would say it."""
+    value = each.default
+    if isinstance(value, bool):
+        return False  # a flag is off unless it is given
+    if isinstance(value, tuple):
+        if not value:
+            return None
+        return list(value) if each.declared.repeat else ",".join(map(str, value))
+    return value
+
+
+def _value(each: DeclaredOption, value: Any) -> Any:
+    """Return what the field holds, from what the line says."""
+    kind = plain_type(each.type)
+    if get_origin(kind) is tuple:
+        if each.declared.repeat:
+            return tuple(value)
+        inner = get_args(kind)[0]
+        parts = [part.strip() for part in value.split(",") if part.strip()]
+        return tuple(_converted(each, part, inner) for part in parts)
+    if kind is bool and each.flag.startswith("no-"):
+        return not value
+    return value
+
+
+def _converted(each: DeclaredOption, text: str, kind: Any) -> Any:
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError as failure:
+            raise typer.BadParameter(
+                f"--{each.flag}: got {text!r}, expected numbers separated by commas"
+            ) from failure
+    return Path(text) if kind is Path else text

@@ -1,0 +1,245 @@
+"""One declaration for each option: type, allowed values, default and help stand at its field.
+
+A settings class is a frozen dataclass that inherits from ``Settings`` and whose fields are made
+by ``option``. From that one place follow the checks in Python, the options of the command line
+with their help (``repalign.cli.declared``), what a result records, and the pages made from the
+help. A setting that holds other settings is a field of that class.
+"""
+
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from repalign.exceptions import InputError
+
+KEY = "option"
+T = TypeVar("T", bound="Settings")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is declared of an option beside its name, type and default.
+
+    Attributes:
+        help: One or two sentences for people.
+        flag: Name on the command line, without dashes; None: the field's own name; the empty
+            text: not on the command line. ``no-…`` for a truth that is on by default.
+        short: One letter for the command line.
+        panel: Heading in the help under which it stands.
+        least: Smallest number allowed.
+        below: Number that it must stay under.
+        choices: Names allowed in a tuple of names; a Literal type says it for single values.
+        absent: What None or an empty tuple stands for, shown as the default.
+        metavar: Stands for the value in the help.
+        repeat: A tuple is given by repeating the option, instead of between commas.
+        recorded: A column of every record of the result.
+    """
+
+    help: str
+    flag: str | None = None
+    short: str | None = None
+    panel: str | None = None
+    least: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    absent: str | None = None
+    metavar: str | None = None
+    repeat: bool = False
+    recorded: bool = False
+
+
+def option(
+    default: Any = MISSING, /, help: str = "", *, factory: Any = MISSING, **told: Any
+) -> Any:
+    """Return the field of a settings class that is an option; ``told`` as in ``Option``."""
+    metadata = {KEY: Option(help=help, **told)}
+    if factory is not MISSING:
+        return field(default_factory=factory, metadata=metadata)
+    if default is MISSING:
+        return field(metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class DeclaredOption:
+    """One option of a settings class, with the path of fields that leads to it."""
+
+    path: tuple[str, ...]
+    type: Any
+    default: Any
+    declared: Option
+
+    @property
+    def name(self) -> str:
+        """The field's own name."""
+        return self.path[-1]
+
+    @property
+    def flag(self) -> str:
+        """Name on the command line, empty if it is not there."""
+        if self.declared.flag is None:
+            return self.name.replace("_", "-")
+        return self.declared.flag
+
+    @property
+    def column(self) -> str:
+        """Name of its column in a table of results."""
+        return self.flag.replace("-", "_") or self.name
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base of settings classes: a value that was not declared as allowed is an InputError."""
+
+    def __post_init__(self) -> None:
+        """Check every field against its declaration."""
+        check_settings(self)
+
+
+def options_of(settings: type, path: tuple[str, ...] = ()) -> Iterator[DeclaredOption]:
+    """Yield the options of a settings class in order, those of nested settings in place."""
+    hints = get_type_hints(settings)
+    for each in fields(settings):
+        hint, declared = hints[each.name], each.metadata.get(KEY)
+        if is_dataclass(hint) and isinstance(hint, type) and declared is None:
+            yield from options_of(hint, (*path, each.name))
+        elif declared is not None:
+            yield DeclaredOption((*path, each.name), hint, _default(each), declared)
+
+
+def _default(each: "Field[Any]") -> Any:
+    if each.default_factory is not MISSING:
+        return each.default_factory()
+    return each.default
+
+
+def value_at(settings: Any, path: tuple[str, ...]) -> Any:
+    """Return the value of an option of settings."""
+    for name in path:
+        settings = getattr(settings, name)
+    return settings
+
+
+def with_values(settings: T, values: Mapping[tuple[str, ...], Any]) -> T:
+    """Return settings with other values at some paths, checked once all are in place."""
+    changes: dict[str, Any] = {path[0]: value for path, value in values.items() if len(path) == 1}
+    nested: dict[str, dict[tuple[str, ...], Any]] = {}
+    for path, value in values.items():
+        if len(path) > 1:
+            nested.setdefault(path[0], {})[path[1:]] = value
+    for name, inner in nested.items():
+        changes[name] = with_values(changes.get(name, getattr(settings, name)), inner)
+    return replace(settings, **changes)
+
+
+def recorded_columns(settings: type) -> tuple[str, ...]:
+    """Return the names of the columns that record the options of a settings class."""
+    return tuple(each.column for each in options_of(settings) if each.declared.recorded)
+
+
+def recorded_values(settings: Any) -> dict[str, Any]:
+    """Return the recorded options by column; several names become one text."""
+    return {
+        each.column: _as_cell(value_at(settings, each.path))
+        for each in options_of(type(settings))
+        if each.declared.recorded
+    }
+
+
+def _as_cell(value: Any) -> Any:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else value
+
+
+def check_settings(settings: Any) -> None:
+    """Check every declared field of settings against its type, choices and range.
+
+    Raises:
+        InputError: A value is none of those allowed; the message names the field.
+    """
+    hints = get_type_hints(type(settings))
+    for each in fields(settings):
+        declared = each.metadata.get(KEY)
+        if declared is not None:
+            check_value(each.name, getattr(settings, each.name), hints[each.name], declared)
+        elif is_dataclass(hints[each.name]):
+            value, wanted = getattr(settings, each.name), hints[each.name]
+            if not isinstance(value, wanted):
+                raise InputError(f"{each.name}: got {value!r}, expected {wanted.__name__}")
+
+
+def check_value(name: str, value: Any, hint: Any, declared: Option) -> None:
+    """Check one value against its declaration.
+
+    Raises:
+        InputError: It is not of the type, not among the choices, or out of range.
+    """
+    if value is None and type(None) in get_args(hint):
+        return
+    kind = plain_type(hint)
+    if get_origin(kind) is tuple:
+        _check_names(name, value, get_args(kind)[0], declared)
+        return
+    _check_type(name, value, kind)
+    _check_range(name, value, declared)
+
+
+def plain_type(hint: Any) -> Any:
+    """Return a type without the None that may stand for it."""
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [part for part in get_args(hint) if part is not type(None)]
+        return inner[0] if len(inner) == 1 else hint
+    return hint
+
+
+def _check_names(name: str, values: Any, kind: Any, declared: Option) -> None:
+    if isinstance(values, str) or not isinstance(values, tuple | list):
+        raise InputError(f"{name}: got {values!r}, expected a tuple of values")
+    for value in values:
+        if declared.choices and value not in declared.choices:
+            allowed = ", ".join(declared.choices)
+            raise InputError(f"{name}: got {value}, expected some of: {allowed}")
+        _check_type(name, value, kind)
+        _check_range(name, value, declared)
+    if not values and declared.absent is None:
+        raise InputError(f"{name}: got none, expected at least one")
+
+
+def _check_type(name: str, value: Any, kind: Any) -> None:
+    if get_origin(kind) is Literal:
+        allowed = get_args(kind)
+        if not any(value is choice or value == choice for choice in allowed):
+            names = ", ".join(map(str, allowed))
+            raise InputError(f"{name}: got {value!r}, expected one of: {names}")
+        return
+    if not isinstance(kind, type):
+        return
+    # A whole number is a number; a truth is none; numpy's numbers are numbers.
+    is_number = kind in (int, float)
+    if not (_is_number(value, whole=kind is int) if is_number else isinstance(value, kind)):
+        raise InputError(f"{name}: got {value!r}, expected {_NOUNS.get(kind, kind.__name__)}")
+
+
+_NOUNS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def _is_number(value: Any, *, whole: bool) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int) or (hasattr(value, "__index__") and not hasattr(value, "__len__")):
+        return True
+    return not whole and isinstance(value, float)
+
+
+def _check_range(name: str, value: Any, declared: Option) -> None:
+    least, below = declared.least, declared.below
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    if (least is not None and not value >= least) or (below is not None and not value < below):
+        raise InputError(f"{name}: got {value}, expected {_range_text(least, below)}")
+
+
+def _range_text(least: float | None, below: float | None) -> str:
+    if least is not None and below is not None:
+        return f"{least:g} up to, but less than, {below:g}"
+    return f"at least {least:g}" if least is not None else f"less than {below:g}"

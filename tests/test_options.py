@@ -1,0 +1,93 @@
+"""Options are declared once, at the field that holds them; everything else follows."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from repalign.exceptions import InputError
+from repalign.options import (
+    Settings,
+    option,
+    options_of,
+    recorded_columns,
+    recorded_values,
+    with_values,
+)
+
+
+@dataclass(frozen=True)
+class Inner(Settings):
+    solver: Literal["fast", "exact"] = option("fast", "How.", flag="inner-solver", recorded=True)
+    passes: int | None = option(None, "How often.", least=1, absent="400")
+
+
+@dataclass(frozen=True)
+class Outer(Settings):
+    share: float = option(0.2, "Share.", least=0, below=1)
+    names: tuple[str, ...] = option(("a",), "Names.", choices=("a", "b"), recorded=True)
+    both: bool = option(False, "Both.")
+    inner: Inner = field(default_factory=Inner)
+
+
+def test_settings_are_an_ordinary_frozen_dataclass() -> None:
+    assert Outer(share=0.5) == Outer(share=0.5)
+    assert Outer().inner.solver == "fast"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"share": 1.0}, "share: got 1.0, expected 0 up to, but less than, 1"),
+        ({"share": -1}, "share: got -1, expected 0 up to, but less than, 1"),
+        ({"share": float("nan")}, "share: got nan, expected 0 up to, but less than, 1"),
+        ({"share": "much"}, "share: got 'much', expected a number"),
+        ({"share": None}, "share: got None, expected a number"),
+        ({"names": ("c",)}, "names: got c, expected some of: a, b"),
+        ({"names": ()}, "names: got none, expected at least one"),
+        ({"names": "ab"}, "names: got 'ab', expected a tuple of values"),
+        ({"both": 1}, "both: got 1, expected true or false"),
+        ({"inner": 3}, "inner: got 3, expected Inner"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_named(values: dict, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}$"):
+        Outer(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"solver": "fsat"}, "solver: got 'fsat', expected one of: fast, exact"),
+        ({"passes": 0}, "passes: got 0, expected at least 1"),
+        ({"passes": True}, "passes: got True, expected a whole number"),
+        ({"passes": 1.5}, "passes: got 1.5, expected a whole number"),
+    ],
+)
+def test_nested_settings_check_themselves(values: dict, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}$"):
+        Inner(**values)
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    assert Inner(passes=np.int64(3)).passes == 3
+    assert Outer(share=np.float64(0.3)).share == 0.3
+
+
+def test_options_are_listed_with_those_of_nested_settings() -> None:
+    found = list(options_of(Outer))
+    assert [each.flag for each in found] == ["share", "names", "both", "inner-solver", "passes"]
+    assert found[3].path == ("inner", "solver")
+
+
+def test_values_are_replaced_at_their_paths_and_checked() -> None:
+    changed = with_values(Outer(), {("share",): 0.3, ("inner", "solver"): "exact"})
+    assert (changed.share, changed.inner.solver, changed.both) == (0.3, "exact", False)
+    with pytest.raises(InputError, match="solver"):
+        with_values(Outer(), {("inner", "solver"): "none"})
+
+
+def test_what_is_recorded_becomes_columns() -> None:
+    assert recorded_columns(Outer) == ("names", "inner_solver")
+    assert recorded_values(Outer(names=("a", "b"))) == {"names": "a,b", "inner_solver": "fast"}
