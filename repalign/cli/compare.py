@@ -8,6 +8,7 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.error_table import render_result
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import (
     DeviceOption,
     FormatOption,
@@ -17,7 +18,6 @@ from repalign.cli.options import (
     SeedOption,
 )
 from repalign.cli.talk import talk_of
-from repalign.exceptions import InputError
 
 if TYPE_CHECKING:
     from repalign.workflows.compare.settings import CompareSettings
@@ -166,10 +166,12 @@ def compare(
         typer.Option(
             help="Also draw the errors into this file (.png, .pdf, .svg).", dir_okay=False
         ),
+        WRITTEN,
     ] = None,
     save_maps: Annotated[
         Path | None,
         typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
+        WRITTEN,
     ] = None,
     form: FormatOption = None,
     to: OutputOption = None,
@@ -227,7 +229,7 @@ def compare(
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        _draw(result, plot)
+        output.save_figure(result.plot(), plot)
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 
@@ -259,10 +261,3 @@ def _with_options(settings: "CompareSettings", **options: Any) -> "CompareSettin
 
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
-
-
-def _draw(result: Any, path: Path) -> None:
-    try:
-        result.plot().savefig(path, dpi=150)
-    except ValueError as failure:
-        raise InputError(f"--plot {path}: {failure}") from failure
