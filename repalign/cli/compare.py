@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from repalign.cli import output
-from repalign.cli.error_table import render_result
+from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import (
     DeviceOption,
@@ -17,6 +17,7 @@ from repalign.cli.options import (
     OutputOption,
     SeedOption,
 )
+from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ def compare(
             settings=settings,
             machine=machine,
         )
-    output.emit(render_result(result, chosen), to)
+    output.emit(render(shown_comparison(result), chosen), to)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:

@@ -22,7 +22,7 @@ from repalign.cli.extract_options import (
 )
 from repalign.cli.extract_progress import extract_bar
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import DeviceOption, OverwriteOption, PlainFormatOption, SeedOption
+from repalign.cli.options import DeviceOption, FormatOption, OverwriteOption, SeedOption
 from repalign.cli.talk import Talk, talk_of
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def extract(
     verify_device: Annotated[
         bool, typer.Option("--verify-device", help="First recompute eight samples on the CPU.")
     ] = False,
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
 ) -> None:
     """Extract embeddings of a pretrained model into a store; run it again to continue.
 

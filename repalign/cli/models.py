@@ -11,14 +11,16 @@ from repalign.cli.extract_options import (
     PoolOption,
     PreprocessOption,
 )
-from repalign.cli.options import OutputOption, PlainFormatOption
+from repalign.cli.formats import render
+from repalign.cli.options import FormatOption, OutputOption
+from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
 
 app = typer.Typer()
 
 
 @app.callback(invoke_without_command=True)
-def models(context: typer.Context, form: PlainFormatOption = None, to: OutputOption = None) -> None:
+def models(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
     """List the presets: short names for checkpoints, with what is certain and what is inferred.
 
     Any other model is named by hf:, timm:, torchvision:, mae: or its path.
@@ -56,7 +58,7 @@ def show(
     pool: PoolOption = None,
     preprocess: PreprocessOption = None,
     offline: OfflineOption = False,
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
     to: OutputOption = None,
 ) -> None:
     """Show a model's layers with their sizes, and the exact views that extract would make.
@@ -73,10 +75,10 @@ def show(
     prepare_environment(offline=offline)
     found = describe_model(model, layers=layer or (), pools=pool or (), preprocess=preprocess)
     chosen = output.choose_format(form, to)
+    shown = shown_records([asdict(line) for line in found.layers], asdict(found))
+    output.emit(render(shown, chosen), to)
     if chosen == "json":
-        output.emit(output.as_json(asdict(found)), to)
         return
-    output.emit(output.render_records([asdict(line) for line in found.layers], chosen), to)
     talk = talk_of(context)
     talk.note(
         f"{found.model}: {found.class_name} ({found.loader}), family {found.family}, "
