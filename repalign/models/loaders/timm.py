@@ -13,7 +13,6 @@ from repalign.models.loaders.families import CNN, VIT, VIT_MAE
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.weights import file_sha256, load_strictly, read_state_dict
 from repalign.models.naming.hub import fetch_repository, snapshot_commit
-from repalign.models.views.capture import make_hooks_safe
 from repalign.models.views.layers import FINAL, LayerMap, Tap, map_layers
 
 # Heads per width of the ViTs that MAE was trained as; the checkpoint does not say.
@@ -156,7 +155,6 @@ def _finish(
     module: Any, origin: Origin, config: Mapping[str, Any], directory: Path | None = None
 ) -> LoadedModel:
     module = module.float().eval()
-    make_hooks_safe(module)
     is_vit = hasattr(module, "blocks") and getattr(module, "num_prefix_tokens", None) is not None
     vit = VIT_MAE if origin.loader == "mae" else VIT
     return LoadedModel(

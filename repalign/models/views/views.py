@@ -9,7 +9,7 @@ from torch import Tensor
 from repalign.exceptions import InputError
 from repalign.models.loaders.families import POOLS, Family, Pool
 from repalign.models.loaders.loaded import LoadedModel
-from repalign.models.views.capture import capture_taps, missing_tap
+from repalign.models.views.capture import run_capturing
 from repalign.models.views.layers import FINAL, Tap, resolve_layers
 from repalign.models.views.pooling import Batch, as_sequence, pool_rows
 
@@ -103,17 +103,10 @@ def run_taps(
     """
     unique = list({tap.label: tap for tap in taps}.values())
     device = next(iter(inputs.values())).device.type
-    with (
-        torch.inference_mode(),
-        torch.autocast(device, dtype=autocast, enabled=autocast is not None),
-        capture_taps(model.module, unique) as tensors,
-    ):
-        returned = model.call(model.module, inputs)
-    for tap in unique:
-        if tap.side == "returned" and returned is not None:
-            tensors[tap.label] = returned
-        if tap.label not in tensors:
-            raise missing_tap(tap.label)
+    with torch.no_grad(), torch.autocast(device, dtype=autocast, enabled=autocast is not None):
+        tensors = run_capturing(
+            model.module, unique, lambda: model.call(model.module, inputs), model.overwritten
+        )
     leading = next(iter(inputs.values())).shape[: 2 if model.family.kind == "text" else 1]
     return {
         label: _as_rows(label, tensor, leading, model.channels_last)
