@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -156,10 +157,13 @@ def _finish(
 ) -> LoadedModel:
     module = module.float().eval()
     is_vit = hasattr(module, "blocks") and getattr(module, "num_prefix_tokens", None) is not None
-    vit = VIT_MAE if origin.loader == "mae" else VIT
+    family = (VIT_MAE if origin.loader == "mae" else VIT) if is_vit else CNN
+    if is_vit and getattr(module, "cls_token", None) is None:
+        # registers may stand there, or the first patch
+        family = replace(family, pools=tuple(pool for pool in family.pools if pool != "cls"))
     return LoadedModel(
         module=module,
-        family=vit if is_vit else CNN,
+        family=family,
         layers=_layers(module, is_vit=is_vit),
         origin=origin,
         call=_call_timm,
