@@ -8,11 +8,12 @@ from repalign.aliases import FloatArray
 from repalign.core.errors.efficiency import ica_efficiency
 from repalign.core.inference.intervals import ErrorDraws, Interval, draw_error_means
 from repalign.core.inference.nulls import NullErrors
+from repalign.core.maps.kinds import KIND_OF
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.nulls import PairNulls
 from repalign.workflows.compare.results import ErrorRecord
-from repalign.workflows.compare.settings import ICA_MAPS, CompareSettings
+from repalign.workflows.compare.settings import CompareSettings
 
 
 def make_records(
@@ -31,7 +32,7 @@ def make_records(
     efficiency_null = _mean(twins)
     for number, name in enumerate(errors.norms):
         scale = errors.scales[name]
-        is_ica = name in ICA_MAPS
+        is_ica = KIND_OF[name].needs_ica
         interval = summary.error_interval(number)
         efficiency, efficiency_interval = summary.efficiency(name)
         yield ErrorRecord(
@@ -98,7 +99,7 @@ class _Summary:
     def efficiency(self, name: str) -> tuple[float | None, Interval]:
         """Return the efficiency of an ICA map with its interval, where both are defined."""
         undefined = Interval(float("nan"), float("nan"))
-        if name not in ICA_MAPS or not {"permutation", "rigid"} <= set(self.names):
+        if not KIND_OF[name].needs_ica or not {"permutation", "rigid"} <= set(self.names):
             return None, undefined
         columns = [self.names.index(other) for other in ("permutation", "rigid", name)]
 
@@ -152,8 +153,8 @@ def _null_mean(null: NullErrors | None, number: int, diameter: float) -> float |
 
 
 def _p_value(p_values: FloatArray | None, number: int, name: str) -> float | None:
-    """Return the p-value of a map; predicting the mean uses no pairing that could be tested."""
-    return None if p_values is None or name == "mean" else float(p_values[number])
+    """Return the p-value of a map, unless it uses no pairing that could be tested."""
+    return None if p_values is None or not KIND_OF[name].is_paired else float(p_values[number])
 
 
 def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:

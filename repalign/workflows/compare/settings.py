@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from repalign.core.maps.kinds import ALL_MAPS, KIND_OF, PAPER_MAPS
 from repalign.exceptions import InputError
 
 WidthPolicy = Literal["zero-pad", "pca", "refuse"]
@@ -13,26 +14,13 @@ IcaWhitening = Literal["pca", "none"]
 IcaRows = Literal["same", "disjoint"]
 DiameterRows = Literal["judged", "all"]
 
-PAPER_MAPS = ("permutation", "rigid", "linear", "ica")
-ICA_MAPS = ("ica", "ica+scale", "ica-components")
-ALL_MAPS = (
-    "mean",
-    "identity",
-    "permutation",
-    "permutation+scale",
-    "rigid-noscale",
-    "rigid",
-    "linear",
-    *ICA_MAPS,
-)
-
 
 @dataclass(frozen=True)
 class CompareSettings:
     """What to fit, how to judge it, and how much to spend on trusting it.
 
     Attributes:
-        maps: Names of the maps, of ``ALL_MAPS``.
+        maps: Names of the maps, of ``MAP_KINDS``.
         held_out: Share of the groups of rows held out to judge maps fitted on the rest; 0 for
             in-sample errors only.
         n_folds: Instead of one held-out share, k folds that are all judged once; 0 for none.
@@ -93,7 +81,7 @@ class CompareSettings:
     @property
     def has_ica(self) -> bool:
         """Whether any of the maps needs ICA."""
-        return any(name in ICA_MAPS for name in self.maps)
+        return any(KIND_OF[name].needs_ica for name in self.maps)
 
 
 def paper_settings() -> CompareSettings:

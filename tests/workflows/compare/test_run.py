@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from repalign import InputError, RowMismatchError
+from repalign.core.maps.kinds import ALL_MAPS
 from repalign.workflows.compare.results import COLUMNS, CompareResult, ErrorRecord
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import (
-    ALL_MAPS,
     CompareSettings,
     audit_settings,
     paper_settings,
     quick_settings,
 )
+from repalign.workflows.tables.errors import error_table
 
 SPEC_COLUMNS_TEXT = """
 source target source_view target_view n_rows source_dim target_dim map split error ci_low ci_high
@@ -467,3 +468,9 @@ def test_least_squares_is_as_good_as_numpys_where_the_moments_are_not() -> None:
     result = compare(x, y, settings=cheap(maps=("linear",)))
     expected = np.linalg.norm(best - target, axis=1).mean() / result.records[0].diameter
     assert result.records[0].error == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_map_that_the_table_does_not_know_is_an_error_and_no_gap() -> None:
+    records = compare(*planted(), settings=cheap(maps=("rigid",), held_out=0)).to_records()
+    with pytest.raises(InputError, match="map: got affine, expected some of: mean"):
+        error_table([*records, records[0] | {"map": "affine"}])
