@@ -259,7 +259,8 @@ def bench_ica(yardstick: Path, folder: Path) -> Figures:
     from picard import picard
     from sklearn.decomposition import FastICA
 
-    from repalign.core.ica.fit import IcaSettings, fit_ica
+    from repalign.core.ica.fit import fit_ica
+    from repalign.core.ica.settings import IcaSettings
     from repalign.core.moments import pair_moments
     from repalign.core.rows import ArrayRows
 

@@ -8,7 +8,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from repalign.aliases import Rows
-from repalign.core.ica.fit import IcaSettings, fit_ica
+from repalign.core.ica.fit import fit_ica
+from repalign.core.ica.settings import IcaSettings
 from repalign.core.maps.fitting import IcaPair, fit_map
 from repalign.core.maps.kinds import KIND_OF, MAP_KINDS
 from repalign.core.moments import PairMoments, pair_moments

@@ -1,6 +1,7 @@
 """From error norms to tidy records: denominators, intervals, nulls, efficiency, conventions."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from repalign.core.errors.efficiency import ica_efficiency
 from repalign.core.inference.intervals import ErrorDraws, Interval, draw_error_means
 from repalign.core.inference.nulls import NullErrors
 from repalign.core.maps.kinds import KIND_OF
+from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.nulls import PairNulls
@@ -65,10 +67,8 @@ def make_records(
             n_folds=0 if errors.split == "in-sample" else max(settings.n_folds, 1),
             n_null=0 if null is None else len(null.shuffled),
             null_rows=0 if nulls is None or null is None else nulls.n_rows,
-            **_ica_columns(errors, settings) if is_ica else _NO_ICA,
-            permutation_cost=settings.permutation_cost,
-            width_policy=settings.width_policy,
-            on_mismatch=settings.on_mismatch,
+            **_ica_columns(errors) if is_ica else _NO_ICA,
+            conventions=_conventions(settings, is_ica=is_ica),
         )
 
 
@@ -118,29 +118,38 @@ class _Summary:
         return self.draws.interval(statistic)
 
 
-_NO_ICA = {
-    "ica_rows": None,
-    "ica_solver": None,
+_NO_ICA: dict[str, Any] = {
     "ica_iterations": None,
     "ica_gradient_rms": None,
     "source_rank": None,
     "target_rank": None,
     "matched_correlation": None,
+    "source_ica_seed": None,
+    "target_ica_seed": None,
 }
 
 
-def _ica_columns(errors: SplitErrors, settings: CompareSettings) -> dict[str, object]:
+def _conventions(settings: CompareSettings, *, is_ica: bool) -> dict[str, Any]:
+    """Return the recorded options; those of ICA are empty where the map needs none."""
+    recorded = recorded_values(settings)
+    return {
+        name: value if is_ica or not name.startswith("ica_") else None
+        for name, value in recorded.items()
+    }
+
+
+def _ica_columns(errors: SplitErrors) -> dict[str, Any]:
     assert errors.ica is not None
     assert errors.maps.matching is not None
     source, target = (side.fit for side in errors.ica)
     return {
-        "ica_rows": settings.ica_rows,
-        "ica_solver": settings.ica_solver,
         "ica_iterations": max(source.n_iter, target.n_iter),
         "ica_gradient_rms": max(source.gradient_rms, target.gradient_rms),
         "source_rank": source.rank,
         "target_rank": target.rank,
         "matched_correlation": errors.maps.matching.mean_correlation,
+        "source_ica_seed": source.settings.seed,
+        "target_ica_seed": target.settings.seed,
     }
 
 
