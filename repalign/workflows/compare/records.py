@@ -153,7 +153,7 @@ def _null_mean(null: NullErrors | None, number: int, diameter: float) -> float |
 
 def _p_value(p_values: FloatArray | None, number: int, name: str) -> float | None:
     """Return the p-value of a map; predicting the mean uses no pairing that could be tested."""
-    return None if p_values is None or name == "mean" else float(p_values[number])
+    return None if p_values is None or name == "mean" else _known(p_values[number])
 
 
 def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:
