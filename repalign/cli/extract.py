@@ -157,9 +157,9 @@ def extract(
 
 
 def _say_preset(talk: Talk, model: str) -> None:
-    from repalign.models.naming.presets import find_preset
+    from repalign.models.naming.presets import resolve_name
 
-    preset = find_preset(model)
+    _, preset = resolve_name(model)
     if preset is None:
         return
     talk.note(f"{model} is {preset.model} (licence {preset.licence}). {preset.certain}")
