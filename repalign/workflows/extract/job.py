@@ -149,7 +149,7 @@ def _image_inputs(
     from repalign.models.views.views import fit_views, probe_shapes
 
     model = runner.model
-    preprocess = choose_preprocess(model, settings.preprocess)
+    preprocess = choose_preprocess(model, settings.preprocess, settings.image_backend)
     size = preprocess.output_size or ()
     shapes = probe_shapes(model, [view.tap for view in runner.views], size)
     views = fit_views(model, runner.views, shapes)
