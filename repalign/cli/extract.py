@@ -64,6 +64,10 @@ def extract(
     max_length: MaxLengthOption = None,
     tokenizer: TokenizerOption = None,
     preprocess: PreprocessOption = None,
+    image_backend: Annotated[
+        Literal["pil", "torchvision"],
+        typer.Option(help="Library that resizes images; transformers 5 takes torchvision."),
+    ] = "pil",
     device: DeviceOption = "auto",
     dtype: Annotated[
         Literal["fp32", "bf16", "fp16"],
@@ -134,6 +138,7 @@ def extract(
         max_length=max_length,
         tokenizer=tokenizer,
         preprocess=preprocess,
+        image_backend=image_backend,
         device=device,
         dtype=dtype,
         store_dtype=store_dtype,
@@ -157,9 +162,9 @@ def extract(
 
 
 def _say_preset(talk: Talk, model: str) -> None:
-    from repalign.models.naming.presets import find_preset
+    from repalign.models.naming.presets import resolve_name
 
-    preset = find_preset(model)
+    _, preset = resolve_name(model)
     if preset is None:
         return
     talk.note(f"{model} is {preset.model} (licence {preset.licence}). {preset.certain}")
