@@ -17,6 +17,7 @@ MIDDLE = {"core", "store", "models", "data"}
 ALLOWED = {
     "aliases": set[str](),
     "exceptions": set[str](),
+    "files": {"exceptions"},
     "options": {"exceptions"},
     "core": set[str](),
     "store": set[str](),
@@ -29,7 +30,7 @@ ALLOWED = {
     "__init__": MIDDLE | {"workflows"},
     "__main__": {"cli"},
 }
-BASE = {"aliases", "exceptions", "options"}
+BASE = {"aliases", "exceptions", "files", "options"}
 
 # Third-party packages that have one owner.
 OWNERS = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from repalign.aliases import Rows
 from repalign.core.compute import fast_float32
@@ -62,7 +62,8 @@ class IcaFit:
     """Independent components of one representation, and how far the fit can be trusted.
 
     ``(x − mean) @ unmixing.T`` are the components, of unit variance on the rows that set the
-    covariance; ``z @ mixing.T + mean`` brings them back.
+    covariance; ``z @ mixing.T + mean`` brings them back. They stand in order of falling
+    non-Gaussianity, each with the sign that makes its third moment positive.
 
     Attributes:
         mean: Length d.
@@ -74,8 +75,10 @@ class IcaFit:
             measure for every solver.
         contrast_value: −Σ|E G(y) − E G(normal)|; lower is more non-Gaussian.
         kurtosis: Excess kurtosis of each component.
+        is_sign_arbitrary: Components whose E y³, positive by choice of their sign, is within a
+            standard error of zero.
         n_identifiable: Components that are less Gaussian than any that a fit finds in Gaussian
-            data of this size; known for ``logcosh`` only, else None.
+            data of this size, which are the first; known for ``logcosh`` only, else None.
         n_fit_rows: Rows that were fitted.
         settings: What was asked for.
         warnings: What a user should know of this fit.
@@ -89,6 +92,7 @@ class IcaFit:
     gradient_rms: float
     contrast_value: float
     kurtosis: Float[np.ndarray, " k"]
+    is_sign_arbitrary: Bool[np.ndarray, " k"]
     n_identifiable: int | None
     n_fit_rows: int
     settings: IcaSettings
@@ -269,15 +273,17 @@ def _describe(
     n_fit_rows: int,
     settings: IcaSettings,
 ) -> IcaFit:
+    canonical = report.canonical
     return IcaFit(
         mean=mean,
-        unmixing=solved.unmixing,
-        mixing=solved.mixing,
+        unmixing=canonical.apply(solved.unmixing),
+        mixing=canonical.apply(solved.mixing.T).T,
         n_iter=solved.n_iter,
         converged=solved.converged,
         gradient_rms=report.gradient_rms,
         contrast_value=report.contrast_value,
-        kurtosis=report.kurtosis,
+        kurtosis=report.kurtosis[canonical.order],
+        is_sign_arbitrary=canonical.is_sign_arbitrary,
         n_identifiable=report.n_identifiable,
         n_fit_rows=n_fit_rows,
         settings=settings,

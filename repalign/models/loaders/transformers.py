@@ -22,7 +22,6 @@ from repalign.models.loaders.weights import (
     unsafe_pickle,
 )
 from repalign.models.naming.hub import snapshot_commit
-from repalign.models.views.capture import make_hooks_safe
 from repalign.models.views.layers import FINAL, LayerMap, Tap, find_blocks, map_layers
 
 _BLOCK_COUNTS = ("num_hidden_layers", "n_layer", "n_layers")
@@ -39,7 +38,6 @@ def load_transformers(directory: Path, name: str, revision: str | None = None) -
     architecture = ARCHITECTURES[model_type]
     weights = _weights_file(directory, name)
     module = _load_module(directory, architecture, weights, name)
-    make_hooks_safe(module)
     is_text = architecture.family.kind == "text"
     return LoadedModel(
         module=module,

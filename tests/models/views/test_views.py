@@ -10,10 +10,12 @@ import torch
 import torchvision
 import transformers
 
+from repalign.exceptions import InputError
 from repalign.models.inputs.text import load_text_encoder, needs_mask, pad_batch
 from repalign.models.loaders.load import load_model
+from repalign.models.views.layers import Tap
 from repalign.models.views.pooling import Batch, flatten_positions
-from repalign.models.views.views import encode_batch, make_views, probe_shapes
+from repalign.models.views.views import encode_batch, fit_views, make_views, probe_shapes
 
 DECODERS = ("gpt_neox", "gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2")
 ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert")
@@ -99,7 +101,7 @@ def test_final_is_not_the_last_block_of_a_decoder(tiny: ModuleType, tmp_path: Pa
     model = load_model(str(tiny.save_transformers(tmp_path / "neox", "gpt_neox")))
     assert model.layers.final.module == "final_layer_norm"
     assert model.layers.pre_norm is not None
-    assert model.layers.pre_norm.module == "layers.2"
+    assert model.layers.pre_norm == Tap("pre-norm", "final_layer_norm", "input")
 
 
 def plain_vit_states(directory: Path, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -119,12 +121,13 @@ def our_image_rows(name: str, pixels: torch.Tensor, layers: list[str], pool: str
     model = load_model(name)
     views = make_views(model, layers, [pool])
     shapes = probe_shapes(model, [view.tap for view in views], pixels.shape[2:])
+    views = fit_views(model, views, shapes)
     rows: dict[str, list[torch.Tensor]] = {view.key: [] for view in views}
     for start in range(0, len(pixels), size):
         part = pixels[start : start + size]
         count = shapes[views[0].tap.label].positions
         assert count is not None
-        kept = np.arange(count - (model.prefix_tokens if count > 1 else 0))
+        kept = np.arange(count - (views[0].prefix if count > 1 else 0))
         batch = Batch({"pixel_values": part}, kept=flatten_positions([kept] * len(part)))
         for key, values in encode_batch(model, views, batch).items():
             rows[key].append(values)
@@ -324,3 +327,48 @@ def test_mean_of_normed_tokens_is_not_the_norm_of_the_mean(
         )[0]
         norm_of_mean = plain.norm(before.mean(1))
     assert (ours - norm_of_mean).norm() / ours.norm() > 0.02
+
+
+@pytest.mark.parametrize("kind", ["cait", "xcit", "convit"])
+def test_blocks_that_hold_patches_alone_are_pooled_over_all_of_them(
+    tiny: ModuleType, tmp_path: Path, kind: str
+) -> None:
+    directory = str(tiny.save_timm(tmp_path / kind, kind))
+    plain, pixels = tiny.build_timm(kind), random_pixels()
+    seen: dict[str, torch.Tensor] = {}
+    plain.blocks[-2].register_forward_hook(lambda *a: seen.update(before=a[2].clone()))
+    plain.blocks[-1].register_forward_hook(lambda *a: seen.update(last=a[2].clone()))
+    plain.norm.register_forward_hook(lambda *a: seen.update(enters=a[1][0].clone()))
+    with torch.no_grad():
+        seen["final"] = plain.forward_features(pixels)
+    patches, before = seen["final"].shape[1] - 1, seen["before"]
+    assert before.shape[1] == patches
+    for pool in ("patch-mean", "token"):
+        (rows,) = our_image_rows(directory, pixels, ["-2"], pool, 16)
+        torch.testing.assert_close(rows, pooled_patches(before, pool, 0), atol=1e-5, rtol=1e-5)
+    last_prefix = seen["last"].shape[1] - patches
+    rows = our_image_rows(directory, pixels, ["-1", "pre-norm", "final"], "patch-mean", 16)
+    for ours, state, prefix in zip(
+        rows, (seen["last"], seen["enters"], seen["final"]), (last_prefix, 1, 1), strict=True
+    ):
+        expected = pooled_patches(state, "patch-mean", prefix)
+        torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
+    (token,) = our_image_rows(directory, pixels, ["pre-norm"], "cls", 16)
+    torch.testing.assert_close(token, seen["enters"][:, 0], atol=1e-5, rtol=1e-5)
+    with pytest.raises(InputError, match=r"'block-2' holds patches alone.*choose the layer final"):
+        our_image_rows(directory, pixels, ["-2"], "cls", 16)
+
+
+def test_a_layer_whose_positions_are_no_patches_is_refused(
+    tiny: ModuleType, tmp_path: Path
+) -> None:
+    directory = str(tiny.save_timm(tmp_path / "vit", "qk_norm"))
+    with pytest.raises(InputError, match=r"q_norm' has 136 positions, the final state 17 with 1"):
+        our_image_rows(directory, random_pixels(), ["blocks.0.attn.q_norm"], "mean", 16)
+
+
+def test_without_a_class_token_there_is_no_pooling_by_it(tiny: ModuleType, tmp_path: Path) -> None:
+    for kind in ("registers", "siglip"):
+        directory = str(tiny.save_timm(tmp_path / kind, kind))
+        with pytest.raises(InputError, match="no pooling 'cls' for a vit model; expected patch-me"):
+            our_image_rows(directory, random_pixels(), ["final"], "cls", 16)
