@@ -21,6 +21,7 @@ from repalign.cli.extract_options import (
     UnitOption,
 )
 from repalign.cli.extract_progress import extract_bar
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import DeviceOption, OverwriteOption, PlainFormatOption, SeedOption
 from repalign.cli.talk import Talk, talk_of
 
@@ -52,6 +53,7 @@ def extract(
             "-o",
             help="The store: a file ending in .h5, or a directory of shards.",
         ),
+        WRITTEN,
     ],
     layer: LayerOption = None,
     pool: PoolOption = None,
