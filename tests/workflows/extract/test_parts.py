@@ -54,7 +54,7 @@ def test_shards_cover_the_samples(n_samples: int, per_shard: int) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "row_bytes", "expected"),
-    [(1, 4, 1024), (1, 3072, 1024), (30, 3072, 512), (2048, 3072, 16), (10**9, 3072, 16)],
+    [(1, 4, 1024), (1, 3072, 1024), (100, 3072, 256), (2048, 3072, 16), (10**9, 3072, 16)],
 )
 def test_the_size_of_shards(rows: int, row_bytes: int, expected: int) -> None:
     assert samples_per_shard(rows, row_bytes) == expected
