@@ -10,7 +10,7 @@ from repalign.models.loaders.load import load_model
 from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.naming.presets import resolve_name
 from repalign.models.views.layers import ALL, EMBEDDINGS, Tap, resolve_layers
-from repalign.models.views.views import make_views, probe_shapes
+from repalign.models.views.views import fit_views, make_views, probe_shapes
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ def describe_model(
     """
     _, preset = resolve_name(name)
     model = load_model(name)
+    size = _image_size(model, preprocess)
     views = make_views(model, layers, pools)
+    views = fit_views(model, views, probe_shapes(model, [view.tap for view in views], size))
     return ModelDescription(
         model=model.origin.model,
         loader=model.origin.loader,
@@ -72,7 +74,7 @@ def describe_model(
         parameters=sum(parameter.numel() for parameter in model.module.parameters()),
         poolings=model.family.pools,
         final=model.family.final_note,
-        layers=_layer_lines(model, preprocess),
+        layers=_layer_lines(model, size),
         modules=model.layers.modules,
         views=tuple((view.key, _place(view.tap), view.pool) for view in views),
         prepared=_prepared(model, preprocess),
@@ -83,11 +85,14 @@ def describe_model(
     )
 
 
-def _layer_lines(model: LoadedModel, preprocess: str | None) -> tuple[LayerLine, ...]:
-    taps = resolve_layers(model.layers, ("0", ALL))
-    size = None
+def _image_size(model: LoadedModel, preprocess: str | None) -> tuple[int, int] | None:
     if model.family.kind == "image" and preprocess is not None:
-        size = choose_preprocess(model, preprocess).output_size
+        return choose_preprocess(model, preprocess).output_size
+    return None
+
+
+def _layer_lines(model: LoadedModel, size: tuple[int, int] | None) -> tuple[LayerLine, ...]:
+    taps = resolve_layers(model.layers, ("0", ALL))
     shapes = probe_shapes(model, taps, size)
     lines = []
     for number, tap in enumerate(taps):

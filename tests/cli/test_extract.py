@@ -119,7 +119,7 @@ def test_a_model_is_shown_with_layers_and_views(checkpoints: Path) -> None:
     assert [line["layer"] for line in lines] == ["0", "1", "2", "3", "final"]
     assert lines[-1]["module"] == "final_layer_norm"
     assert {line["columns"] for line in lines} == {"32"}
-    assert "view pre-norm: layers.2, pooled by token" in ran.stderr
+    assert "view pre-norm: final_layer_norm (input), pooled by token" in ran.stderr
     assert "tokenizer" in ran.stderr
     shown = json.loads(invoke("models", "show", checkpoints / "vit", "--format", "json").stdout)
     assert shown["layers"][0]["positions"] == "17"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from repalign.models.loaders.families import CNN, VIT, VIT_MAE
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.weights import file_sha256, load_strictly, read_state_dict
 from repalign.models.naming.hub import fetch_repository, snapshot_commit
-from repalign.models.views.capture import make_hooks_safe
 from repalign.models.views.layers import FINAL, LayerMap, Tap, map_layers
 
 # Heads per width of the ViTs that MAE was trained as; the checkpoint does not say.
@@ -156,12 +156,14 @@ def _finish(
     module: Any, origin: Origin, config: Mapping[str, Any], directory: Path | None = None
 ) -> LoadedModel:
     module = module.float().eval()
-    make_hooks_safe(module)
     is_vit = hasattr(module, "blocks") and getattr(module, "num_prefix_tokens", None) is not None
-    vit = VIT_MAE if origin.loader == "mae" else VIT
+    family = (VIT_MAE if origin.loader == "mae" else VIT) if is_vit else CNN
+    if is_vit and getattr(module, "cls_token", None) is None:
+        # registers may stand there, or the first patch
+        family = replace(family, pools=tuple(pool for pool in family.pools if pool != "cls"))
     return LoadedModel(
         module=module,
-        family=vit if is_vit else CNN,
+        family=family,
         layers=_layers(module, is_vit=is_vit),
         origin=origin,
         call=_call_timm,

@@ -10,7 +10,7 @@ from repalign.core.inference.nulls import (
 )
 from repalign.core.inference.splits import Split, fold_split, held_out_split, no_split
 from repalign.core.maps.affine import AffineMap
-from repalign.core.maps.kinds import fit_map
+from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments
 
 KINDS = ("mean", "permutation", "rigid", "linear")
