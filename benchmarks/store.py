@@ -32,7 +32,7 @@ from repalign.store.format.schema import chunk_rows
 
 DIM = 768
 BLOCK_ROWS = 8192
-GOALS = {"shard writing": 0.5, "verified reading": 0.8, "packing": 0.5}
+GOALS = {"shard writing": 0.5, "verified reading": 0.7, "packing": 0.5}
 MEMORY_GOAL = 2**30
 
 

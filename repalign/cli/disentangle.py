@@ -234,12 +234,13 @@ def _with_batches(
 
 
 def _groups(scores: str | None) -> tuple[str, ...]:
-    from repalign.core.factors.scores import SCORE_GROUPS, check_groups
+    from repalign.core.factors.kinds import GROUP_NAMES
+    from repalign.core.factors.scores import check_groups
 
     if scores is None:
         return ()
     if scores.strip() == "all":
-        return SCORE_GROUPS
+        return GROUP_NAMES
     return check_groups(_names(scores))
 
 

@@ -1,11 +1,11 @@
 """Reading rows of one dataset with every value checked against its digest.
 
-Chunks are read from the file directly (their place is known from the checked chunk map), into
-the array that is returned: this is several times faster than HDF5 with its own checksum, and no
-filter code of HDF5 runs on the bytes of a gzip chunk.
+HDF5 finds the chunks and hands over their bytes as they are stored (``read_direct_chunk``),
+straight into the array that is returned: half again as fast as reading through its chunk cache.
+gzip is undone here and not by HDF5, whose filter expands a chunk to whatever size its bytes ask
+for, far beyond the chunk. blosc2 runs as a filter: nothing else undoes it.
 """
 
-import os
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,13 +17,13 @@ from repalign.aliases import IntArray
 from repalign.exceptions import StoreError
 from repalign.store.format.digests import column_root, leaf_digest
 from repalign.store.format.header import Header
-from repalign.store.format.schema import DIGEST_BYTES, DIGESTS, Column
-from repalign.store.reading.chunk_map import ChunkMap, read_chunk_map
-from repalign.store.reading.safety import told_as_store_error
+from repalign.store.format.schema import COMPRESSORS, DIGEST_BYTES, DIGESTS, Column
+from repalign.store.reading.safety import expected_filters, told_as_store_error
 from repalign.store.rows.finiteness import is_all_finite
 from repalign.store.writing.file import import_blosc
 
 _LEAVES_FOR_TWO = 8
+_COMPRESSION_OVERHEAD = 4096
 
 
 class ColumnReader:
@@ -31,7 +31,6 @@ class ColumnReader:
 
     Args:
         file: open HDF5 file that passed :func:`repalign.store.reading.safety.open_checked`.
-        handle: file descriptor of the same file.
         column: the dataset.
         header: header of the file.
         path: name of the file, for messages.
@@ -39,13 +38,12 @@ class ColumnReader:
     """
 
     def __init__(
-        self, file: Any, handle: int, column: Column, header: Header, *, path: str, first_row: int
+        self, file: Any, column: Column, header: Header, *, path: str, first_row: int
     ) -> None:
         self.column = column
         self.where = f"{path}: {column.path}"
         self.n_rows = header.n_rows
         self._first_row = first_row
-        self._handle = handle
         with told_as_store_error(self.where):
             self._dataset = file[column.path]
             self._digests: bytes = file[f"{DIGESTS}/{column.path}"][()].tobytes()
@@ -53,12 +51,24 @@ class ColumnReader:
             raise StoreError(
                 f"{path}: {DIGESTS}/{column.path}: does not match the header; the file is damaged"
             )
-        self.chunks: ChunkMap = read_chunk_map(
-            self._dataset, column, os.fstat(handle).st_size, self.where
-        )
+        self._chunk_bytes = column.chunks(self.n_rows)[0] * column.row_bytes
+        self._largest_chunk = self._chunk_bytes
+        if column.compression:
+            self._largest_chunk += self._chunk_bytes // 8 + _COMPRESSION_OVERHEAD
+        self._n_leaves = column.n_leaves(self.n_rows)
+        with told_as_store_error(self.where):
+            n_chunks = self._dataset.id.get_num_chunks()
+        if n_chunks != self._n_leaves:  # HDF5 would silently give zeros for the others
+            raise StoreError(
+                f"{self.where}: has {n_chunks} of {self._n_leaves} chunks; the file is damaged"
+            )
         if column.compression == "blosc2":
             import_blosc()
-        self._is_finite = np.zeros(len(self.chunks.offset), dtype=bool)
+        self._mask_of_plain = 0
+        if column.compression:  # a chunk that would have grown is stored without the compressor
+            place = expected_filters(column).index(COMPRESSORS[column.compression])
+            self._mask_of_plain = 1 << place
+        self._is_finite = np.zeros(self._n_leaves, dtype=bool)
         self._last: tuple[int, NDArray[Any]] | None = None
 
     def digests(self) -> list[bytes]:
@@ -120,7 +130,7 @@ class ColumnReader:
         Raises:
             StoreError: anything is damaged.
         """
-        for leaf in range(len(self.chunks.offset)):
+        for leaf in range(self._n_leaves):
             first, last = self.bounds(leaf)
             values = np.empty(self.column.shape(last - first), dtype=self.column.dtype)
             self._read_leaf(leaf, values)
@@ -130,14 +140,27 @@ class ColumnReader:
         first = leaf * self.column.leaf_rows
         return first, min(first + self.column.leaf_rows, self.n_rows)
 
-    def read_stored(self, leaf: int) -> bytes:
+    def read_stored(self, leaf: int) -> NDArray[np.uint8]:
         """Return a chunk as it is stored, filters applied."""
-        size = int(self.chunks.stored[leaf])
+        buffer = np.empty(self._largest_chunk, dtype=np.uint8)
+        return buffer[: self._stored_into(leaf, buffer)[0]]
+
+    def _place(self, leaf: int) -> tuple[int, ...]:
+        """Return the coordinates of the first value of a leaf."""
+        at = leaf * self.column.leaf_rows
+        return (at,) if self.column.width is None else (at, 0)
+
+    def _stored_into(self, leaf: int, buffer: NDArray[np.uint8]) -> tuple[int, bool]:
+        """Read a chunk as it is stored; return its size and whether it is compressed.
+
+        Raises:
+            StoreError: it is larger than the buffer, or was not written with its filters.
+        """
         with told_as_store_error(self.where):
-            stored = os.pread(self._handle, size, int(self.chunks.offset[leaf]))
-        if len(stored) != size:
-            raise self._damaged(leaf, "is cut off")
-        return stored
+            mask, stored = self._dataset.id.read_direct_chunk(self._place(leaf), out=buffer)
+        if mask and mask != self._mask_of_plain:
+            raise self._damaged(leaf, "was not written with its filters")
+        return len(stored), bool(self.column.compression) and mask == 0
 
     def check(self, leaf: int, values: NDArray[Any]) -> None:
         """Check the values of a leaf.
@@ -173,34 +196,44 @@ class ColumnReader:
         elif self.column.compression == "gzip":
             self._read_gzip(leaf, out)
         else:
-            first, last = self.bounds(leaf)
-            with told_as_store_error(self.where):
-                self._dataset.read_direct(out, source_sel=np.s_[first:last])
+            self._read_filtered(leaf, out)
         self.check(leaf, out)
 
     def _read_plain(self, leaf: int, out: NDArray[Any]) -> None:
-        """Read an uncompressed leaf straight into its place."""
-        view = out.view(np.uint8).reshape(-1).data
-        with told_as_store_error(self.where):
-            count = os.preadv(self._handle, [view], int(self.chunks.offset[leaf]))
-        if count != out.nbytes:
-            raise self._damaged(leaf, "is cut off")
+        """Read an uncompressed leaf straight into its place; the last chunk may be longer."""
+        place = out.view(np.uint8).reshape(-1)
+        is_whole = len(place) == self._chunk_bytes
+        buffer = place if is_whole else np.empty(self._chunk_bytes, dtype=np.uint8)
+        if self._stored_into(leaf, buffer)[0] != self._chunk_bytes:
+            raise self._damaged(leaf, "has an impossible size")
+        if not is_whole:
+            place[:] = buffer[: len(place)]
 
     def _read_gzip(self, leaf: int, out: NDArray[Any]) -> None:
         """Expand a leaf, never beyond the size of a chunk, and undo the byte shuffle."""
-        width, itemsize = self.column.width or 1, self.column.dtype.itemsize
-        chunk_rows = min(self.column.leaf_rows, self.n_rows)
-        size = chunk_rows * width * itemsize
-        packed = self.read_stored(leaf)
-        if self.chunks.compressed[leaf]:
+        buffer = np.empty(self._largest_chunk, dtype=np.uint8)
+        n_bytes, is_packed = self._stored_into(leaf, buffer)
+        expanded = buffer[:n_bytes].data
+        if is_packed:
             try:
-                packed = zlib.decompressobj().decompress(packed, size)
+                expanded = memoryview(zlib.decompressobj().decompress(expanded, self._chunk_bytes))
             except zlib.error as error:
                 raise self._damaged(leaf, "cannot be expanded") from error
-        if len(packed) != size:
+        if len(expanded) != self._chunk_bytes:
             raise self._damaged(leaf, "has an impossible size")
-        planes = np.frombuffer(packed, dtype=np.uint8).reshape(itemsize, chunk_rows * width)
-        out.view(np.uint8).reshape(-1, itemsize)[:] = planes[:, : out.size].T
+        itemsize = self.column.dtype.itemsize
+        planes = np.frombuffer(expanded, dtype=np.uint8).reshape(itemsize, -1)
+        out.view(np.uint8).reshape(-1, itemsize)[:] = planes[:, : out.nbytes // itemsize].T
+
+    def _read_filtered(self, leaf: int, out: NDArray[Any]) -> None:
+        """Read a leaf that a filter of HDF5 expands."""
+        first, last = self.bounds(leaf)
+        with told_as_store_error(self.where):
+            if self._dataset.id.get_chunk_info_by_coord(self._place(leaf)).size > (
+                self._largest_chunk
+            ):
+                raise self._damaged(leaf, "has an impossible size")
+            self._dataset.read_direct(out, source_sel=np.s_[first:last])
 
     def _damaged(self, leaf: int, what: str) -> StoreError:
         """Return the error for a leaf."""

@@ -1,6 +1,5 @@
 """One HDF5 file of a store, opened for reading."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,6 @@ class StoreFile:
         self.path = path
         self.first_row = first_row
         self._file, self.header = open_checked(path)
-        try:
-            self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            self._file.close()
-            raise StoreError(f"{path}: cannot be opened ({error.strerror})") from error
         self._columns: dict[str, ColumnReader] = {}
 
     def column(self, path: str) -> ColumnReader:
@@ -40,7 +34,6 @@ class StoreFile:
             found = next(column for column in self.header.columns if column.path == path)
             self._columns[path] = ColumnReader(
                 self._file,
-                self._handle,
                 found,
                 self.header,
                 path=str(self.path),
@@ -72,7 +65,4 @@ class StoreFile:
     def close(self) -> None:
         """Release the file."""
         self._columns.clear()
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
-            self._file.close()
+        self._file.close()

@@ -100,7 +100,9 @@ class FileWriter:
         )
         self._leaves[column.path] += leaf_digests(column, values)
 
-    def write_stored(self, column: Column, leaf: int, stored: bytes, digest: bytes) -> None:
+    def write_stored(
+        self, column: Column, leaf: int, stored: NDArray[np.uint8], digest: bytes
+    ) -> None:
         """Write one chunk as it is stored in another file, filters applied."""
         place = (leaf * column.leaf_rows,) if column.width is None else (leaf * column.leaf_rows, 0)
         self._datasets[column.path].id.write_direct_chunk(place, stored)

