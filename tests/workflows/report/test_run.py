@@ -157,7 +157,7 @@ def test_other_files_are_refused(tmp_path: Path, name: str, content: str, messag
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="there is no such file"):
         make_report(tmp_path / "none.csv")
 
 
