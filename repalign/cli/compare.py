@@ -1,16 +1,16 @@
 """``repalign compare``."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.error_table import render_result
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MemoryOption, OutputOption
 from repalign.cli.talk import talk_of
-from repalign.exceptions import InputError
 from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
 
 CompareDeviceOption = Annotated[
@@ -68,10 +68,12 @@ def compare(
         typer.Option(
             help="Also draw the errors into this file (.png, .pdf, .svg).", dir_okay=False
         ),
+        WRITTEN,
     ] = None,
     save_maps: Annotated[
         Path | None,
         typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
+        WRITTEN,
     ] = None,
     form: FormatOption = None,
     to: OutputOption = None,
@@ -116,7 +118,7 @@ def compare(
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        _draw(result, plot)
+        output.save_figure(result.plot(), plot)
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 
@@ -126,10 +128,3 @@ def compare(
 
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
-
-
-def _draw(result: Any, path: Path) -> None:
-    try:
-        result.plot().savefig(path, dpi=150)
-    except ValueError as failure:
-        raise InputError(f"--plot {path}: {failure}") from failure

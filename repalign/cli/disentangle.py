@@ -170,7 +170,7 @@ def disentangle(
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        _draw(result, plot)
+        output.save_figure(result.plot(), plot)
     if save_transform is not None:
         from repalign.workflows.disentangle.transforms import save_transforms
 
@@ -262,10 +262,3 @@ def _shares(percentages: str) -> tuple[float, ...]:
         raise InputError(
             f"--top {percentages}: expected percentages separated by commas, such as 5,10,25"
         ) from error
-
-
-def _draw(result: "DisentangleResult", path: Path) -> None:
-    try:
-        result.plot().savefig(path, dpi=150)
-    except ValueError as failure:
-        raise InputError(f"--plot {path}: {failure}") from failure
