@@ -12,7 +12,7 @@ from repalign.core.inference.left_out import (
     refit_without_groups,
 )
 from repalign.core.inference.nulls import JudgedMap
-from repalign.core.maps.kinds import fit_map
+from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
 
