@@ -55,6 +55,14 @@ def compare(
     given: Given,
     device: CompareDeviceOption = "auto",
     memory: MemoryOption = "2GiB",
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Processes that share out stores and pairs, each with one thread and the memory "
+            "cap; 1 is this one, with all its threads.",
+        ),
+    ] = 1,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -80,6 +88,7 @@ def compare(
     """
     from repalign.core.compute import choose_device, thread_count
     from repalign.workflows.compare.run import compare as run
+    from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
 
     chosen = output.choose_format(form, to)
@@ -87,7 +96,10 @@ def compare(
         given["n_folds",] = 0  # a share that was given stands alone
     settings = given.settings(preset)
     talk = talk_of(context)
-    with talk.stages("comparing") as on_stage:
+    with (
+        talk.stages("comparing") as on_stage,
+        InProcess() if workers == 1 else ProcessPool(workers) as executor,
+    ):
         machine = Machine(choose_device(device), parse_memory(memory), on_stage)
         talk.detail(
             f"device {machine.device}, up to {thread_count()} threads, "
@@ -100,6 +112,7 @@ def compare(
             groups=None if groups is None else _lines(groups),
             settings=settings,
             machine=machine,
+            executor=executor,
         )
     output.emit(render_result(result, chosen), to)
     for warning in result.warnings:
