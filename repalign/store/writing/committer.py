@@ -1,9 +1,8 @@
 """Shards written one after the other, made durable in the background, named in order."""
 
-from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from repalign.aliases import FloatArray
@@ -15,8 +14,7 @@ from repalign.store.format.stats import stats_of
 from repalign.store.joining.index import RowIndex
 from repalign.store.reading.safety import check_sizes
 from repalign.store.writing.file import FileWriter
-
-_MAX_PENDING = 2
+from repalign.store.writing.in_order import InOrder
 
 
 class ShardCommitter:
@@ -33,8 +31,8 @@ class ShardCommitter:
     def __init__(self, directory: Path, description: Description) -> None:
         self._directory = directory
         self._description = description
-        self._pool = ThreadPoolExecutor(max_workers=1)
-        self._pending: deque[Future[None]] = deque()
+        self._commits = InOrder("repalign-commit")
+        self._has_failed = False
 
     def write(self, number: int, arrays: Mapping[str, FloatArray], index: RowIndex) -> None:
         """Write a shard and leave its commit to the background.
@@ -42,15 +40,13 @@ class ShardCommitter:
         Raises:
             StoreError: this or an earlier shard cannot be written.
         """
-        while len(self._pending) >= _MAX_PENDING:
-            self._pending.popleft().result()
+        self._commits.make_room()
         id_bytes = 0 if index.ids is None else max(1, index.ids.dtype.itemsize)
         layout = IndexLayout(tuple(index.columns), id_bytes)
         temporary = temporary_path(self._directory / shard_name(number))
-        with _removed_on_failure(temporary, self._directory / shard_name(number)):
+        with self._removed_on_failure(temporary, number):
             self._write_file(temporary, number, arrays, index, layout)
-        before = self._pending[-1] if self._pending else None
-        self._pending.append(self._pool.submit(self._commit, temporary, number, before))
+        self._commits.put(partial(self._commit, temporary, number))
 
     def wait(self) -> None:
         """Wait until everything written is committed.
@@ -58,8 +54,7 @@ class ShardCommitter:
         Raises:
             StoreError: a shard cannot be committed.
         """
-        while self._pending:
-            self._pending.popleft().result()
+        self._commits.wait()
 
     def close(self) -> None:
         """Commit what is written and stop.
@@ -67,10 +62,7 @@ class ShardCommitter:
         Raises:
             StoreError: a shard cannot be committed.
         """
-        try:
-            self.wait()
-        finally:
-            self._pool.shutdown(wait=True)
+        self._commits.close()
 
     def _write_file(
         self,
@@ -90,22 +82,31 @@ class ShardCommitter:
             header = file.finish()
         check_sizes(header, path.stat().st_size, str(self._directory / shard_name(number)))
 
-    def _commit(self, temporary: Path, number: int, before: Future[None] | None) -> None:
+    def _commit(self, temporary: Path, number: int) -> None:
         """Make a written shard durable and give it its name."""
-        with _removed_on_failure(temporary, self._directory / shard_name(number)):
-            if before is not None:
-                before.result()  # a shard that failed is not followed by another
+        with self._removed_on_failure(temporary, number):
+            if self._has_failed:
+                raise StoreError(
+                    f"{self._directory / shard_name(number)}: is left out, one before it could not "
+                    "be written"
+                )
             commit_shard(self._directory, temporary, number)
 
-
-@contextmanager
-def _removed_on_failure(temporary: Path, shard: Path) -> Iterator[None]:
-    """Leave no temporary file behind, and name the shard that could not be written."""
-    try:
-        yield
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError | RuntimeError):
-            reason = " ".join(str(error).split())[:160]
-            raise StoreError(f"{shard}: cannot be written ({reason})") from error
-        raise
+    @contextmanager
+    def _removed_on_failure(self, temporary: Path, number: int) -> Iterator[None]:
+        """Leave no temporary file behind, and name the shard that could not be written."""
+        shard = self._directory / shard_name(number)
+        try:
+            yield
+        except BaseException as error:
+            self._has_failed = True
+            temporary.unlink(missing_ok=True)
+            if not self._directory.is_dir():
+                raise StoreError(
+                    f"{self._directory}: is gone, another process completed or removed this "
+                    "store; write to another path, or one process at a time"
+                ) from error
+            if isinstance(error, OSError | RuntimeError):
+                reason = " ".join(str(error).split())[:160]
+                raise StoreError(f"{shard}: cannot be written ({reason})") from error
+            raise

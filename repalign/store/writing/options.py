@@ -23,6 +23,7 @@ class WriteOptions:
         environment: what to record besides the versions of python, numpy, h5py and HDF5.
         shard_rows: rows of one shard; by default about 128 MiB.
         n_shards: planned number of shards, for several writers of one store.
+        n_writers: processes that write shards at once; with one, a second is refused.
         expected_rows: planned number of rows; the disk is checked for them at the start.
         verify_resumed: how shards that are there already are checked, ``quick`` or ``full``.
     """
@@ -33,11 +34,12 @@ class WriteOptions:
     environment: Mapping[str, Any] = field(default_factory=dict)
     shard_rows: int | None = None
     n_shards: int | None = None
+    n_writers: int = 1
     expected_rows: int | None = None
     verify_resumed: Literal["quick", "full"] = "quick"
 
     def __post_init__(self) -> None:
-        for name in ("shard_rows", "n_shards", "expected_rows"):
+        for name in ("shard_rows", "n_shards", "n_writers", "expected_rows"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name} is {value}; give at least 1, or nothing")
