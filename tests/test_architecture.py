@@ -17,7 +17,9 @@ MIDDLE = {"core", "store", "models", "data"}
 ALLOWED = {
     "aliases": set[str](),
     "exceptions": set[str](),
+    "files": {"exceptions"},
     "options": {"exceptions"},
+    "printable": set[str](),
     "core": set[str](),
     "store": set[str](),
     "models": set[str](),
@@ -29,7 +31,7 @@ ALLOWED = {
     "__init__": MIDDLE | {"workflows"},
     "__main__": {"cli"},
 }
-BASE = {"aliases", "exceptions", "options"}
+BASE = {"aliases", "exceptions", "files", "options", "printable"}
 
 # Third-party packages that have one owner.
 OWNERS = {

@@ -153,15 +153,31 @@ def save_transformers(directory: Path, model_type: str, seed: int = 0) -> Path:
     return directory
 
 
+_TINY_VIT = {"img_size": 32, "patch_size": 8, "embed_dim": 32, "depth": 3, "num_heads": 4}
 TIMM: dict[str, tuple[str, dict[str, Any]]] = {
     "vit": (
         "vit_tiny_patch16_224",
-        {"img_size": 32, "patch_size": 8, "embed_dim": 32, "depth": 3, "num_heads": 4},
+        _TINY_VIT,
     ),
     "mae": (
         "vit_base_patch16_224.mae",
         {"img_size": 32, "patch_size": 8, "embed_dim": 192, "depth": 3, "num_heads": 3},
     ),
+    "qk_norm": (
+        "vit_tiny_patch16_224",
+        {**_TINY_VIT, "qk_norm": True},
+    ),
+    "registers": (
+        "vit_medium_patch16_reg4_gap_256",
+        _TINY_VIT,
+    ),
+    "siglip": ("vit_base_patch16_siglip_224", _TINY_VIT),
+    "cait": ("cait_xxs24_224", _TINY_VIT),
+    "xcit": (
+        "xcit_nano_12_p16_224",
+        {"img_size": 32, "embed_dim": 32, "depth": 3, "num_heads": 4, "patch_size": 8},
+    ),
+    "convit": ("convit_tiny", {**_TINY_VIT, "local_up_to_layer": 2, "embed_dim": 8}),
     "resnet": ("resnet18", {"channels": [8, 16, 24, 32]}),
     "convnext": ("convnext_atto", {"depths": [1, 1, 1, 1], "dims": [8, 16, 24, 32]}),
     "mobilenet": ("mobilenetv3_small_050", {}),

@@ -170,7 +170,7 @@ def disentangle(
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        _draw(result, plot)
+        output.save_figure(result.plot(), plot)
     if save_transform is not None:
         from repalign.workflows.disentangle.transforms import save_transforms
 
@@ -233,12 +233,13 @@ def _with_batches(
 
 
 def _groups(scores: str | None) -> tuple[str, ...]:
-    from repalign.core.factors.scores import SCORE_GROUPS, check_groups
+    from repalign.core.factors.kinds import GROUP_NAMES
+    from repalign.core.factors.scores import check_groups
 
     if scores is None:
         return ()
     if scores.strip() == "all":
-        return SCORE_GROUPS
+        return GROUP_NAMES
     return check_groups(_names(scores))
 
 
@@ -261,10 +262,3 @@ def _shares(percentages: str) -> tuple[float, ...]:
         raise InputError(
             f"--top {percentages}: expected percentages separated by commas, such as 5,10,25"
         ) from error
-
-
-def _draw(result: "DisentangleResult", path: Path) -> None:
-    try:
-        result.plot().savefig(path, dpi=150)
-    except ValueError as failure:
-        raise InputError(f"--plot {path}: {failure}") from failure

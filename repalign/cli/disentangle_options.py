@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from repalign.cli.inputs import WRITTEN
+
 FACTORS = "Factors"
 BATCHES = "Labels and batches"
 CONVENTIONS = "Conventions"
@@ -148,6 +150,7 @@ ResumeOption = Annotated[
         rich_help_panel=BATCHES,
         dir_okay=False,
     ),
+    WRITTEN,
 ]
 ConditionsOption = Annotated[
     str | None,
@@ -199,6 +202,7 @@ IdsOption = Annotated[
 SaveTransformOption = Annotated[
     Path | None,
     typer.Option(help="Also save the fitted whitening and ICA into this folder."),
+    WRITTEN,
 ]
 PlotOption = Annotated[
     Path | None,
@@ -206,4 +210,5 @@ PlotOption = Annotated[
         help="With --factors: also draw what latents know of factors into this file.",
         dir_okay=False,
     ),
+    WRITTEN,
 ]

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from repalign.cli.inputs import WRITTEN
+
 TableFormat = Literal["table", "csv", "json", "markdown", "latex"]
 PlainFormat = Literal["table", "csv", "json"]
 
@@ -30,8 +32,12 @@ PlainFormatOption = Annotated[
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="Write the result to this file instead of stdout.", dir_okay=False
+        "--output",
+        "-o",
+        help="Write the result to this file instead of stdout; - is stdout.",
+        dir_okay=False,
     ),
+    WRITTEN,
 ]
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace the output if it exists.")

@@ -6,8 +6,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from repalign.core.ica.fit import IcaSettings, fit_ica
+from repalign.core.ica.fit import fit_ica
 from repalign.core.ica.picard import random_rotation
+from repalign.core.ica.settings import IcaSettings
 from repalign.core.maps.affine import AffineMap
 from repalign.core.rows import ArrayRows
 from repalign.core.whitening import fit_whitening

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from repalign.exceptions import RepalignError
 from repalign.models.inputs.choice import choose_preprocess
+from repalign.models.inputs.images import ImageBackend
 from repalign.models.inputs.text import load_text_encoder
 from repalign.models.loaders.load import load_model
 from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.naming.presets import resolve_name
 from repalign.models.views.layers import ALL, EMBEDDINGS, Tap, resolve_layers
-from repalign.models.views.views import make_views, probe_shapes
+from repalign.models.views.views import fit_views, make_views, probe_shapes
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def describe_model(
     layers: Sequence[str] = (),
     pools: Sequence[str] = (),
     preprocess: str | None = None,
+    image_backend: ImageBackend = "pil",
 ) -> ModelDescription:
     """Load a model and describe it; ``layers`` and ``pools`` as an extraction would take them.
 
@@ -62,7 +64,9 @@ def describe_model(
     """
     _, preset = resolve_name(name)
     model = load_model(name)
+    size = _image_size(model, preprocess)
     views = make_views(model, layers, pools)
+    views = fit_views(model, views, probe_shapes(model, [view.tap for view in views], size))
     return ModelDescription(
         model=model.origin.model,
         loader=model.origin.loader,
@@ -72,10 +76,10 @@ def describe_model(
         parameters=sum(parameter.numel() for parameter in model.module.parameters()),
         poolings=model.family.pools,
         final=model.family.final_note,
-        layers=_layer_lines(model, preprocess),
+        layers=_layer_lines(model, size),
         modules=model.layers.modules,
         views=tuple((view.key, _place(view.tap), view.pool) for view in views),
-        prepared=_prepared(model, preprocess),
+        prepared=_prepared(model, preprocess, image_backend),
         files=dict(model.origin.files),
         certain=preset.certain if preset else "",
         inferred=preset.inferred if preset else "",
@@ -83,11 +87,14 @@ def describe_model(
     )
 
 
-def _layer_lines(model: LoadedModel, preprocess: str | None) -> tuple[LayerLine, ...]:
-    taps = resolve_layers(model.layers, ("0", ALL))
-    size = None
+def _image_size(model: LoadedModel, preprocess: str | None) -> tuple[int, int] | None:
     if model.family.kind == "image" and preprocess is not None:
-        size = choose_preprocess(model, preprocess).output_size
+        return choose_preprocess(model, preprocess).output_size
+    return None
+
+
+def _layer_lines(model: LoadedModel, size: tuple[int, int] | None) -> tuple[LayerLine, ...]:
+    taps = resolve_layers(model.layers, ("0", ALL))
     shapes = probe_shapes(model, taps, size)
     lines = []
     for number, tap in enumerate(taps):
@@ -110,15 +117,16 @@ def _place(tap: Tap) -> str:
     return (tap.module or "returned value") + (" (input)" if tap.side == "input" else "")
 
 
-def _prepared(model: LoadedModel, preprocess: str | None) -> str:
+def _prepared(model: LoadedModel, preprocess: str | None, backend: ImageBackend) -> str:
     try:
         if model.family.kind == "text":
             encoder = load_text_encoder(model)
             return f"tokenizer {encoder.sha256[:12]}, up to {encoder.max_length} tokens"
-        chosen = choose_preprocess(model, preprocess)
+        chosen = choose_preprocess(model, preprocess, backend)
     except RepalignError as error:
         return str(error)
     return (
-        f"{chosen.name}: resize {chosen.resize}, crop {chosen.crop}, {chosen.interpolation}, "
+        f"{chosen.name}: resize {chosen.resize}, crop {chosen.crop}, {chosen.interpolation} by "
+        f"{chosen.backend}, "
         f"mean {chosen.mean}, std {chosen.std}"
     )

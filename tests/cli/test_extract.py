@@ -61,7 +61,7 @@ def test_options_reach_the_extraction(checkpoints: Path, tmp_path: Path) -> None
         "extract", checkpoints / "vit", "--data", "digits", "--sample", 40, "--seed", 3,
         "--preprocess", "canonical32", "--pool", "cls", "--pool", "patch-mean", "--workers", 1,
         "--batch-size", 7, "--shard-samples", 16, "--store-dtype", "float16", "--no-ids",
-        "--verify-device", "--device", "cpu", "-o", tmp_path / "a.h5",
+        "--verify-device", "4", "--device", "cpu", "-o", tmp_path / "a.h5",
     )  # fmt: skip
     assert ran.exit_code == 0, ran.output
     assert "cpu agrees with the CPU to 0.0e+00" in ran.stderr
@@ -119,7 +119,7 @@ def test_a_model_is_shown_with_layers_and_views(checkpoints: Path) -> None:
     assert [line["layer"] for line in lines] == ["0", "1", "2", "3", "final"]
     assert lines[-1]["module"] == "final_layer_norm"
     assert {line["columns"] for line in lines} == {"32"}
-    assert "view pre-norm: layers.2, pooled by token" in ran.stderr
+    assert "view pre-norm: final_layer_norm (input), pooled by token" in ran.stderr
     assert "tokenizer" in ran.stderr
     shown = json.loads(invoke("models", "show", checkpoints / "vit", "--format", "json").stdout)
     assert shown["layers"][0]["positions"] == "17"

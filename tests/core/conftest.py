@@ -11,7 +11,9 @@ from repalign.core.factors.encoding import Factors, encode_factors
 
 LEVELS = (3, 4, 6, 8)
 N_ROWS = 1500
-_ORACLES = json.loads((Path(__file__).parents[1] / "data" / "infomec.json").read_text())["cases"]
+_ORACLES = json.loads((Path(__file__).parents[1] / "data/oracles/infomec.json").read_text())[
+    "cases"
+]
 
 
 def _case(name: str) -> tuple[Factors, np.ndarray]:

@@ -13,6 +13,7 @@ from scipy.stats import entropy as relative_entropy
 
 from repalign.core.factors.encoding import Factors
 from repalign.core.factors.mutual_info import entropy, equal_width_bins, plug_in_mi_matrix
+from repalign.core.factors.scaling import z_scored
 from repalign.core.score import Score, undefined
 
 N_BINS = 20
@@ -58,11 +59,14 @@ def ranking_explicitness(factors: Factors, latents: Float[np.ndarray, "n l"]) ->
     """Explicitness (Ridgeway & Mozer 2018): held-out AUROC of a linear read-out.
 
     The mean over the classes, each against the rest, of the discrete factors; 0.5 is chance.
+    Latents are z-scored by the training rows first: the read-out is penalised, and would fall
+    short for no other reason than that latents are small.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
 
     train, test = _split(latents.shape[0])
+    latents = z_scored(latents, by=train)
     per_factor = []
     for j in np.flatnonzero(factors.is_discrete):
         codes = factors.codes[:, j]
@@ -103,15 +107,6 @@ def separated_predictability(factors: Factors, latents: Float[np.ndarray, "n l"]
     return Score("SAP", _mean_lead(table))
 
 
-def correlation_predictability(factors: Factors, latents: Float[np.ndarray, "n l"]) -> Score:
-    """SAP with squared correlation for every factor, as for continuous ones."""
-    if latents.shape[1] < 2:
-        return undefined("SAP-correlation", "a gap needs at least two latents, got 1")
-    train, _ = _split(latents.shape[0])
-    table = squared_correlations(latents[train], factors.values[train])
-    return Score("SAP-correlation", _mean_lead(table))
-
-
 def squared_correlations(
     latents: Float[np.ndarray, "n l"], values: Float[np.ndarray, "n m"]
 ) -> Float[np.ndarray, "l m"]:
@@ -136,6 +131,8 @@ def dci(factors: Factors, latents: Float[np.ndarray, "n l"], *, seed: int) -> tu
     # One legacy generator runs through all the fits, as in the reference.
     random_state = np.random.RandomState(seed)
     train, test = _split(latents.shape[0])
+    # Trees take values that differ by less than 1e-7 for equal.
+    latents = z_scored(latents, by=train)
     importances, informativeness, seen = [], [], []
     for j, name in enumerate(factors.names):
         discrete = factors.is_discrete[j]

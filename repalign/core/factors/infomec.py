@@ -8,14 +8,15 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from repalign.core.factors.encoding import Factors
+from repalign.core.factors.kinds import InfoMecPreset
 from repalign.core.factors.mutual_info import (
     encode_classes,
     entropy,
     neighbour_mi_matrix,
     plug_in_mi_matrix,
 )
+from repalign.core.factors.scaling import z_scored
 from repalign.core.score import Score, undefined
-from repalign.exceptions import InputError
 
 LOGISTIC_ITERATIONS = 100
 
@@ -41,16 +42,15 @@ class InfoMecSettings:
 STANDARD = InfoMecSettings()
 REFERENCE = InfoMecSettings(without_information="undefined")
 TRAINING = InfoMecSettings(n_neighbors=3, range_divisor=8.0, discrete_range_divisor=8.0)
-PRESETS = {"standard": STANDARD, "reference": REFERENCE, "training": TRAINING}
+PRESETS: dict[InfoMecPreset, InfoMecSettings] = {
+    "standard": STANDARD,
+    "reference": REFERENCE,
+    "training": TRAINING,
+}
 
 
-def infomec_preset(name: str, *, discrete_latents: bool = False) -> InfoMecSettings:
-    """Return the settings called ``name``: standard, reference or training.
-
-    Raises InputError on another name.
-    """
-    if name not in PRESETS:
-        raise InputError(f"no InfoMEC preset is called {name}; expected {', '.join(PRESETS)}")
+def infomec_preset(name: InfoMecPreset, *, discrete_latents: bool = False) -> InfoMecSettings:
+    """Return the settings called ``name``."""
     return replace(PRESETS[name], discrete_latents=discrete_latents)
 
 
@@ -157,15 +157,6 @@ def explicitness(
         return undefined("InfoE", reason), ()
     values, notes = explicitness_per_factor(factors, latents, discrete_latents=discrete_latents)
     return Score("InfoE", float(values.mean())), notes
-
-
-def z_scored(values: Float[np.ndarray, "n l"]) -> Float[np.ndarray, "n l"]:
-    """Centre every column and divide it by its population standard deviation, unless constant."""
-    deviation = values.std(axis=0)
-    is_constant = deviation <= 10 * np.finfo(np.float64).eps * np.abs(values).max(axis=0)
-    return np.where(is_constant, 0.0, values - values.mean(axis=0)) / np.where(
-        is_constant, 1.0, deviation
-    )
 
 
 def _ratio(name: str, shares: Any, settings: InfoMecSettings, of: str) -> Score:

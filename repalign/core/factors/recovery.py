@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
+from repalign.core.factors.scaling import unit_columns
 from repalign.core.score import Score, undefined
 
 Correlation = Literal["pearson", "spearman"]
@@ -48,7 +49,7 @@ def absolute_correlations(
     """Absolute correlation of every factor with every latent, 0 where a column is constant."""
     if correlation == "spearman":
         values, latents = rankdata(values, axis=0), rankdata(latents, axis=0)
-    return np.minimum(1.0, np.abs(_unit_columns(values).T @ _unit_columns(latents)))
+    return np.minimum(1.0, np.abs(unit_columns(values).T @ unit_columns(latents)))
 
 
 def linear_r2(values: Float[np.ndarray, "n m"], latents: Float[np.ndarray, "n l"]) -> Score:
@@ -83,11 +84,3 @@ def _least_squares_r2(values: np.ndarray, latents: np.ndarray, train: slice, tes
     residual = values[test] - target_shift - (latents[test] - shift) @ weights
     total = ((values[test] - values[test].mean(axis=0)) ** 2).sum(axis=0)
     return float((1.0 - (residual**2).sum(axis=0) / total).mean())
-
-
-def _unit_columns(values: np.ndarray) -> np.ndarray:
-    centred = values - values.mean(axis=0)
-    norms = np.linalg.norm(centred, axis=0)
-    scale = np.abs(values).max(axis=0, initial=0.0) * np.sqrt(values.shape[0])
-    is_constant = norms <= 10 * np.finfo(np.float64).eps * scale
-    return np.where(is_constant, 0.0, centred / np.where(is_constant, 1.0, norms))

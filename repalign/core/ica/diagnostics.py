@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from repalign.core.ica.canonical import Canonical, canonical_form
 from repalign.core.ica.contrast import Contrast
 from repalign.core.ica.data import WhitenedRows
 from repalign.core.ica.fastica import Unmixing
@@ -23,6 +24,8 @@ class ComponentReport:
         gradient_rms: Root mean square of the off-diagonal skew gradient of the contrast.
         contrast_value: −Σ|E G(y) − E G(normal)|; lower is more non-Gaussian.
         kurtosis: Excess kurtosis of each component.
+        canonical: The order and signs in which they are told and kept; everything else here is
+            in the order in which they were given.
         n_identifiable: Components less Gaussian than any found in Gaussian data of this size;
             None where the contrast has no measured threshold.
     """
@@ -30,6 +33,7 @@ class ComponentReport:
     gradient_rms: float
     contrast_value: float
     kurtosis: Float[np.ndarray, " k"]
+    canonical: Canonical
     n_identifiable: int | None
 
 
@@ -40,14 +44,17 @@ def report_components(
     rank, n_rows = len(rotation), data.n_rows
     w = torch.from_numpy(rotation.T.copy()).to(device=data.device, dtype=torch.float32)
     product = torch.zeros((rank, rank), dtype=torch.float64, device=data.device)
-    slope, value, second, fourth = (
-        torch.zeros(rank, dtype=torch.float64, device=data.device) for _ in range(4)
+    slope, value, second, third, fourth, sixth = (
+        torch.zeros(rank, dtype=torch.float64, device=data.device) for _ in range(6)
     )
     for block in data.blocks():
         y = block @ w
         square = y * y
         second += square.sum(0)
+        cube = square * y
+        third += cube.sum(0)
         fourth += (square * square).sum(0)
+        sixth += (cube * cube).sum(0)
         value += contrast.value(y).sum(0)
         kept = y.clone()
         score, slopes = contrast.score(y)
@@ -60,11 +67,14 @@ def report_components(
     excess = np.abs(value.cpu().numpy() / n_rows - contrast.gaussian_mean)
     threshold = _GAUSSIAN_EXCESS * np.sqrt(rank / n_rows)
     variance = np.maximum(second.cpu().numpy() / n_rows, np.finfo(np.float64).tiny)
+    third_mean = third.cpu().numpy() / n_rows
+    third_error = np.sqrt((sixth.cpu().numpy() / n_rows - third_mean**2).clip(min=0) / n_rows)
     known = contrast.name == "logcosh"
     return ComponentReport(
         gradient_rms=float(np.linalg.norm(gradient) / np.sqrt(max(rank * (rank - 1), 1))),
         contrast_value=-float(excess.sum()),
         kurtosis=fourth.cpu().numpy() / n_rows / variance**2 - 3.0,
+        canonical=canonical_form(excess, third_mean, third_error),
         n_identifiable=int(np.count_nonzero(excess > threshold)) if known else None,
     )
 

@@ -2,59 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from repalign.aliases import Rows
 from repalign.core.compute import fast_float32
-from repalign.core.ica.contrast import CONTRASTS, ContrastName
+from repalign.core.ica.contrast import CONTRASTS
 from repalign.core.ica.data import WhitenedRows, sample_rows, whiten_rows, whiten_sample
 from repalign.core.ica.diagnostics import ComponentReport, ica_warnings, report_components
 from repalign.core.ica.fastica import Unmixing, fit_fastica, fit_fastica_unwhitened
 from repalign.core.ica.picard import Stopping, fit_rotation
+from repalign.core.ica.settings import IcaSettings
 from repalign.core.maps.affine import AffineMap
 from repalign.core.rows import DEFAULT_MEMORY
 from repalign.core.whitening import Whitening, fit_whitening
 from repalign.exceptions import InputError
-
-IcaSolver = Literal["picard", "sklearn"]
-IcaWhitening = Literal["pca", "none"]
-IcaStart = Literal["pca", "random"]
-
-
-@dataclass(frozen=True)
-class IcaSettings:
-    """Choices of an ICA fit.
-
-    Attributes:
-        contrast: ``logcosh`` (as the paper and scikit-learn), ``exp`` or ``cube``.
-        whitening: ``pca`` on the numerical rank, or ``none`` (the paper's disentanglement runs;
-            scikit-learn's solver only): centred and divided by one global number.
-        solver: ``picard`` converges; ``sklearn`` is FastICA as scikit-learn ships it.
-        start: ``random`` begins at a rotation drawn from the seed, ``pca`` at the principal
-            directions, which makes rotated copies agree even where nothing is identifiable.
-        seed: Of the random start and of the choice of rows.
-        max_passes: Passes over the rows (sklearn: iterations) after which it stops.
-        tolerance: Root mean square of the gradient that counts as converged (sklearn has its
-            own criterion: set ``sklearn_tolerance``).
-        n_fit_rows: Rows to fit on; None: max(0.7 k², 50 000), beyond which nothing improves
-            (sklearn: all rows).
-        max_rank: Fit at most this many leading principal directions.
-        sklearn_tolerance: ``tol`` of scikit-learn's FastICA.
-    """
-
-    contrast: ContrastName = "logcosh"
-    whitening: IcaWhitening = "pca"
-    solver: IcaSolver = "picard"
-    start: IcaStart = "random"
-    seed: int = 0
-    max_passes: int = 400
-    tolerance: float = 3e-5
-    n_fit_rows: int | None = None
-    max_rank: int | None = None
-    sklearn_tolerance: float = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +25,8 @@ class IcaFit:
     """Independent components of one representation, and how far the fit can be trusted.
 
     ``(x − mean) @ unmixing.T`` are the components, of unit variance on the rows that set the
-    covariance; ``z @ mixing.T + mean`` brings them back.
+    covariance; ``z @ mixing.T + mean`` brings them back. They stand in order of falling
+    non-Gaussianity, each with the sign that makes its third moment positive.
 
     Attributes:
         mean: Length d.
@@ -74,8 +38,10 @@ class IcaFit:
             measure for every solver.
         contrast_value: −Σ|E G(y) − E G(normal)|; lower is more non-Gaussian.
         kurtosis: Excess kurtosis of each component.
+        is_sign_arbitrary: Components whose E y³, positive by choice of their sign, is within a
+            standard error of zero.
         n_identifiable: Components that are less Gaussian than any that a fit finds in Gaussian
-            data of this size; known for ``logcosh`` only, else None.
+            data of this size, which are the first; known for ``logcosh`` only, else None.
         n_fit_rows: Rows that were fitted.
         settings: What was asked for.
         warnings: What a user should know of this fit.
@@ -89,6 +55,7 @@ class IcaFit:
     gradient_rms: float
     contrast_value: float
     kurtosis: Float[np.ndarray, " k"]
+    is_sign_arbitrary: Bool[np.ndarray, " k"]
     n_identifiable: int | None
     n_fit_rows: int
     settings: IcaSettings
@@ -121,10 +88,9 @@ def fit_ica(
     and the number of rows that fit in memory, never on the clock or on global random state.
 
     Raises:
-        InputError: Nothing varies, a value is not finite, or the settings contradict each other.
+        InputError: Nothing varies, or a value is not finite.
     """
     settings = settings or IcaSettings()
-    _check_settings(settings)
     if settings.whitening == "none":
         return _fit_unwhitened(rows, mean, covariance, settings)
     whitening = fit_whitening(
@@ -167,7 +133,7 @@ def _fit_picard(
             data,
             contrast,
             start_rotation(whitening, settings),
-            stopping=Stopping(settings.max_passes, settings.tolerance),
+            stopping=Stopping(settings.passes, settings.tolerance),
             seed=settings.seed,
             on_progress=on_progress,
         )
@@ -203,18 +169,6 @@ def start_rotation(whitening: Whitening, settings: IcaSettings) -> Float[np.ndar
     return q * np.sign(np.diag(r))
 
 
-def _check_settings(settings: IcaSettings) -> None:
-    if settings.whitening == "none" and settings.solver != "sklearn":
-        raise InputError(
-            "ICA without whitening was asked of the picard solver; expected the sklearn solver: "
-            "use --ica-solver sklearn, or keep the whitening"
-        )
-    if settings.contrast not in CONTRASTS:
-        raise InputError(
-            f"contrast {settings.contrast!r} is unknown; expected one of: {', '.join(CONTRASTS)}"
-        )
-
-
 def _fit_sklearn(rows: Rows, whitening: Whitening, settings: IcaSettings) -> IcaFit:
     fitted = sample_rows(rows, settings.n_fit_rows or rows.shape[0], seed=settings.seed)
     solved = fit_fastica(
@@ -222,7 +176,7 @@ def _fit_sklearn(rows: Rows, whitening: Whitening, settings: IcaSettings) -> Ica
         rank=whitening.rank,
         contrast=settings.contrast,
         seed=settings.seed,
-        max_iter=settings.max_passes,
+        max_iter=settings.passes,
         tolerance=settings.sklearn_tolerance,
     )
     report = _report_unmixing(fitted, whitening.mean, solved, settings)
@@ -245,7 +199,7 @@ def _fit_unwhitened(
         scale=scale,
         contrast=settings.contrast,
         seed=settings.seed,
-        max_iter=settings.max_passes,
+        max_iter=settings.passes,
         tolerance=settings.sklearn_tolerance,
     )
     report = _report_unmixing(fitted, mean, solved, settings)
@@ -269,15 +223,17 @@ def _describe(
     n_fit_rows: int,
     settings: IcaSettings,
 ) -> IcaFit:
+    canonical = report.canonical
     return IcaFit(
         mean=mean,
-        unmixing=solved.unmixing,
-        mixing=solved.mixing,
+        unmixing=canonical.apply(solved.unmixing),
+        mixing=canonical.apply(solved.mixing.T).T,
         n_iter=solved.n_iter,
         converged=solved.converged,
         gradient_rms=report.gradient_rms,
         contrast_value=report.contrast_value,
-        kurtosis=report.kurtosis,
+        kurtosis=report.kurtosis[canonical.order],
+        is_sign_arbitrary=canonical.is_sign_arbitrary,
         n_identifiable=report.n_identifiable,
         n_fit_rows=n_fit_rows,
         settings=settings,

@@ -11,7 +11,6 @@ from repalign.models.loaders.families import CNN
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.weights import file_sha256, load_strictly, read_state_dict
 from repalign.models.naming.hub import is_offline
-from repalign.models.views.capture import make_hooks_safe
 from repalign.models.views.layers import FINAL, Tap, map_layers
 
 
@@ -37,7 +36,6 @@ def load_torchvision(name: str, weights: Path | None = None) -> LoadedModel:
     module: Any = get_model(name, weights=None, **options)
     load_strictly(module, state, f"torchvision:{name}@{path.name}")
     module = module.float().eval()
-    make_hooks_safe(module)
     return LoadedModel(
         module=module,
         family=CNN,

@@ -1,7 +1,7 @@
 """Encoders saved in the transformers format, from a directory on this disk."""
 
+import copy
 import logging
-import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,18 +11,22 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
-from repalign.models.loaders.config_policy import check_config, read_json
-from repalign.models.loaders.families import ARCHITECTURES, CNN, DECODER, VIT_MAE, Architecture
-from repalign.models.loaders.loaded import Call, LoadedModel, Origin
-from repalign.models.loaders.weights import (
-    PICKLES,
-    SAFETENSORS,
-    check_keys,
-    file_sha256,
-    unsafe_pickle,
+from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.config_policy import check_config, check_size_of
+from repalign.models.loaders.families import (
+    ARCHITECTURES,
+    CAUSAL_ENCODER,
+    CNN,
+    DECODER,
+    ENCODER,
+    VIT_MAE,
+    Architecture,
+    Family,
 )
+from repalign.models.loaders.files import Checkpoint, read_json
+from repalign.models.loaders.loaded import Call, LoadedModel, Origin
+from repalign.models.loaders.weights import check_keys
 from repalign.models.naming.hub import snapshot_commit
-from repalign.models.views.capture import make_hooks_safe
 from repalign.models.views.layers import FINAL, LayerMap, Tap, find_blocks, map_layers
 
 _BLOCK_COUNTS = ("num_hidden_layers", "n_layer", "n_layers")
@@ -35,71 +39,59 @@ def load_transformers(directory: Path, name: str, revision: str | None = None) -
     weights, and for files that cannot be read safely.
     """
     config = read_json(directory / "config.json")
-    model_type = check_config(config, name)
-    architecture = ARCHITECTURES[model_type]
-    weights = _weights_file(directory, name)
-    module = _load_module(directory, architecture, weights, name)
-    make_hooks_safe(module)
-    is_text = architecture.family.kind == "text"
+    architecture = ARCHITECTURES[check_config(config, name)]
+    checkpoint = Checkpoint(directory, name)
+    module = _load_module(checkpoint, architecture, config, name)
+    family = _family(architecture, config)
+    is_text = family.kind == "text"
     return LoadedModel(
         module=module,
-        family=architecture.family,
+        family=family,
         layers=_layers(module, architecture),
         origin=Origin(
             model=name,
             loader="transformers",
             class_name=architecture.class_name,
-            files=_hashes(directory, weights),
+            files=checkpoint.hashes(directory / "config.json"),
             revision=revision,
             commit=snapshot_commit(directory),
         ),
-        call=_call_for(architecture),
+        call=_call_for(family),
         prefix_tokens=_prefix_tokens(architecture),
         image_size=None if is_text else _image_size(module.config),
         max_length=_max_length(module.config) if is_text else None,
         vocabulary_rows=module.get_input_embeddings().num_embeddings if is_text else None,
+        needs_mask=is_text and family.name != DECODER.name,
         config=config,
         directory=directory,
     )
 
 
-def _weights_file(directory: Path, name: str) -> Path:
-    for file in (*SAFETENSORS, *PICKLES):
-        if (directory / file).is_file():
-            return directory / file
-    raise ModelError(
-        f"{name} has a config.json and no weights; expected one of "
-        f"{', '.join((*SAFETENSORS, *PICKLES))}"
-    )
-
-
-def _load_module(directory: Path, architecture: Architecture, weights: Path, name: str) -> Any:
+def _load_module(
+    checkpoint: Checkpoint, architecture: Architecture, config: dict[str, Any], name: str
+) -> Any:
+    # Neither a path nor a file is handed over: the library would look for weights, shards and
+    # adapters by rules of its own, and these would not be the files that were hashed.
     import transformers
-    from safetensors import SafetensorError
 
+    made: Any = getattr(transformers, architecture.class_name)
     options: dict[str, Any] = dict(architecture.init)
     if architecture.attention:
         options["attn_implementation"] = "sdpa"
-    try:
-        with _quiet_loading():
-            module, report = getattr(transformers, architecture.class_name).from_pretrained(
-                directory,
-                dtype=torch.float32,
-                local_files_only=True,
-                trust_remote_code=False,
-                weights_only=True,
-                use_safetensors="safetensors" in weights.name,
-                ignore_mismatched_sizes=True,
-                output_loading_info=True,
-                **options,
-            )
-    except pickle.UnpicklingError as error:
-        raise unsafe_pickle(weights.name, error) from error
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise ModelError(
-            f"{name} cannot be loaded as {architecture.class_name}: {reason}"
-        ) from error
+    state = checkpoint.read()
+    with third_party(f"{name} cannot be loaded as {architecture.class_name}"), _quiet_loading():
+        settings = made.config_class.from_dict(config)
+        with torch.device("meta"):
+            check_size_of(made(copy.deepcopy(settings), **architecture.init), checkpoint.size, name)
+        module, report = made.from_pretrained(
+            None,
+            config=settings,
+            state_dict=state,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **options,
+        )
     _check_report(name, report, f"{module.base_model_prefix}.")
     return module.eval()
 
@@ -143,10 +135,18 @@ def _layers(module: nn.Module, architecture: Architecture) -> LayerMap:
     return map_layers(module, find_blocks(module, count))
 
 
-def _call_for(architecture: Architecture) -> Call:
-    if architecture.family is DECODER:
+def _family(architecture: Architecture, config: Mapping[str, Any]) -> Family:
+    # A BERT that was trained as a decoder masks causally; a mask for the padding would take the
+    # place of that one, so it runs as decoders do.
+    if architecture.family is ENCODER and config.get("is_decoder"):
+        return CAUSAL_ENCODER
+    return architecture.family
+
+
+def _call_for(family: Family) -> Call:
+    if family.name == DECODER.name:
         return _call_decoder
-    if architecture.family is VIT_MAE:
+    if family is VIT_MAE:
         return _call_unmasked
     return _call_plain
 
@@ -190,11 +190,3 @@ def _max_length(config: Any) -> int | None:
         # its positions start behind the padding index
         limit -= config.pad_token_id + 1
     return limit
-
-
-def _hashes(directory: Path, weights: Path) -> dict[str, str]:
-    files = [weights]
-    if weights.suffix == ".json":
-        shards = set(read_json(weights).get("weight_map", {}).values())
-        files += [directory / Path(str(shard)).name for shard in shards]
-    return {path.name: file_sha256(path) for path in [directory / "config.json", *sorted(files)]}

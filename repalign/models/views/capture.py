@@ -1,6 +1,11 @@
-"""Taking tensors out of a running model by hooks, several in one forward pass."""
+"""Taking tensors out of a running model by hooks, several in one forward pass.
 
-from collections.abc import Iterator, Mapping, Sequence
+A hook sees a tensor when its module gives it. What comes later may write into the same memory
+(``out += identity``, an activation in place); torch counts these writes, and a tensor whose
+count has moved is taken once more, as a copy.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,35 +16,36 @@ from repalign.exceptions import ModelError
 from repalign.models.views.layers import Tap
 
 
-@contextmanager
-def capture_taps(module: nn.Module, taps: Sequence[Tap]) -> Iterator[dict[str, Tensor]]:
-    """Fill the yielded dictionary (tap label to tensor) whenever the module runs."""
-    tensors: dict[str, Tensor] = {}
-    handles = []
-    for tap in taps:
-        target = None if tap.side == "returned" else module.get_submodule(tap.module)
-        if target is None:
-            continue
-        if tap.side == "input":
-            hook = _input_hook(tensors, tap.label)
-            handles.append(target.register_forward_pre_hook(hook, with_kwargs=True))
-        else:
-            handles.append(target.register_forward_hook(_output_hook(tensors, tap.label)))
-    try:
-        yield tensors
-    finally:
-        for handle in handles:
-            handle.remove()
+def run_capturing(
+    module: nn.Module,
+    taps: Sequence[Tap],
+    run: Callable[[], Tensor | None],
+    overwritten: set[Tap],
+) -> dict[str, Tensor]:
+    """Run a module and return the tensor of every tap by label, as its module gave it.
 
+    ``run`` makes one forward pass, without gradients but not in inference mode, where writes
+    are not counted; what it returns is the tensor of a tap ``returned``. ``overwritten`` holds
+    the taps known to be overwritten later, which are copied; a pass that finds another one adds
+    it and is made again, so that every pass is right and only what needs it is copied.
 
-def make_hooks_safe(module: nn.Module) -> None:
-    """Turn off in-place operations, which would overwrite a tensor after it was taken.
-
-    Values do not change by this, only memory use.
+    Raises ModelError when a tap's module does not run or gives no tensor.
     """
-    for part in module.modules():
-        if getattr(part, "inplace", False) is True:
-            part.inplace = False  # type: ignore[assignment]
+    while True:
+        taken: dict[Tap, tuple[Tensor, int]] = {}
+        with _hooks(module, taps, taken, overwritten):
+            returned = run()
+        moved = {tap for tap, (tensor, count) in taken.items() if tensor._version != count}
+        if not moved:
+            break
+        overwritten |= moved
+    tensors = {tap.label: tensor for tap, (tensor, _) in taken.items()}
+    for tap in taps:
+        if tap.side == "returned" and returned is not None:
+            tensors[tap.label] = returned
+        if tap.label not in tensors:
+            raise missing_tap(tap.label)
+    return tensors
 
 
 def missing_tap(label: str) -> ModelError:
@@ -50,22 +56,51 @@ def missing_tap(label: str) -> ModelError:
     )
 
 
-def _output_hook(tensors: dict[str, Tensor], label: str) -> Any:
-    def hook(_module: nn.Module, _arguments: Any, output: Any) -> None:
-        found = _first_tensor(output)
-        if found is not None:
-            tensors[label] = found
+@contextmanager
+def _hooks(
+    module: nn.Module,
+    taps: Sequence[Tap],
+    taken: dict[Tap, tuple[Tensor, int]],
+    overwritten: set[Tap],
+) -> Iterator[None]:
+    handles = []
+    for tap in taps:
+        if tap.side == "returned":
+            continue
+        target = module.get_submodule(tap.module)
+        take = _taker(tap, taken, overwritten)
+        if tap.side == "input":
+            handles.append(target.register_forward_pre_hook(_on_input(take), with_kwargs=True))
+        else:
+            handles.append(target.register_forward_hook(_on_output(take)))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
-    return hook
+
+def _taker(
+    tap: Tap, taken: dict[Tap, tuple[Tensor, int]], overwritten: set[Tap]
+) -> Callable[[Any], None]:
+    def take(value: Any) -> None:
+        tensor = _first_tensor(value)
+        if tensor is None:
+            return
+        if tap in overwritten or tensor.is_inference():
+            with torch.inference_mode(mode=False):
+                tensor = tensor.clone()
+        taken[tap] = tensor, tensor._version
+
+    return take
 
 
-def _input_hook(tensors: dict[str, Tensor], label: str) -> Any:
-    def hook(_module: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        found = _first_tensor((*arguments, *named.values()))
-        if found is not None:
-            tensors[label] = found
+def _on_output(take: Callable[[Any], None]) -> Any:
+    return lambda _module, _arguments, output: take(output)
 
-    return hook
+
+def _on_input(take: Callable[[Any], None]) -> Any:
+    return lambda _module, arguments, named: take((*arguments, *named.values()))
 
 
 def _first_tensor(value: Any) -> Tensor | None:

@@ -41,10 +41,11 @@ def map_layers(module: nn.Module, blocks: Sequence[str], final: Tap | None = Non
     if final is not None:
         return LayerMap(tuple(blocks), final, None, module_names(module))
     norm = find_final_norm(module, blocks)
-    last = Tap(f"block-{len(blocks)}", blocks[-1])
     if norm is None:
         return LayerMap(tuple(blocks), Tap(FINAL, blocks[-1]), None, module_names(module))
-    return LayerMap(tuple(blocks), Tap(FINAL, norm), last, module_names(module))
+    # what enters the norm, and not the last block's output: class-attention may stand between
+    before = Tap(PRE_NORM, norm, "input")
+    return LayerMap(tuple(blocks), Tap(FINAL, norm), before, module_names(module))
 
 
 def module_names(module: nn.Module) -> tuple[str, ...]:
@@ -101,7 +102,7 @@ def _resolve(layers: LayerMap, request: str) -> tuple[Tap, ...]:
                 "this model applies no norm after its last block, so it has no layer 'pre-norm'; "
                 "use 'final' or '-1'"
             )
-        return (Tap(PRE_NORM, layers.pre_norm.module),)
+        return (layers.pre_norm,)
     if request == ALL:
         blocks = [_block(layers, k) for k in range(1, len(layers.blocks) + 1)]
         if layers.final.module == layers.blocks[-1]:

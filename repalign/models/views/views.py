@@ -1,31 +1,37 @@
 """Views: which rows a model gives, and the one pass that makes several of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from repalign.exceptions import InputError
+from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.families import POOLS, Family, Pool
 from repalign.models.loaders.loaded import LoadedModel
-from repalign.models.views.capture import capture_taps, missing_tap
+from repalign.models.views.capture import run_capturing
 from repalign.models.views.layers import FINAL, Tap, resolve_layers
 from repalign.models.views.pooling import Batch, as_sequence, pool_rows
 
 
 @dataclass(frozen=True)
 class View:
-    """One layer under one pooling; ``key`` is its name in a store."""
+    """One layer under one pooling; ``key`` is its name in a store.
+
+    ``prefix`` is the number of tokens that stand before the patches at this layer; as the model
+    declares it, until ``fit_views`` has looked.
+    """
 
     key: str
     tap: Tap
     pool: Pool
+    prefix: int = 0
 
 
 @dataclass(frozen=True)
 class ViewShape:
-    """Size of a view: columns, and positions per sample before pooling (None for text)."""
+    """Size of a layer: columns, and positions per sample before pooling (None for text)."""
 
     dim: int
     positions: int | None
@@ -60,10 +66,50 @@ def make_views(
             "pooling 'token' gives other rows than the rest; extract it into a store of its own"
         )
     return tuple(
-        View(f"{tap.label}.{pool}" if len(wanted) > 1 else tap.label, tap, pool)
+        View(
+            f"{tap.label}.{pool}" if len(wanted) > 1 else tap.label, tap, pool, model.prefix_tokens
+        )
         for tap in taps
         for pool in wanted
     )
+
+
+def fit_views(
+    model: LoadedModel, views: Sequence[View], shapes: Mapping[str, ViewShape]
+) -> tuple[View, ...]:
+    """Find the tokens before the patches at every layer, by the number of its positions.
+
+    Some models hold patches alone in their blocks and join the class token to them only later:
+    a layer has as many positions as the final state, or as many less the declared prefix, or
+    one. ``shapes`` are those of ``probe_shapes``.
+
+    Raises InputError for a layer with another number, or without the class token that it is
+    pooled by.
+    """
+    if "patch-mean" not in model.family.pools:
+        return tuple(views)
+    whole = shapes[model.layers.final.label].positions or 1
+    return tuple(
+        replace(view, prefix=_prefix(model, view, shapes[view.tap.label].positions or 1, whole))
+        for view in views
+    )
+
+
+def _prefix(model: LoadedModel, view: View, positions: int, whole: int) -> int:
+    declared, layer = model.prefix_tokens, view.tap.label
+    if positions not in (1, whole, whole - declared):
+        raise InputError(
+            f"the layer {layer!r} has {positions} positions, the final state {whole} with "
+            f"{declared} before the patches: which of them are patches is unknown; choose another"
+        )
+    if positions == whole:
+        return declared
+    if view.pool == "cls" and positions > 1:
+        raise InputError(
+            f"the layer {layer!r} holds patches alone, the class token joins them later; "
+            "pool it by patch-mean, or choose the layer final"
+        )
+    return 0
 
 
 def encode_batch(
@@ -84,7 +130,7 @@ def encode_batch(
             # a vector has one position, and every pooling of it is the vector
             "mean" if hidden[view.tap.label].shape[1] == 1 and view.pool != "token" else view.pool,
             batch,
-            model.prefix_tokens if hidden[view.tap.label].shape[1] > model.prefix_tokens else 0,
+            view.prefix if hidden[view.tap.label].shape[1] > 1 else 0,
         )
         for view in views
     }
@@ -104,16 +150,13 @@ def run_taps(
     unique = list({tap.label: tap for tap in taps}.values())
     device = next(iter(inputs.values())).device.type
     with (
-        torch.inference_mode(),
+        third_party(f"{model.origin.class_name} cannot take this input", memory_passes=True),
+        torch.no_grad(),
         torch.autocast(device, dtype=autocast, enabled=autocast is not None),
-        capture_taps(model.module, unique) as tensors,
     ):
-        returned = model.call(model.module, inputs)
-    for tap in unique:
-        if tap.side == "returned" and returned is not None:
-            tensors[tap.label] = returned
-        if tap.label not in tensors:
-            raise missing_tap(tap.label)
+        tensors = run_capturing(
+            model.module, unique, lambda: model.call(model.module, inputs), model.overwritten
+        )
     leading = next(iter(inputs.values())).shape[: 2 if model.family.kind == "text" else 1]
     return {
         label: _as_rows(label, tensor, leading, model.channels_last)
@@ -136,7 +179,7 @@ def _as_rows(label: str, tensor: Tensor, leading: torch.Size, channels_last: boo
 def probe_shapes(
     model: LoadedModel, taps: Sequence[Tap], image_size: Sequence[int] | None = None
 ) -> dict[str, ViewShape]:
-    """Find the size of tapped tensors by one pass over two blank inputs on the model's device.
+    """Find the size of tapped tensors, and of the final one, by a pass over two blank inputs.
 
     ``image_size`` is ``(height, width)``; the model's own when it is not given.
     """
@@ -147,7 +190,7 @@ def probe_shapes(
         assert model.image_size is not None
         channels, *own = model.image_size
         inputs = {"pixel_values": torch.zeros(2, channels, *(image_size or own), device=device)}
-    found = run_taps(model, taps, inputs)
+    found = run_taps(model, (*taps, model.layers.final), inputs)
     is_text = model.family.kind == "text"
     return {
         label: ViewShape(hidden.shape[2], None if is_text else hidden.shape[1])

@@ -13,8 +13,8 @@ from repalign.store.format.shard import commit_shard, shard_name
 from repalign.store.format.stats import stats_of
 from repalign.store.joining.index import RowIndex
 from repalign.store.reading.safety import check_sizes
+from repalign.store.writing.background import BackgroundThread
 from repalign.store.writing.file import FileWriter
-from repalign.store.writing.in_order import InOrder
 
 
 class ShardCommitter:
@@ -31,8 +31,7 @@ class ShardCommitter:
     def __init__(self, directory: Path, description: Description) -> None:
         self._directory = directory
         self._description = description
-        self._commits = InOrder("repalign-commit")
-        self._has_failed = False
+        self._behind = BackgroundThread("repalign-commit")
 
     def write(self, number: int, arrays: Mapping[str, FloatArray], index: RowIndex) -> None:
         """Write a shard and leave its commit to the background.
@@ -40,13 +39,16 @@ class ShardCommitter:
         Raises:
             StoreError: this or an earlier shard cannot be written.
         """
-        self._commits.make_room()
         id_bytes = 0 if index.ids is None else max(1, index.ids.dtype.itemsize)
         layout = IndexLayout(tuple(index.columns), id_bytes)
         temporary = temporary_path(self._directory / shard_name(number))
-        with self._removed_on_failure(temporary, number):
+        with _removed_on_failure(temporary, self._directory / shard_name(number)):
             self._write_file(temporary, number, arrays, index, layout)
-        self._commits.put(partial(self._commit, temporary, number))
+        self._behind.put(
+            partial(self._commit, temporary, number),
+            # a shard that failed is not followed by another
+            otherwise=partial(temporary.unlink, missing_ok=True),
+        )
 
     def wait(self) -> None:
         """Wait until everything written is committed.
@@ -54,7 +56,7 @@ class ShardCommitter:
         Raises:
             StoreError: a shard cannot be committed.
         """
-        self._commits.wait()
+        self._behind.wait()
 
     def close(self) -> None:
         """Commit what is written and stop.
@@ -62,7 +64,7 @@ class ShardCommitter:
         Raises:
             StoreError: a shard cannot be committed.
         """
-        self._commits.close()
+        self._behind.close()
 
     def _write_file(
         self,
@@ -84,29 +86,23 @@ class ShardCommitter:
 
     def _commit(self, temporary: Path, number: int) -> None:
         """Make a written shard durable and give it its name."""
-        with self._removed_on_failure(temporary, number):
-            if self._has_failed:
-                raise StoreError(
-                    f"{self._directory / shard_name(number)}: is left out, one before it could not "
-                    "be written"
-                )
+        with _removed_on_failure(temporary, self._directory / shard_name(number)):
             commit_shard(self._directory, temporary, number)
 
-    @contextmanager
-    def _removed_on_failure(self, temporary: Path, number: int) -> Iterator[None]:
-        """Leave no temporary file behind, and name the shard that could not be written."""
-        shard = self._directory / shard_name(number)
-        try:
-            yield
-        except BaseException as error:
-            self._has_failed = True
-            temporary.unlink(missing_ok=True)
-            if not self._directory.is_dir():
-                raise StoreError(
-                    f"{self._directory}: is gone, another process completed or removed this "
-                    "store; write to another path, or one process at a time"
-                ) from error
-            if isinstance(error, OSError | RuntimeError):
-                reason = " ".join(str(error).split())[:160]
-                raise StoreError(f"{shard}: cannot be written ({reason})") from error
-            raise
+
+@contextmanager
+def _removed_on_failure(temporary: Path, shard: Path) -> Iterator[None]:
+    """Leave no temporary file behind, and name the shard that could not be written."""
+    try:
+        yield
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if not shard.parent.is_dir():
+            raise StoreError(
+                f"{shard.parent}: is gone, another process completed or removed this store; write "
+                "to another path, or one process at a time"
+            ) from error
+        if isinstance(error, OSError | RuntimeError):
+            reason = " ".join(str(error).split())[:160]
+            raise StoreError(f"{shard}: cannot be written ({reason})") from error
+        raise

@@ -8,15 +8,17 @@ import numpy as np
 from repalign.core.conditions import Condition, check_condition_names
 from repalign.core.factors.encoding import Factors, encode_factors
 from repalign.core.factors.infomec import infomec_preset
-from repalign.core.factors.scores import (
-    DEFAULT_GROUPS,
-    FactorScores,
-    Judged,
-    ScoreSettings,
-    check_groups,
+from repalign.core.factors.judging import (
+    JudgedScore,
     half_sample_scores,
     judge_scores,
-    null_scores,
+    shuffled_scores,
+)
+from repalign.core.factors.kinds import DEFAULT_GROUPS
+from repalign.core.factors.scores import (
+    FactorScores,
+    ScoreSettings,
+    check_groups,
     score_factors,
 )
 from repalign.core.maps.affine import AffineMap
@@ -163,24 +165,21 @@ def _score_source(
 
 def _judged(
     values: np.ndarray, factors: Factors, settings: FactorSettings, seed: int, steps: _Steps
-) -> tuple[FactorScores, tuple[Judged, ...]]:
+) -> tuple[FactorScores, tuple[JudgedScore, ...]]:
     score_settings = ScoreSettings(
         groups=check_groups(settings.scores or DEFAULT_GROUPS),
-        infomec=infomec_preset(settings.infomec, discrete_latents=settings.discrete_latents),
+        infomec=infomec_preset(
+            settings.infomec,  # type: ignore[arg-type]
+            discrete_latents=settings.discrete_latents,
+        ),
         seed=seed,
     )
     found = score_factors(factors, values, score_settings)
     steps.one()
-    # DCI again and again would take hours: it has neither null nor interval.
-    groups = tuple(group for group in score_settings.groups if group != "dci")
-    nulls: dict[str, list[float]] = {}
-    halves: dict[str, list[float]] = {}
-    if groups:
-        quick = replace(score_settings, groups=groups)
-        nulls = null_scores(factors, values, quick, n_draws=settings.n_null, on_progress=steps.one)
-        halves = half_sample_scores(
-            factors, values, quick, n_draws=settings.n_halves, on_progress=steps.one
-        )
+    nulls = shuffled_scores(found, score_settings, n_draws=settings.n_null, on_progress=steps.one)
+    halves = half_sample_scores(
+        found, score_settings, n_draws=settings.n_halves, on_progress=steps.one
+    )
     return found, judge_scores(found, nulls, halves)
 
 
@@ -189,7 +188,7 @@ def _records(
     condition: Condition,
     values: np.ndarray,
     found: FactorScores,
-    judged: tuple[Judged, ...],
+    judged: tuple[JudgedScore, ...],
     settings: FactorSettings,
     seed: int,
 ) -> list[ScoreRecord]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from repalign.data.samples import Selection, select_samples
 from repalign.exceptions import InputError
+from repalign.models.loaders.boundary import is_out_of_memory
 from repalign.workflows.extract.device import autocast_dtype, choose_device
 from repalign.workflows.extract.feed import Feed, ImageFeed, TextFeed, default_workers
 from repalign.workflows.extract.plan import samples_per_shard
 from repalign.workflows.extract.runner import (
     BatchRunner,
     fit_budget,
-    is_out_of_memory,
     probe_batch,
     release_memory,
 )
@@ -25,7 +25,6 @@ from repalign.workflows.extract.source import open_source
 from repalign.workflows.extract.spec import build_environment, build_spec
 
 if TYPE_CHECKING:
-    from repalign.models.loaders.loaded import LoadedModel
     from repalign.models.views.tokens import TokenChoice
     from repalign.models.views.views import View, ViewShape
 
@@ -88,6 +87,7 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
         inputs = _text_inputs(settings, runner, selection, keep)
     else:
         inputs = _image_inputs(settings, runner, selection, keep, pool)
+    runner = replace(runner, views=inputs.views)
     dims = {view.key: inputs.shapes[view.tap.label].dim for view in views}
     per_shard = settings.shard_samples or samples_per_shard(
         inputs.rows_per_sample, 4 * sum(dims.values())
@@ -108,12 +108,13 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """How a model's inputs are made: the feed, the sizes that come of it, and its spec.
+    """How a model's inputs are made: the feed, the views and sizes that come of it, and its spec.
 
     ``rows_per_sample`` is estimated from the first samples where they differ.
     """
 
     feed: Feed
+    views: tuple["View", ...]
     shapes: Mapping[str, "ViewShape"]
     rows_per_sample: float
     spec: dict[str, object]
@@ -122,19 +123,19 @@ class Inputs:
 def _text_inputs(
     settings: ExtractSettings, runner: BatchRunner, selection: Selection, keep: "Keep"
 ) -> Inputs:
-    from repalign.models.inputs.text import load_text_encoder, needs_mask
+    from repalign.models.inputs.text import load_text_encoder
     from repalign.models.views.views import probe_shapes
 
     model = runner.model
     encoder = load_text_encoder(model, max_length=settings.max_length, source=settings.tokenizer)
     shapes = probe_shapes(model, [view.tap for view in runner.views])
     budget = _budget(settings, runner, encoder.max_length, ())
-    feed = TextFeed(selection, encoder, keep, budget, masked=needs_mask(model))
+    feed = TextFeed(selection, encoder, keep, budget, masked=model.needs_mask)
     first = [selection.read(k) for k in range(min(_ESTIMATED_FROM, len(selection)))]
     ids = encoder.encode([str(sample.value) for sample in first])
     kept = [keep(len(t), s.sha256) for s, t in zip(first, ids, strict=True)]
     rows = float(np.mean([1 if k is None else len(k) for k in kept]))
-    return Inputs(feed, shapes, rows, encoder.as_dict())
+    return Inputs(feed, tuple(runner.views), shapes, rows, encoder.as_dict())
 
 
 def _image_inputs(
@@ -145,18 +146,19 @@ def _image_inputs(
     pool: ThreadPoolExecutor,
 ) -> Inputs:
     from repalign.models.inputs.choice import choose_preprocess
-    from repalign.models.views.views import probe_shapes
+    from repalign.models.views.views import fit_views, probe_shapes
 
     model = runner.model
-    preprocess = choose_preprocess(model, settings.preprocess)
+    preprocess = choose_preprocess(model, settings.preprocess, settings.image_backend)
     size = preprocess.output_size or ()
     shapes = probe_shapes(model, [view.tap for view in runner.views], size)
-    patches = _patches(model, runner.views, shapes)
+    views = fit_views(model, runner.views, shapes)
+    patches = _patches(views, shapes)
     budget = _budget(settings, runner, 1, size)
     feed = ImageFeed(selection, preprocess, keep, patches, budget, pool)
     kept = keep(patches, bytes(32))
     rows = 1.0 if kept is None else float(len(kept))
-    return Inputs(feed, shapes, rows, preprocess.as_dict())
+    return Inputs(feed, views, shapes, rows, preprocess.as_dict())
 
 
 @dataclass(frozen=True)
@@ -182,15 +184,12 @@ def _check_tokens(settings: ExtractSettings, views: Sequence["View"]) -> None:
         )
 
 
-def _patches(
-    model: "LoadedModel", views: Sequence["View"], shapes: Mapping[str, "ViewShape"]
-) -> int:
+def _patches(views: Sequence["View"], shapes: Mapping[str, "ViewShape"]) -> int:
     """Positions per image that may become rows; the same for all views of a token store."""
     counts = {}
     for view in views:
         positions = shapes[view.tap.label].positions or 1
-        prefix = model.prefix_tokens if positions > model.prefix_tokens else 0
-        counts[view.key] = positions - prefix
+        counts[view.key] = positions - (view.prefix if positions > 1 else 0)
     if views[0].pool == "token" and len(set(counts.values())) > 1:
         found = ", ".join(f"{key} {count}" for key, count in counts.items())
         raise InputError(

@@ -31,7 +31,6 @@ def build_spec(
         "view": {
             "family": model.family.name,
             "tokens": settings.tokens,
-            "prefix_tokens_dropped": model.prefix_tokens,
             "views": {view.key: _describe_view(view) for view in runner.views},
         },
         "tokenizer" if is_text else "preprocess": prepared,
@@ -58,12 +57,13 @@ def build_spec(
     return json.loads(json.dumps(spec))
 
 
-def _describe_view(view: "View") -> dict[str, str]:
+def _describe_view(view: "View") -> dict[str, str | int]:
     return {
         "layer": view.tap.label,
         "module": view.tap.module,
         "side": view.tap.side,
         "pool": view.pool,
+        "prefix_tokens": view.prefix,
     }
 
 

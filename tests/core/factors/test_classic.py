@@ -3,7 +3,6 @@ import pytest
 
 from repalign.core.factors.classic import (
     binned_mi,
-    correlation_predictability,
     dci,
     importance_completeness,
     importance_disentanglement,
@@ -12,7 +11,14 @@ from repalign.core.factors.classic import (
     separated_predictability,
     squared_modularity,
 )
-from repalign.core.factors.encoding import encode_factors
+from repalign.core.factors.encoding import Factors, encode_factors
+
+
+def as_numbers(factors: Factors) -> Factors:
+    """The same factors, declared continuous."""
+    columns = dict(zip(factors.names, factors.values.T, strict=True))
+    return encode_factors(columns, kinds=dict.fromkeys(columns, "continuous"))
+
 
 CONTINUOUS_CASES = ["identity", "rotated", "inactive", "noise", "exact_identity"]
 
@@ -28,7 +34,7 @@ def test_scores_agree_with_the_reference(name: str, case, oracles) -> None:
         oracle["dlib_mig_20bins"], abs=2e-6
     )
     assert squared_modularity(mi).value == pytest.approx(oracle["dlib_modularity_20bins"], abs=2e-6)
-    assert correlation_predictability(factors, latents).value == pytest.approx(
+    assert separated_predictability(as_numbers(factors), latents).value == pytest.approx(
         oracle["dlib_sap_continuous"], abs=2e-6
     )
     assert separated_predictability(factors, latents).value == pytest.approx(
@@ -115,6 +121,15 @@ def test_ranking_explicitness_is_one_for_separable_and_half_for_noise(case, as_f
     assert noise.value == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.parametrize("name", ["identity", "rotated", "exact_identity"])
+def test_ranking_explicitness_does_not_hang_on_the_scale_of_latents(name: str, case) -> None:
+    """Unscaled, the penalty of the read-out took a thousandth of the latents to .81."""
+    factors, latents = case(name)
+    value = ranking_explicitness(factors, latents).value
+    assert value > 0.999
+    assert ranking_explicitness(factors, latents * 1e-3).value == pytest.approx(value, abs=1e-6)
+
+
 def test_one_latent_or_one_factor_is_undefined_with_a_reason(as_factors) -> None:
     factors = as_factors(np.arange(90)[:, None] % 3)
     latent = np.arange(90.0)[:, None]
@@ -122,7 +137,6 @@ def test_one_latent_or_one_factor_is_undefined_with_a_reason(as_factors) -> None
     assert mutual_information_gap(factors, mi).reason == "a gap needs at least two latents, got 1"
     assert squared_modularity(mi).reason == "modularity needs at least two factors, got 1"
     assert separated_predictability(factors, latent).reason.startswith("a gap needs")
-    assert correlation_predictability(factors, latent).reason.startswith("a gap needs")
     assert importance_disentanglement(np.ones((1, 1))).reason == (
         "it needs at least two factors, got 1"
     )
@@ -145,5 +159,5 @@ def test_a_factor_with_one_class_in_the_training_rows_is_undefined_with_a_reason
 def test_constant_latents_score_zero(case) -> None:
     factors, _ = case("identity")
     latents = np.ones((1500, 2))
-    assert correlation_predictability(factors, latents).value == 0.0
+    assert separated_predictability(as_numbers(factors), latents).value == 0.0
     assert squared_modularity(binned_mi(factors, latents)).value == 0.0

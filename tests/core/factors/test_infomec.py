@@ -16,9 +16,7 @@ from repalign.core.factors.infomec import (
     modularity_gap,
     normalised_mi,
     uninformative,
-    z_scored,
 )
-from repalign.exceptions import InputError
 
 GRID = np.tile(np.stack(np.meshgrid(range(4), range(3), range(5)), axis=-1).reshape(-1, 3), (10, 1))
 
@@ -178,13 +176,3 @@ def test_a_regression_that_stops_early_is_named() -> None:
     latents[:, 0] += factors.values[:, 0]
     _, notes = explicitness(factors, latents)
     assert notes == () or "stopped at 100 iterations for hue" in notes[0]
-
-
-def test_z_scoring_leaves_constant_columns_at_zero() -> None:
-    scaled = z_scored(np.column_stack([[1.0, 3.0], [0.1, 0.1]]))
-    assert scaled.tolist() == [[-1.0, 0.0], [1.0, 0.0]]
-
-
-def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(InputError, match="no InfoMEC preset is called paper; expected standard"):
-        infomec_preset("paper")

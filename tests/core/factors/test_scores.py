@@ -3,15 +3,8 @@ import pytest
 
 from repalign.core.factors.encoding import encode_factors
 from repalign.core.factors.infomec import infomec_preset
-from repalign.core.factors.scores import (
-    DEFAULT_GROUPS,
-    ScoreSettings,
-    check_groups,
-    half_sample_scores,
-    judge_scores,
-    null_scores,
-    score_factors,
-)
+from repalign.core.factors.kinds import DEFAULT_GROUPS
+from repalign.core.factors.scores import ScoreSettings, check_groups, score_factors
 from repalign.exceptions import InputError
 
 QUICK = ScoreSettings(groups=("infomec", "mcc", "r2", "mig"))
@@ -45,73 +38,6 @@ def test_equal_seeds_give_equal_scores() -> None:
     factors, latents = planted(0)
     first, again = (score_factors(factors, latents, QUICK) for _ in range(2))
     assert [score.value for score in first.scores] == [score.value for score in again.scores]
-
-
-def test_null_is_near_chance_and_the_truth_beats_every_draw() -> None:
-    factors, latents = planted(0)
-    found = score_factors(factors, latents, QUICK)
-    seen: list[tuple[int, int]] = []
-
-    nulls = null_scores(
-        factors,
-        latents,
-        QUICK,
-        n_draws=9,
-        on_progress=lambda done, total: seen.append((done, total)),
-    )
-
-    judged = {item.score.name: item for item in judge_scores(found, nulls, {})}
-    assert judged["InfoE"].null < 0.05
-    assert judged["MCC-pearson"].null < 0.15
-    assert judged["InfoE"].p_value == pytest.approx(0.1)
-    assert judged["InfoE"].low is None
-    assert seen[-1] == (9, 9)
-
-
-def test_noise_scores_high_on_infom_and_its_null_says_so() -> None:
-    factors, _ = planted(0)
-    noise = np.random.default_rng(9).normal(size=(400, 2))
-    found = score_factors(factors, noise, QUICK)
-    nulls = null_scores(factors, noise, QUICK, n_draws=19)
-    judged = {item.score.name: item for item in judge_scores(found, nulls, {})}
-    assert judged["InfoE"].score.value < 0.05
-    assert judged["InfoM"].null > 0.3
-    assert judged["InfoM"].p_value > 0.05
-
-
-@pytest.mark.slow
-def test_half_sample_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
-    settings = ScoreSettings(groups=("mcc",))
-    truth = score_factors(*planted(12345, 200_000), settings).value("MCC-pearson")
-    covered = 0
-    for seed in range(100):
-        factors, latents = planted(seed)
-        halves = half_sample_scores(factors, latents, settings, n_draws=60)
-        found = score_factors(factors, latents, settings)
-        item = judge_scores(found, {}, halves)[0]
-        covered += item.low <= truth <= item.high
-    # 95 % nominal; the deviation of 100 trials is 2.2 %, of 60 draws another few.
-    assert covered >= 86
-
-
-def test_a_half_sample_without_a_rare_class_is_passed_over() -> None:
-    factors = encode_factors(
-        {"rare": np.r_[np.ones(2, dtype=int), np.zeros(38, dtype=int)], "even": np.arange(40) % 2}
-    )
-    latents = np.random.default_rng(0).normal(size=(40, 2))
-    settings = ScoreSettings(groups=("mcc",))
-    halves = half_sample_scores(factors, latents, settings, n_draws=40)
-    assert 0 < len(halves["MCC-pearson"]) < 40
-
-
-def test_undefined_scores_stay_undefined_when_judged() -> None:
-    factors = encode_factors({"only": np.arange(60) % 3})
-    latents = np.random.default_rng(0).normal(size=(60, 2))
-    found = score_factors(factors, latents, QUICK)
-    nulls = null_scores(factors, latents, QUICK, n_draws=2)
-    item = {i.score.name: i for i in judge_scores(found, nulls, nulls)}["InfoM"]
-    assert item.score.reason == "modularity needs at least two factors, got 1"
-    assert (item.null, item.p_value, item.low) == (None, None, None)
 
 
 def test_latents_and_factors_without_information_are_named() -> None:

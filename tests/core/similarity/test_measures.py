@@ -1,6 +1,3 @@
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,25 +5,15 @@ from numpy.testing import assert_allclose
 from repalign.core.similarity import measures
 from repalign.exceptions import InputError
 from tests.core.paired_data import fixture_a, moments_of
+from tests.core.similarity import oracles
 
-ORACLES = Path(__file__).parents[4] / "shared/oracles"
-CASES = ("orthogonal", "linear", "independent")
 TOLERANCE = 2e-6
 
 
-@pytest.fixture
-def inputs() -> dict[str, np.ndarray]:
-    path = ORACLES / "similarity_inputs.npz"
-    if not path.exists():
-        pytest.skip("the oracle inputs are not beside the project")
-    with np.load(path) as archive:
-        return dict(archive)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_measures_agree_with_the_oracles(case: str, inputs: dict[str, np.ndarray]) -> None:
-    expected = json.loads((ORACLES / "similarity.json").read_text())["cases"][case]
-    moments = moments_of(inputs[f"{case}_A"], inputs[f"{case}_B"])
+@pytest.mark.parametrize("case", oracles.CASES)
+def test_measures_agree_with_the_oracles(case: str) -> None:
+    expected = oracles.CASES[case]
+    moments = moments_of(*oracles.case(case))
     actual = {
         "linear_cka": measures.linear_cka(moments),
         "mean_cca_all_coefs": measures.mean_cca(moments),

@@ -1,6 +1,3 @@
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -10,8 +7,7 @@ from repalign.core.similarity.measures import linear_cka
 from repalign.core.similarity.unbiased_cka import squared_radii, unbiased_linear_cka
 from repalign.exceptions import InputError
 from tests.core.paired_data import moments_of
-
-ORACLES = Path(__file__).parents[4] / "shared/oracles"
+from tests.core.similarity import oracles
 
 
 def cka(x: np.ndarray, y: np.ndarray) -> float:
@@ -22,15 +18,10 @@ def cka(x: np.ndarray, y: np.ndarray) -> float:
     )
 
 
-@pytest.mark.parametrize("case", ["orthogonal", "linear", "independent"])
+@pytest.mark.parametrize("case", oracles.CASES)
 def test_it_agrees_with_the_oracles(case: str) -> None:
-    path = ORACLES / "similarity_inputs.npz"
-    if not path.exists():
-        pytest.skip("the oracle inputs are not beside the project")
-    expected = json.loads((ORACLES / "similarity.json").read_text())["cases"][case]
-    with np.load(path) as archive:
-        x, y = archive[f"{case}_A"], archive[f"{case}_B"]
-    assert_allclose(cka(x, y), expected["linear_cka_debiased"], atol=2e-6)
+    expected = oracles.CASES[case]["linear_cka_debiased"]
+    assert_allclose(cka(*oracles.case(case)), expected, atol=2e-6)
 
 
 def test_it_is_the_estimator_of_song_written_out() -> None:

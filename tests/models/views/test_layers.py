@@ -45,7 +45,7 @@ def test_numbers_count_from_both_ends(layers: LayerMap) -> None:
 
 
 def test_words_and_modules(layers: LayerMap) -> None:
-    assert labels(layers, "pre-norm") == [("pre-norm", "stack.2", "output")]
+    assert labels(layers, "pre-norm") == [("pre-norm", "closing", "input")]
     assert [label for label, *_ in labels(layers, "all")] == [
         "block-1", "block-2", "block-3", "final",
     ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Every family's views against plain forward passes of the library that owns the model."""
 
+import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,10 +11,12 @@ import torch
 import torchvision
 import transformers
 
-from repalign.models.inputs.text import load_text_encoder, needs_mask, pad_batch
+from repalign.exceptions import InputError
+from repalign.models.inputs.text import load_text_encoder, pad_batch
 from repalign.models.loaders.load import load_model
+from repalign.models.views.layers import Tap
 from repalign.models.views.pooling import Batch, flatten_positions
-from repalign.models.views.views import encode_batch, make_views, probe_shapes
+from repalign.models.views.views import encode_batch, fit_views, make_views, probe_shapes
 
 DECODERS = ("gpt_neox", "gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2")
 ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert")
@@ -61,7 +64,7 @@ def our_text_rows(directory: Path, texts: tuple[str, ...], pool: str, size: int)
     rows: dict[str, list[torch.Tensor]] = {view.key: [] for view in views}
     for start in range(0, len(texts), size):
         ids = encoder.encode(texts[start : start + size])
-        inputs, lengths = pad_batch(ids, encoder.pad_id, masked=needs_mask(model))
+        inputs, lengths = pad_batch(ids, encoder.pad_id, masked=model.needs_mask)
         positions = [np.arange(len(sample)) for sample in ids]
         batch = Batch(inputs, lengths, flatten_positions(positions))
         for key, values in encode_batch(model, views, batch).items():
@@ -95,11 +98,30 @@ def test_text_views_equal_a_plain_forward_pass(
             assert expected.std() > 0.1, "the comparison must not be of zeros"
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
+def test_an_encoder_trained_as_a_decoder_is_causal_alone_and_in_batches(
+    tiny: ModuleType, tmp_path: Path, family: str
+) -> None:
+    directory = tiny.save_transformers(tmp_path / family, family)
+    config = directory / "config.json"
+    two_sided = our_text_rows(directory, tiny.TEXTS, "token", 16)["final"]
+    config.write_text(json.dumps({**json.loads(config.read_text()), "is_decoder": True}))
+    states = plain_text_states(directory, tiny.TEXTS, family)
+    for size in (1, 16):
+        rows = our_text_rows(directory, tiny.TEXTS, "token", size)
+        for layer in TEXT_LAYERS:
+            expected = torch.cat([state[layer] for state in states])
+            torch.testing.assert_close(rows[layer], expected, atol=1e-5, rtol=1e-5)
+    assert (rows["final"] - two_sided).abs().max() > 0.01, "far more than the tolerance"
+    with pytest.raises(InputError, match="no pooling 'cls' for a decoder model"):
+        our_text_rows(directory, tiny.TEXTS, "cls", 16)
+
+
 def test_final_is_not_the_last_block_of_a_decoder(tiny: ModuleType, tmp_path: Path) -> None:
     model = load_model(str(tiny.save_transformers(tmp_path / "neox", "gpt_neox")))
     assert model.layers.final.module == "final_layer_norm"
     assert model.layers.pre_norm is not None
-    assert model.layers.pre_norm.module == "layers.2"
+    assert model.layers.pre_norm == Tap("pre-norm", "final_layer_norm", "input")
 
 
 def plain_vit_states(directory: Path, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -119,12 +141,13 @@ def our_image_rows(name: str, pixels: torch.Tensor, layers: list[str], pool: str
     model = load_model(name)
     views = make_views(model, layers, [pool])
     shapes = probe_shapes(model, [view.tap for view in views], pixels.shape[2:])
+    views = fit_views(model, views, shapes)
     rows: dict[str, list[torch.Tensor]] = {view.key: [] for view in views}
     for start in range(0, len(pixels), size):
         part = pixels[start : start + size]
         count = shapes[views[0].tap.label].positions
         assert count is not None
-        kept = np.arange(count - (model.prefix_tokens if count > 1 else 0))
+        kept = np.arange(count - (views[0].prefix if count > 1 else 0))
         batch = Batch({"pixel_values": part}, kept=flatten_positions([kept] * len(part)))
         for key, values in encode_batch(model, views, batch).items():
             rows[key].append(values)
@@ -324,3 +347,48 @@ def test_mean_of_normed_tokens_is_not_the_norm_of_the_mean(
         )[0]
         norm_of_mean = plain.norm(before.mean(1))
     assert (ours - norm_of_mean).norm() / ours.norm() > 0.02
+
+
+@pytest.mark.parametrize("kind", ["cait", "xcit", "convit"])
+def test_blocks_that_hold_patches_alone_are_pooled_over_all_of_them(
+    tiny: ModuleType, tmp_path: Path, kind: str
+) -> None:
+    directory = str(tiny.save_timm(tmp_path / kind, kind))
+    plain, pixels = tiny.build_timm(kind), random_pixels()
+    seen: dict[str, torch.Tensor] = {}
+    plain.blocks[-2].register_forward_hook(lambda *a: seen.update(before=a[2].clone()))
+    plain.blocks[-1].register_forward_hook(lambda *a: seen.update(last=a[2].clone()))
+    plain.norm.register_forward_hook(lambda *a: seen.update(enters=a[1][0].clone()))
+    with torch.no_grad():
+        seen["final"] = plain.forward_features(pixels)
+    patches, before = seen["final"].shape[1] - 1, seen["before"]
+    assert before.shape[1] == patches
+    for pool in ("patch-mean", "token"):
+        (rows,) = our_image_rows(directory, pixels, ["-2"], pool, 16)
+        torch.testing.assert_close(rows, pooled_patches(before, pool, 0), atol=1e-5, rtol=1e-5)
+    last_prefix = seen["last"].shape[1] - patches
+    rows = our_image_rows(directory, pixels, ["-1", "pre-norm", "final"], "patch-mean", 16)
+    for ours, state, prefix in zip(
+        rows, (seen["last"], seen["enters"], seen["final"]), (last_prefix, 1, 1), strict=True
+    ):
+        expected = pooled_patches(state, "patch-mean", prefix)
+        torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
+    (token,) = our_image_rows(directory, pixels, ["pre-norm"], "cls", 16)
+    torch.testing.assert_close(token, seen["enters"][:, 0], atol=1e-5, rtol=1e-5)
+    with pytest.raises(InputError, match=r"'block-2' holds patches alone.*choose the layer final"):
+        our_image_rows(directory, pixels, ["-2"], "cls", 16)
+
+
+def test_a_layer_whose_positions_are_no_patches_is_refused(
+    tiny: ModuleType, tmp_path: Path
+) -> None:
+    directory = str(tiny.save_timm(tmp_path / "vit", "qk_norm"))
+    with pytest.raises(InputError, match=r"q_norm' has 136 positions, the final state 17 with 1"):
+        our_image_rows(directory, random_pixels(), ["blocks.0.attn.q_norm"], "mean", 16)
+
+
+def test_without_a_class_token_there_is_no_pooling_by_it(tiny: ModuleType, tmp_path: Path) -> None:
+    for kind in ("registers", "siglip"):
+        directory = str(tiny.save_timm(tmp_path / kind, kind))
+        with pytest.raises(InputError, match="no pooling 'cls' for a vit model; expected patch-me"):
+            our_image_rows(directory, random_pixels(), ["final"], "cls", 16)

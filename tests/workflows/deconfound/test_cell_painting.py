@@ -9,8 +9,7 @@ import pytest
 from repalign.workflows.deconfound.run import deconfound
 from repalign.workflows.disentangle.settings import BatchSettings, TransformSettings
 
-FOLDER = Path(__file__).parents[3] / ".." / "shared" / "data" / "cell-painting"
-pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the profiles are not here")
+PROFILES = Path(__file__).parents[2] / "data" / "cell-painting" / "profiles.gct.gz"
 
 
 def read_gct(path: Path) -> tuple[dict[str, list[str]], dict[str, np.ndarray]]:
@@ -20,21 +19,14 @@ def read_gct(path: Path) -> tuple[dict[str, list[str]], dict[str, np.ndarray]]:
     _, _, n_row_labels, n_column_labels = (int(number) for number in lines[1])
     first, split = 1 + n_row_labels, 3 + n_column_labels
     labels = {line[0]: line[first:] for line in lines[3:split]}
-    # Where the header of a file has lost its first letter.
-    labels["treatment"] = labels.get("treatment") or labels["reatment"]
     return labels, {line[0]: np.array(line[first:], dtype=float) for line in lines[split:]}
 
 
 def profiles() -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    tables = [read_gct(path) for path in sorted(FOLDER.glob("*.gct.gz"))]
-    shared = sorted(set.intersection(*(set(features) for _, features in tables)))
-    values = np.concatenate(
-        [np.stack([features[name] for name in shared], axis=1) for _, features in tables]
-    )
-    treatment = np.concatenate([np.array(labels["treatment"]) for labels, _ in tables])
-    plate = np.concatenate([np.array(labels["Plate"]) for labels, _ in tables])
-    treated = np.char.find(treatment, "bortezomib") >= 0
-    return values, {"bortezomib": treated.astype(int), "plate": plate}
+    labels, features = read_gct(PROFILES)
+    treated = np.char.find(np.array(labels["treatment"]), "bortezomib") >= 0
+    columns = {"bortezomib": treated.astype(int), "plate": np.array(labels["Plate"])}
+    return np.stack(list(features.values()), axis=1), columns
 
 
 @pytest.mark.slow

@@ -1,0 +1,162 @@
+"""Every score beside what chance scores, how often chance does as well, and an interval."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from repalign.core.factors.encoding import Factors
+from repalign.core.factors.kinds import GROUPS
+from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors
+from repalign.core.factors.shuffles import MIN_ARRANGEMENTS, FactorShuffle, plan_shuffle
+from repalign.core.score import Score
+
+# Half of fewer groups is one group: its score says nothing about the spread over groups.
+MIN_HALVED_GROUPS = 4
+REPEATABLE = frozenset(group.name for group in GROUPS if group.is_repeatable)
+
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class JudgedScore:
+    """A score with what pure chance scores, how often chance does as well, and an interval."""
+
+    score: Score
+    null: float | None = None
+    p_value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ShuffledScores:
+    """Scores with shuffled factors, and those as observed on the very same rows."""
+
+    shuffle: FactorShuffle
+    observed: Mapping[str, float]
+    draws: Mapping[str, Sequence[float]]
+
+    def p_value(self, name: str) -> float | None:
+        """Return (b + 1) / (m + 1), b the shuffles that score at least as high."""
+        if name not in self.observed or self.shuffle.n_arrangements < MIN_ARRANGEMENTS:
+            return None
+        drawn = np.array(self.draws.get(name, ()))
+        if not drawn.size:
+            return None
+        # Equal up to rounding is "as high": some arrangements have the same score by symmetry.
+        value = self.observed[name] - 1e-9 * abs(self.observed[name])
+        return float((drawn >= value).sum() + 1) / (drawn.size + 1)
+
+
+def shuffled_scores(
+    found: FactorScores,
+    settings: ScoreSettings,
+    *,
+    n_draws: int,
+    groups: Int[np.ndarray, " n"] | None = None,
+    on_progress: OnProgress | None = None,
+) -> ShuffledScores:
+    """Score again and again with the factors shuffled, all factors of a row kept together."""
+    factors, latents = found.evidence.factors, found.evidence.latents
+    shuffle = plan_shuffle(factors, groups)
+    quick = repeatable(settings)
+    rng = np.random.default_rng([settings.seed, 1])
+    draws = ((shuffle.draw(rng), shuffle.kept) for _ in range(n_draws))
+    drawn = _repeat(factors, latents, quick, draws, n_draws, on_progress)
+    return ShuffledScores(shuffle, _defined(found), drawn)
+
+
+def half_sample_scores(
+    found: FactorScores,
+    settings: ScoreSettings,
+    *,
+    n_draws: int,
+    groups: Int[np.ndarray, " n"] | None = None,
+    on_progress: OnProgress | None = None,
+) -> dict[str, list[float]]:
+    """Score random halves of the groups of rows; their spread is that of the score on all.
+
+    A bootstrap would repeat rows, and repeated rows are each other's nearest neighbours: it
+    ruins the mutual informations. Half of the rows drawn without replacement vary about as much
+    around the whole as the whole does around the truth (the delete-half jackknife). Rows of one
+    group are drawn together.
+    """
+    factors, latents = found.evidence.factors, found.evidence.latents
+    members = np.arange(len(latents)) if groups is None else groups
+    _, member = np.unique(members, return_inverse=True)
+    n_groups = int(member.max()) + 1
+    if n_groups < MIN_HALVED_GROUPS:
+        return {}
+    rng = np.random.default_rng([settings.seed, 2])
+
+    def halves() -> Iterable[Int[np.ndarray, " h"]]:
+        for _ in range(n_draws):
+            is_drawn = np.zeros(n_groups, dtype=np.bool_)
+            is_drawn[rng.permutation(n_groups)[: n_groups // 2]] = True
+            yield np.flatnonzero(is_drawn[member])
+
+    draws = ((half, half) for half in halves())
+    return _repeat(factors, latents, repeatable(settings), draws, n_draws, on_progress)
+
+
+def judge_scores(
+    found: FactorScores,
+    nulls: ShuffledScores | None,
+    halves: Mapping[str, Sequence[float]],
+    *,
+    level: float = 0.95,
+) -> tuple[JudgedScore, ...]:
+    """Put every score beside its null (mean, one-sided p-value) and its interval.
+
+    The interval is the score plus the quantiles of the half-samples around their own mean.
+    """
+    judged = []
+    for score in found.scores:
+        null, p_value, low, high = None, None, None, None
+        if nulls is not None and nulls.draws.get(score.name):
+            null = float(np.mean(nulls.draws[score.name]))
+            p_value = nulls.p_value(score.name)
+        spread = halves.get(score.name, [])
+        if len(spread) > 1 and score.value is not None:
+            tail = (1 - level) / 2
+            ends = np.quantile(np.array(spread) - np.mean(spread), [tail, 1 - tail])
+            low = score.value + float(ends[0])
+            # No score passes 1 but by the noise of the estimator.
+            high = max(score.value, min(1.0, score.value + float(ends[1])))
+        judged.append(JudgedScore(score, null, p_value, low, high))
+    return tuple(judged)
+
+
+def repeatable(settings: ScoreSettings) -> ScoreSettings:
+    """Return the settings without the scores that are too dear to be computed many times."""
+    return replace(settings, groups=tuple(name for name in settings.groups if name in REPEATABLE))
+
+
+def _repeat(
+    factors: Factors,
+    latents: Float[np.ndarray, "n l"],
+    settings: ScoreSettings,
+    draws: Iterable[tuple[np.ndarray, np.ndarray]],
+    n_draws: int,
+    on_progress: OnProgress | None,
+) -> dict[str, list[float]]:
+    """Score the factors of some rows beside the latents of others, draw by draw."""
+    values: dict[str, list[float]] = {}
+    if not settings.groups:
+        return values
+    for done, (factor_rows, latent_rows) in enumerate(draws, start=1):
+        drawn = factors.take(factor_rows)
+        # A half can miss all classes of a rare factor but one; it then says nothing.
+        if (drawn.codes.max(axis=0) > 0).all():
+            found = score_factors(drawn, latents[latent_rows], settings)
+            for name, value in _defined(found).items():
+                values.setdefault(name, []).append(value)
+        if on_progress is not None:
+            on_progress(done, n_draws)
+    return values
+
+
+def _defined(found: FactorScores) -> dict[str, float]:
+    return {score.name: score.value for score in found.scores if score.value is not None}
