@@ -11,6 +11,7 @@ from repalign.cli.error_table import render_result
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MemoryOption, OutputOption
 from repalign.cli.talk import talk_of
+from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
 
 CompareDeviceOption = Annotated[
@@ -30,8 +31,8 @@ def compare(
     stores: Annotated[
         list[str],
         typer.Argument(
-            help="Two or more sets of embeddings: stores, or .npy, .npz, .pt, .safetensors, "
-            ".parquet, .csv, .h5ad files; file::view chooses a view."
+            help=f"Two or more sets of embeddings: stores, or foreign files ({SUFFIX_LIST}); "
+            "file::view chooses a view."
         ),
     ],
     *,
