@@ -7,9 +7,10 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options, with_presets
-from repalign.cli.error_table import render_result
+from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MemoryOption, OutputOption
+from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
@@ -115,7 +116,7 @@ def compare(
             machine=machine,
             executor=executor,
         )
-    output.emit(render_result(result, chosen), to)
+    output.emit(render(shown_comparison(result), chosen), to)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
