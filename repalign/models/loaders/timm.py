@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError
+from repalign.files import file_sha256
 from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.config_policy import check_size_of, check_sizes
 from repalign.models.loaders.families import CNN, VIT, VIT_MAE
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
-from repalign.models.loaders.weights import file_sha256, load_strictly, read_state_dict
+from repalign.models.loaders.weights import load_strictly, read_state_dict
 from repalign.models.naming.hub import fetch_repository, snapshot_commit
 from repalign.models.views.layers import FINAL, LayerMap, Tap, map_layers
 

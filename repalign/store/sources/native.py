@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from repalign.exceptions import InputError
+from repalign.files import open_regular
 from repalign.store.format.digests import content_fingerprint
 from repalign.store.format.hdf5 import h5py
 from repalign.store.format.schema import DESCRIPTION, INDEX, MANIFEST, Column
@@ -22,7 +23,7 @@ def is_store(path: Path) -> bool:
     """Tell whether a path is a repalign store, be it damaged, and no foreign file."""
     if path.is_dir():
         return (path / MANIFEST).exists() or (path / DESCRIPTION).exists()
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         if stream.read(len(HDF5_SIGNATURE)) != HDF5_SIGNATURE:
             return False
     try:
