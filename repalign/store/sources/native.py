@@ -1,6 +1,5 @@
 """A repalign store as a source of embeddings."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ def native_source(path: Path, *, view: str | None = None) -> EmbeddingSource:
         },
         has_sample_numbers=identity != "row order" and IMPORTED not in store.spec,
         chunk_rows=rows.info.column.leaf_rows,
-        stored_fingerprint=partial(_fingerprint, store, rows.info.column, identity),
+        known_fingerprint=_fingerprint(store, rows.info.column, identity),
     )
 
 

@@ -185,7 +185,7 @@ def test_shards_of_any_size_have_the_fingerprint_of_the_whole(tmp_path: Path) ->
         where = tmp_path / f"run{shard_rows}"
         write_store(where, values, index=index, options=options)
         source = open_embeddings(where)
-        prints |= {source.fingerprint, replace(source, stored_fingerprint=None).fingerprint}
+        prints |= {source.fingerprint, replace(source, known_fingerprint=None).fingerprint}
 
     assert len(prints) == 1
 
