@@ -19,7 +19,7 @@ app = typer.Typer()
 def models(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
     """List the presets: short names for checkpoints, with what is certain and what is inferred.
 
-    Any other model is named by hf:, timm:, torchvision:, mae: or its path.
+    Any other model is named as `repalign extract --help` says.
 
     Example: repalign models --format json
     """

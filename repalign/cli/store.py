@@ -10,6 +10,7 @@ from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
 from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
+from repalign.store.foreign.formats import SUFFIX_LIST
 
 app = typer.Typer(
     no_args_is_help=True, help="Look at, check, pack, import and export sets of embeddings."
@@ -18,8 +19,8 @@ app = typer.Typer(
 EmbeddingsArgument = Annotated[
     str,
     typer.Argument(
-        help="A store or a foreign file (.npy, .npz, .pt, .safetensors, .parquet, .csv, .h5ad, "
-        ".mat, a thingsvision folder); file::view chooses a view.",
+        help=f"A store, a foreign file ({SUFFIX_LIST}) or a thingsvision folder; file::view "
+        "chooses a view.",
     ),
 ]
 
