@@ -1,5 +1,6 @@
 """Mean, spread and largest norm of a view, gathered in one pass and mergeable."""
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,3 +77,8 @@ def _wide_stats(work: FloatArray) -> ViewStats:
         m2 = np.minimum(((wide - mean) ** 2).sum(axis=0), top)
         largest = np.minimum(np.sqrt((wide**2).sum(axis=1)), top).max()
     return ViewStats(len(wide), mean, m2, float(largest))
+
+
+def stats_sha256(table: NDArray[np.float64]) -> str:
+    """Return the checksum of stored statistics."""
+    return hashlib.sha256(np.ascontiguousarray(table).data.cast("B")).hexdigest()

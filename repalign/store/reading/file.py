@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from repalign.exceptions import StoreError
 from repalign.store.format.schema import STATS
-from repalign.store.format.stats import ViewStats
+from repalign.store.format.stats import ViewStats, stats_sha256
 from repalign.store.reading.column import ColumnReader
 from repalign.store.reading.safety import open_checked, told_as_store_error
-from repalign.store.writing.file import stats_sha256
 
 
 class StoreFile:
