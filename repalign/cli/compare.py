@@ -12,6 +12,7 @@ from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MemoryOption, OutputOption
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
+from repalign.files import read_lines
 from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
 
@@ -110,8 +111,8 @@ def compare(
         result = run(
             *stores,
             against=against,
-            ids=None if ids is None else _lines(ids),
-            groups=None if groups is None else _lines(groups),
+            ids=None if ids is None else read_lines(ids),
+            groups=None if groups is None else read_lines(groups),
             settings=settings,
             machine=machine,
             executor=executor,
@@ -126,7 +127,3 @@ def compare(
 
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
