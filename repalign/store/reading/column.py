@@ -20,7 +20,7 @@ from repalign.store.format.hdf5 import import_blosc
 from repalign.store.format.header import Header
 from repalign.store.format.schema import COMPRESSORS, DIGEST_BYTES, DIGESTS, Column
 from repalign.store.reading.safety import expected_filters, told_as_store_error
-from repalign.store.rows.finiteness import is_all_finite
+from repalign.store.rows.floats import is_all_finite
 
 _LEAVES_FOR_TWO = 8
 _COMPRESSION_OVERHEAD = 4096

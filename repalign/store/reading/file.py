@@ -59,6 +59,8 @@ class StoreFile:
         entry = self.header.stats[view]
         if stats_sha256(table) != entry["sha256"]:
             raise StoreError(f"{where}: does not match its checksum; the file is damaged")
+        if not np.isfinite(table).all() or (table[1] < 0).any() or entry["max_norm"] < 0:
+            raise StoreError(f"{where}: holds what no statistics are; write the store again")
         return ViewStats(self.header.n_rows, table[0], table[1], entry["max_norm"])
 
     def close(self) -> None:

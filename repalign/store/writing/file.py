@@ -21,7 +21,7 @@ from repalign.store.format.schema import (
     Column,
 )
 from repalign.store.format.sealed_json import sha256_of
-from repalign.store.format.stats import ViewStats, stats_sha256
+from repalign.store.format.stats import ViewStats, stats_sha256, stats_table
 
 _GZIP_LEVEL = (
     1  # higher levels gain under two per cent on activations and cost several times as much
@@ -139,8 +139,3 @@ class FileWriter:
     def _plain(self, path: str, values: NDArray[Any]) -> None:
         """Write a small contiguous dataset."""
         self._file.create_dataset(path, data=values, track_times=False)
-
-
-def stats_table(stats: ViewStats) -> NDArray[np.float64]:
-    """Return the stored form of statistics: ``(2, dim)``, mean above m2."""
-    return np.stack([stats.mean, stats.m2]).astype("<f8")
