@@ -28,7 +28,7 @@ from repalign.cli.app import app
 
 def run(*words):
     ran = CliRunner().invoke(app, words)
-    assert ran.exit_code == 0, ran.output
+    assert ran.exit_code == 0, (ran.output, ran.exception)
     return ran.stdout
 
 rng = np.random.default_rng(0)
@@ -41,7 +41,10 @@ np.savez("factors.npz", shape=rng.integers(0, 3, 200))
 
 @dataclass(frozen=True)
 class Change:
-    """One row: files with what is put before a line of theirs, and what holds afterwards."""
+    """One row: files with what is replaced in them, and what holds afterwards.
+
+    Text that does not hold what it replaces is put before it.
+    """
 
     edits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     then: str = ""
@@ -124,12 +127,16 @@ assert ".vec" in run("compare", "--help")
     "a disentanglement score": Change(
         {
             "core/factors/kinds.py": (
-                '    ScoreGroup(\n        "gaps"',
-                '    ScoreGroup("half", (ScoreKind("half", "", lambda e: e.explicitness[0]),)),\n',
+                "GROUPS = (\n",
+                "def half(evidence):\n"
+                "    from repalign.core.score import Score\n"
+                "    return Score('half', 0.5)\n\n\n"
+                "GROUPS = (\n    ScoreGroup('half', (ScoreKind('half', 'half', half),)),\n",
             )
         },
         """
-assert "half" in run("disentangle", "x.npy", "--factors", "factors.npz", "--scores", "half")
+shown = run("disentangle", "x.npy", "--factors", "factors.npz", "--scores", "half")
+assert "raw,half,0.5," in shown, shown
 """,
     ),
     "a format of results": Change(
@@ -225,7 +232,8 @@ def changed_package(folder: Path, change: Change) -> None:
         assert path.exists() == (before != NEW), name
         text = path.read_text() if before else ""
         assert text.count(before) == 1 or not before, f"{name}: {before}"
-        path.write_text(text.replace(before, put + before) if before else put)
+        put += "" if before in put else before
+        path.write_text(text.replace(before, put) if before else put)
 
 
 @pytest.mark.slow
