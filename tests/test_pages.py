@@ -151,7 +151,7 @@ OPTIONS = (
 def test_options_named_in_the_text_exist(page: str) -> None:
     for code in INLINE.findall(prose_of(TEXTS[page])):
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", code))
-        assert named <= OPTIONS or code.startswith("pip "), f"{page}: `{code}`"
+        assert named <= OPTIONS or code.startswith(("pip ", "python ")), f"{page}: `{code}`"
 
 
 @pytest.mark.parametrize("page", TEXTS)
