@@ -74,19 +74,6 @@ def check_regular(path: str | Path, *, failure: type[RepalignError] = InputError
     open_regular(path, failure=failure).close()
 
 
-def read_lines(path: str | Path) -> list[str]:
-    """Return the lines of a text file.
-
-    Raises:
-        InputError: It is no file that can be read, or no text in UTF-8.
-    """
-    with open_regular(path) as stream:
-        try:
-            return stream.read().decode("utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: is no text in UTF-8 (byte {error.start})") from error
-
-
 @contextmanager
 def protecting(inputs: Iterable[str | Path]) -> Iterator[None]:
     """Refuse, while the block runs, every output that is one of these files or lies in them."""

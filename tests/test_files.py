@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repalign import InputError, StoreError
-from repalign.files import check_regular, open_regular, protecting, read_lines, writing
+from repalign.files import check_regular, open_regular, protecting, writing
 
 
 def test_a_file_is_opened_through_a_link_too(tmp_path: Path) -> None:
@@ -181,11 +181,3 @@ def test_a_file_within_an_input_directory_is_never_replaced(tmp_path: Path) -> N
         write(tmp_path / "store" / "part")
     with protecting([tmp_path / "store"]):
         write(tmp_path / "store" / "new")
-
-
-def test_lines_are_read_from_text_only(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n")
-    assert read_lines(tmp_path / "x") == ["one", "two"]
-    (tmp_path / "x").write_bytes(b"one\n\xff\xfe")
-    with pytest.raises(InputError, match=r"x: is no text in UTF-8 \(byte 4\)"):
-        read_lines(tmp_path / "x")

@@ -12,7 +12,6 @@ from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MemoryOption, OutputOption
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
-from repalign.files import read_lines
 from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
 
@@ -90,6 +89,7 @@ def compare(
     Example: repalign compare a.h5 b.h5 > results.csv
     """
     from repalign.core.compute import choose_device, thread_count
+    from repalign.store.foreign.identifiers import read_id_lines
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
@@ -111,8 +111,8 @@ def compare(
         result = run(
             *stores,
             against=against,
-            ids=None if ids is None else read_lines(ids),
-            groups=None if groups is None else read_lines(groups),
+            ids=None if ids is None else read_id_lines(ids),
+            groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
             executor=executor,

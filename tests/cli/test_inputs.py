@@ -14,7 +14,7 @@ from repalign.cli.app import app
 from repalign.cli.inputs import WRITTEN, protected
 from repalign.files import writing
 
-CHEAP = ["--null", "0", "--gaussian-null", "0", "--bootstrap", "0", "--maps", "mean,rigid"]
+CHEAP = ["--null", "0", "--gaussian-null", "0", "--refits", "0", "--maps", "mean,rigid"]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_result_of_an_earlier_run_may_be_replaced(folder: Path) -> None:
 def test_lists_that_are_no_text_or_no_file_are_refused(folder: Path, option: str) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "noise").write_bytes(b"\xff\x00\xfe")
-    for name, message in (("pipe", "is a pipe"), ("noise", "is no text")):
+    for name, message in (("pipe", "is a pipe"), ("noise", "is not UTF-8 text")):
         ran = run("compare", folder / "p.npy", folder / "n.npy", option, folder / name)
         assert ran.exit_code == 1
         assert message in ran.stderr
