@@ -66,8 +66,10 @@ def save_figure(figure: "Figure", path: Path) -> None:
             f"--plot {path}: no figure can be written with the ending '{path.suffix}'; expected "
             "for example .png, .pdf or .svg"
         )
+    from repalign.workflows.figures.drawing import save
+
     with writing(path) as whole:
-        figure.savefig(whole, dpi=150, format=kind)
+        save(figure, whole, dpi=150, format=kind)
 
 
 def render_records(records: Sequence[Record], form: str) -> str:
