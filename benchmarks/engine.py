@@ -41,7 +41,7 @@ def audit(source: str, target: str, *, ica: bool, memory_bytes: int, in_memory: 
     from repalign.core.errors.row_errors import row_errors
     from repalign.core.ica.fit import fit_ica
     from repalign.core.ica.matching import ica_map, match_components
-    from repalign.core.maps.kinds import fit_map
+    from repalign.core.maps.fitting import fit_map
     from repalign.core.moments import pair_moments
     from repalign.core.rows import ArrayRows
 
@@ -259,7 +259,8 @@ def bench_ica(yardstick: Path, folder: Path) -> Figures:
     from picard import picard
     from sklearn.decomposition import FastICA
 
-    from repalign.core.ica.fit import IcaSettings, fit_ica
+    from repalign.core.ica.fit import fit_ica
+    from repalign.core.ica.settings import IcaSettings
     from repalign.core.moments import pair_moments
     from repalign.core.rows import ArrayRows
 

@@ -33,7 +33,9 @@ class Option:
         absent: What None or an empty tuple stands for, shown as the default.
         metavar: Stands for the value in the help.
         repeat: A tuple is given by repeating the option, instead of between commas.
-        recorded: A column of every record of the result.
+        recorded: A column of every record of the result; a text names the property that says
+            what was used where the field itself may be None.
+        column: Name of that column, where it is not the flag's.
     """
 
     help: str
@@ -46,7 +48,8 @@ class Option:
     absent: str | None = None
     metavar: str | None = None
     repeat: bool = False
-    recorded: bool = False
+    recorded: bool | str = False
+    column: str | None = None
 
 
 def option(
@@ -83,8 +86,16 @@ class DeclaredOption:
         return self.declared.flag
 
     @property
+    def recorded_path(self) -> tuple[str, ...]:
+        """Path to the value that is recorded."""
+        told = self.declared.recorded
+        return (*self.path[:-1], told) if isinstance(told, str) else self.path
+
+    @property
     def column(self) -> str:
         """Name of its column in a table of results."""
+        if self.declared.column is not None:
+            return self.declared.column
         return self.flag.replace("-", "_") or self.name
 
 
@@ -141,10 +152,26 @@ def recorded_columns(settings: type) -> tuple[str, ...]:
 def recorded_values(settings: Any) -> dict[str, Any]:
     """Return the recorded options by column; several names become one text."""
     return {
-        each.column: _as_cell(value_at(settings, each.path))
+        each.column: _as_cell(value_at(settings, each.recorded_path))
         for each in options_of(type(settings))
         if each.declared.recorded
     }
+
+
+def words_of(settings: Settings, usual: Settings) -> list[str]:
+    """Return what to write on the command line for settings that differ from the usual ones."""
+    words = []
+    for each in options_of(type(settings)):
+        value = value_at(settings, each.path)
+        if not each.flag or value == value_at(usual, each.path) or value is None:
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{each.flag}")
+        elif isinstance(value, tuple) and each.declared.repeat:
+            words += [word for one in value for word in (f"--{each.flag}", str(one))]
+        else:
+            words += [f"--{each.flag}", str(_as_cell(value))]
+    return words
 
 
 def _as_cell(value: Any) -> Any:

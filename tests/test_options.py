@@ -14,6 +14,7 @@ from repalign.options import (
     recorded_columns,
     recorded_values,
     with_values,
+    words_of,
 )
 
 
@@ -91,3 +92,25 @@ def test_values_are_replaced_at_their_paths_and_checked() -> None:
 def test_what_is_recorded_becomes_columns() -> None:
     assert recorded_columns(Outer) == ("names", "inner_solver")
     assert recorded_values(Outer(names=("a", "b"))) == {"names": "a,b", "inner_solver": "fast"}
+
+
+@dataclass(frozen=True)
+class Resolved(Settings):
+    passes: int | None = option(None, "How often.", recorded="steps", column="n_passes")
+
+    @property
+    def steps(self) -> int:
+        return self.passes or 400
+
+
+def test_what_none_stands_for_is_recorded_under_its_own_name() -> None:
+    assert recorded_columns(Resolved) == ("n_passes",)
+    assert recorded_values(Resolved()) == {"n_passes": 400}
+
+
+def test_settings_are_told_in_words_of_the_command_line() -> None:
+    changed = Outer(share=0.5, names=("a", "b"), both=True, inner=Inner("exact"))
+    assert " ".join(words_of(changed, Outer())) == (
+        "--share 0.5 --names a,b --both --inner-solver exact"
+    )
+    assert words_of(Outer(), Outer()) == []

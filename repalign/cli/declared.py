@@ -2,15 +2,32 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin
 
 import typer
 
 from repalign.options import DeclaredOption, Settings, options_of, plain_type, with_values
 
 S = TypeVar("S", bound=Settings)
+S_co = TypeVar("S_co", bound=Settings, covariant=True)
+
+
+class NamedSettings(Protocol[S_co]):
+    """Settings under a name that a command offers as a flag."""
+
+    @property
+    def name(self) -> str:
+        """Name, and flag."""
+
+    @property
+    def help(self) -> str:
+        """What it stands for, in a line."""
+
+    @property
+    def settings(self) -> S_co:
+        """What it stands for, exactly."""
 
 
 class Given(dict[tuple[str, ...], Any]):
@@ -19,6 +36,39 @@ class Given(dict[tuple[str, ...], Any]):
     def settings(self, default: S) -> S:
         """Return settings with what was given in place of their own values."""
         return with_values(default, self)
+
+
+def with_presets(
+    presets: Sequence[NamedSettings[S]], default: S, *, panel: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command a flag for each preset; it takes the chosen one's settings as ``preset``."""
+    by_name = {each.name: each for each in presets}
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        made = [
+            inspect.Parameter(
+                each.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=False,
+                annotation=Annotated[
+                    bool,
+                    typer.Option(f"--{each.name}", help=each.help, rich_help_panel=panel),
+                ],
+            )
+            for each in presets
+        ]
+
+        @functools.wraps(command)
+        def run(**values: Any) -> Any:
+            chosen = [each for name, each in by_name.items() if values.pop(name)]
+            if len(chosen) > 1:
+                names = " and ".join(f"--{each.name}" for each in chosen)
+                raise typer.BadParameter(f"{names} exclude each other")
+            return command(**values, preset=chosen[0].settings if chosen else default)
+
+        return _with_parameters(run, command, "preset", made)
+
+    return decorate
 
 
 def with_options(settings: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -30,15 +80,7 @@ def with_options(settings: type) -> Callable[[Callable[..., Any]], Callable[...,
     declared = {each.column: each for each in options_of(settings) if each.flag}
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        signature = inspect.signature(command, eval_str=True)
         made = [_parameter(name, each) for name, each in declared.items()]
-        taken = set(signature.parameters) & set(declared)
-        assert not taken, f"{command.__name__} has its own {taken}"
-        parameters: list[inspect.Parameter] = []
-        for parameter in signature.parameters.values():
-            parameters += made if parameter.name == "given" else [parameter]
-        # Typer calls by name; required ones before the others is Python's rule, not ours.
-        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
 
         @functools.wraps(command)
         def run(**values: Any) -> Any:
@@ -51,11 +93,29 @@ def with_options(settings: type) -> Callable[[Callable[..., Any]], Callable[...,
             others = {name: value for name, value in values.items() if name not in declared}
             return command(**others, given=given)
 
-        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        return run
+        return _with_parameters(run, command, "given", made)
 
     return decorate
+
+
+def _with_parameters(
+    run: Callable[..., Any],
+    command: Callable[..., Any],
+    place: str,
+    made: Sequence[inspect.Parameter],
+) -> Callable[..., Any]:
+    """Let ``run`` be called as the command is, with other parameters in one's place."""
+    signature = inspect.signature(command, eval_str=True)
+    taken = set(signature.parameters) & {each.name for each in made}
+    assert not taken, f"{command.__name__} has its own {taken}"
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        parameters += made if parameter.name == place else [parameter]
+    # Typer calls by name; required ones before the others is Python's rule, not ours.
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
 
 
 def _parameter(name: str, each: DeclaredOption) -> inspect.Parameter:

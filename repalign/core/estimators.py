@@ -8,21 +8,20 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from repalign.aliases import Rows
-from repalign.core.ica.fit import IcaSettings, fit_ica
-from repalign.core.ica.matching import ica_map, match_components
-from repalign.core.maps.affine import AffineMap
-from repalign.core.maps.kinds import FITTERS, fit_map
+from repalign.core.ica.fit import fit_ica
+from repalign.core.ica.settings import IcaSettings
+from repalign.core.maps.fitting import IcaPair, fit_map
+from repalign.core.maps.kinds import KIND_OF, MAP_KINDS
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
 from repalign.exceptions import InputError
 
-ICA_KINDS = ("ica", "ica+scale")
+# Those that predict the target itself.
+KINDS = tuple(kind.name for kind in MAP_KINDS if not kind.in_components)
 
 
-def fit_ica_map(
-    source: Rows, target: Rows, moments: PairMoments, *, scale: bool, seed: int
-) -> AffineMap:
-    """Fit the ICA of both sides, each alone and from a start of its own, and match them."""
+def fit_both_ica(source: Rows, target: Rows, moments: PairMoments, *, seed: int) -> IcaPair:
+    """Fit the ICA of both sides, each alone and from a start of its own."""
     sides = (
         (source, moments.mean_x, moments.sxx, seed),
         (target, moments.mean_y, moments.syy, seed + 1),
@@ -36,16 +35,14 @@ def fit_ica_map(
         )
         for rows, mean, scatter, start in sides
     )
-    matching = match_components(moments, first, second).matching
-    return ica_map(moments, first, second, matching, scale=scale)
+    return IcaPair(first, second)
 
 
 class AlignmentRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Predict the rows of one representation from those of another by a fitted map.
 
     Args:
-        kind: One of ``mean, identity, permutation, permutation+scale, rigid, rigid-noscale,
-            linear, ica, ica+scale``.
+        kind: Name of a map, of ``repalign.core.estimators.KINDS``.
         seed: Seed of the starts of ICA; the other maps have nothing random.
 
     Attributes:
@@ -69,6 +66,8 @@ class AlignmentRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         # Only least squares can follow one target among ten features, as the checks ask.
         tags.regressor_tags.poor_score = self.kind != "linear"
+        if self.kind in KINDS and KIND_OF[self.kind].needs_equal_widths:
+            tags.target_tags.single_output = False
         return tags
 
     def fit(self, X: Any, y: Any) -> "AlignmentRegressor":
@@ -77,9 +76,9 @@ class AlignmentRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Raises:
             InputError: The kind is unknown or does not suit the widths.
         """
-        kinds = (*FITTERS, *ICA_KINDS)
-        if self.kind not in kinds:
-            raise InputError(f"kind: got {self.kind!r}, expected one of: {', '.join(kinds)}")
+        if self.kind not in KINDS:
+            raise InputError(f"kind: got {self.kind!r}, expected one of: {', '.join(KINDS)}")
+        needs_ica = KIND_OF[self.kind].needs_ica
         source, target = validate_data(
             self,
             X,
@@ -87,16 +86,14 @@ class AlignmentRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             dtype=[np.float64, np.float32],
             y_numeric=True,
             multi_output=True,
-            ensure_min_samples=2 if self.kind in ICA_KINDS else 1,
+            ensure_min_samples=2 if needs_ica else 1,
         )
         self._is_vector = target.ndim == 1
         target = target.reshape(len(target), -1).astype(source.dtype)
         rows = ArrayRows(source), ArrayRows(target)
         (moments,) = pair_moments(*rows)
-        if self.kind in ICA_KINDS:
-            self.map_ = fit_ica_map(*rows, moments, scale=self.kind == "ica+scale", seed=self.seed)
-        else:
-            self.map_ = fit_map(self.kind, moments)
+        ica = fit_both_ica(*rows, moments, seed=self.seed) if needs_ica else None
+        self.map_ = fit_map(self.kind, moments, ica)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -15,7 +15,7 @@ from repalign.experiments.table_one_pairs import (
     extractions,
     paper_rows,
 )
-from repalign.workflows.compare.settings import CompareSettings, audit_settings
+from repalign.workflows.compare.settings import CompareSettings, preset
 
 if TYPE_CHECKING:
     from repalign.workflows.compare.results import CompareResult
@@ -34,7 +34,7 @@ class TableOneSettings:
 
 
 SMALL = TableOneSettings(250, CompareSettings(n_null=99, n_gaussian=3))
-FULL = TableOneSettings(None, replace(audit_settings(), maps=CompareSettings().maps))
+FULL = TableOneSettings(None, preset("audit", maps=CompareSettings().maps))
 
 
 @dataclass(frozen=True)

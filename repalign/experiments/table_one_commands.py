@@ -2,6 +2,7 @@
 
 from repalign.experiments.table_one import TableOneSettings
 from repalign.experiments.table_one_pairs import PAIRS, extractions
+from repalign.options import words_of
 from repalign.workflows.compare.settings import CompareSettings
 
 
@@ -16,7 +17,7 @@ def commands_of(settings: TableOneSettings, where: str) -> tuple[str, ...]:
             options += f" --preprocess $(repalign zoo path {extraction.preprocess})"
         options += "" if extraction.with_ids else " --no-ids"
         lines.append(f"repalign extract $(repalign zoo path {extraction.model}) {options}")
-    trust = _trust_options(settings.compare)
+    trust = words_of(settings.compare, CompareSettings())
     for pair in PAIRS:
         names = (pair.source, pair.target)
         ending = "npy" if pair.role == "unrelated" else "h5"
@@ -25,17 +26,5 @@ def commands_of(settings: TableOneSettings, where: str) -> tuple[str, ...]:
                 f"repalign store export {where}/{name}.h5 {where}/{name}.npy" for name in names
             ]
         files = " ".join(f"{where}/{name}.{ending}" for name in names)
-        lines.append(f"repalign compare {files}{trust}")
+        lines.append(" ".join(["repalign compare", files, *trust]))
     return tuple(lines)
-
-
-def _trust_options(settings: CompareSettings) -> str:
-    default = CompareSettings()
-    options = {
-        "--folds": (settings.n_folds, default.n_folds),
-        "--null": (settings.n_null, default.n_null),
-        "--gaussian-null": (settings.n_gaussian, default.n_gaussian),
-        "--bootstrap": (settings.n_bootstrap, default.n_bootstrap),
-        "--ica-seeds": (settings.ica_seeds, default.ica_seeds),
-    }
-    return "".join(f" {name} {value}" for name, (value, usual) in options.items() if value != usual)

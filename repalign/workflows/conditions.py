@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from repalign.aliases import FloatArray
 from repalign.core.conditions import Condition, ConditionName, ConditionSettings, fit_condition
-from repalign.core.ica.fit import IcaSettings
+from repalign.core.ica.settings import DEFAULT_PASSES, IcaSettings
 from repalign.exceptions import InputError
-from repalign.workflows.compare.space_ica import DEFAULT_PASSES
 from repalign.workflows.disentangle.settings import TransformSettings
 
 

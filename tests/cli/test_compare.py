@@ -136,7 +136,7 @@ def test_a_picture_is_drawn(files, tmp_path: Path) -> None:
         (["{a}", "{b}", "--paper", "--audit"], 2, "exclude each other"),
         (["{a}", "{b}", "--memory", "lots"], 1, "expected a size such as 2GiB"),
         (["{a}", "{b}", "--device", "tpu"], 1, "tpu"),
-        (["{a}", "{b}", "--split", "2"], 1, "held-out share: got 2.0"),
+        (["{a}", "{b}", "--split", "2"], 1, "held_out: got 2.0"),
         (["{a}", "{b}", "-o", "x.xls"], 1, "no format belongs to the ending"),
         ([], 2, "Missing argument"),
     ],

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from repalign.cli.declared import Given, with_options
+from repalign.cli.declared import Given, with_options, with_presets
 from repalign.options import Settings, option
 
 
@@ -48,7 +48,7 @@ def run(*words: str) -> str:
 
 
 def test_what_is_not_given_keeps_its_default() -> None:
-    assert run("x").strip() == f"x [] {Outer()!r}"
+    assert run("work", "x").strip() == f"x [] {Outer()!r}"
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_what_is_not_given_keeps_its_default() -> None:
     ],
 )
 def test_what_is_given_reaches_its_field(words: list[str], changed: Outer) -> None:
-    assert repr(changed) in run("x", *words)
+    assert repr(changed) in run("work", "x", *words)
 
 
 def test_the_help_shows_every_option_with_its_default_and_choices() -> None:
-    shown = run("--help")
+    shown = run("work", "--help")
     for text in (
         "Share held out. [default: 0.2]",
         "Names. Some of: a, b. [default: a]",
@@ -84,4 +84,32 @@ def test_the_help_shows_every_option_with_its_default_and_choices() -> None:
 
 def test_wrong_usage_of_a_declared_option_is_exit_code_two() -> None:
     for words in (["--inner-solver", "none"], ["--passes", "0"], ["--tops", "a"]):
-        assert CliRunner().invoke(app, ["x", *words]).exit_code == 2
+        assert CliRunner().invoke(app, ["work", "x", *words]).exit_code == 2
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+    help: str
+    settings: Outer
+
+
+PRESETS = (Named("fast", "Little.", Outer(share=0)), Named("full", "All.", Outer(both=True)))
+
+
+@app.command()
+@with_presets(PRESETS, Outer(), panel="Presets")
+@with_options(Outer)
+def choose(context: typer.Context, *, preset: Outer, given: Given) -> None:
+    """Choose."""
+    typer.echo(repr(given.settings(preset)))
+
+
+def test_a_preset_is_a_flag_and_what_is_given_stands_over_it() -> None:
+    assert run("choose").strip() == repr(Outer())
+    assert run("choose", "--full").strip() == repr(Outer(both=True))
+    assert run("choose", "--fast", "--both").strip() == repr(Outer(share=0, both=True))
+    assert "All." in run("choose", "--help")
+    both = CliRunner().invoke(app, ["choose", "--fast", "--full"])
+    assert both.exit_code == 2
+    assert "--fast and --full exclude each other" in both.stderr

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
 
-ContrastName = Literal["logcosh", "exp", "cube"]
+from repalign.core.ica.settings import IcaContrast
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Contrast:
         super_gaussian_sign: Sign of E ψ'(y) − E y ψ(y) for tails heavier than the Gaussian's.
     """
 
-    name: ContrastName
+    name: IcaContrast
     score: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
     value: Callable[[torch.Tensor], torch.Tensor]
     gaussian_mean: float

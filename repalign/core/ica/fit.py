@@ -2,59 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from repalign.aliases import Rows
 from repalign.core.compute import fast_float32
-from repalign.core.ica.contrast import CONTRASTS, ContrastName
+from repalign.core.ica.contrast import CONTRASTS
 from repalign.core.ica.data import WhitenedRows, sample_rows, whiten_rows, whiten_sample
 from repalign.core.ica.diagnostics import ComponentReport, ica_warnings, report_components
 from repalign.core.ica.fastica import Unmixing, fit_fastica, fit_fastica_unwhitened
 from repalign.core.ica.picard import Stopping, fit_rotation
+from repalign.core.ica.settings import IcaSettings
 from repalign.core.maps.affine import AffineMap
 from repalign.core.rows import DEFAULT_MEMORY
 from repalign.core.whitening import Whitening, fit_whitening
 from repalign.exceptions import InputError
-
-IcaSolver = Literal["picard", "sklearn"]
-IcaWhitening = Literal["pca", "none"]
-IcaStart = Literal["pca", "random"]
-
-
-@dataclass(frozen=True)
-class IcaSettings:
-    """Choices of an ICA fit.
-
-    Attributes:
-        contrast: ``logcosh`` (as the paper and scikit-learn), ``exp`` or ``cube``.
-        whitening: ``pca`` on the numerical rank, or ``none`` (the paper's disentanglement runs;
-            scikit-learn's solver only): centred and divided by one global number.
-        solver: ``picard`` converges; ``sklearn`` is FastICA as scikit-learn ships it.
-        start: ``random`` begins at a rotation drawn from the seed, ``pca`` at the principal
-            directions, which makes rotated copies agree even where nothing is identifiable.
-        seed: Of the random start and of the choice of rows.
-        max_passes: Passes over the rows (sklearn: iterations) after which it stops.
-        tolerance: Root mean square of the gradient that counts as converged (sklearn has its
-            own criterion: set ``sklearn_tolerance``).
-        n_fit_rows: Rows to fit on; None: max(0.7 k², 50 000), beyond which nothing improves
-            (sklearn: all rows).
-        max_rank: Fit at most this many leading principal directions.
-        sklearn_tolerance: ``tol`` of scikit-learn's FastICA.
-    """
-
-    contrast: ContrastName = "logcosh"
-    whitening: IcaWhitening = "pca"
-    solver: IcaSolver = "picard"
-    start: IcaStart = "random"
-    seed: int = 0
-    max_passes: int = 400
-    tolerance: float = 3e-5
-    n_fit_rows: int | None = None
-    max_rank: int | None = None
-    sklearn_tolerance: float = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +88,9 @@ def fit_ica(
     and the number of rows that fit in memory, never on the clock or on global random state.
 
     Raises:
-        InputError: Nothing varies, a value is not finite, or the settings contradict each other.
+        InputError: Nothing varies, or a value is not finite.
     """
     settings = settings or IcaSettings()
-    _check_settings(settings)
     if settings.whitening == "none":
         return _fit_unwhitened(rows, mean, covariance, settings)
     whitening = fit_whitening(
@@ -171,7 +133,7 @@ def _fit_picard(
             data,
             contrast,
             start_rotation(whitening, settings),
-            stopping=Stopping(settings.max_passes, settings.tolerance),
+            stopping=Stopping(settings.passes, settings.tolerance),
             seed=settings.seed,
             on_progress=on_progress,
         )
@@ -207,18 +169,6 @@ def start_rotation(whitening: Whitening, settings: IcaSettings) -> Float[np.ndar
     return q * np.sign(np.diag(r))
 
 
-def _check_settings(settings: IcaSettings) -> None:
-    if settings.whitening == "none" and settings.solver != "sklearn":
-        raise InputError(
-            "ICA without whitening was asked of the picard solver; expected the sklearn solver: "
-            "use --ica-solver sklearn, or keep the whitening"
-        )
-    if settings.contrast not in CONTRASTS:
-        raise InputError(
-            f"contrast {settings.contrast!r} is unknown; expected one of: {', '.join(CONTRASTS)}"
-        )
-
-
 def _fit_sklearn(rows: Rows, whitening: Whitening, settings: IcaSettings) -> IcaFit:
     fitted = sample_rows(rows, settings.n_fit_rows or rows.shape[0], seed=settings.seed)
     solved = fit_fastica(
@@ -226,7 +176,7 @@ def _fit_sklearn(rows: Rows, whitening: Whitening, settings: IcaSettings) -> Ica
         rank=whitening.rank,
         contrast=settings.contrast,
         seed=settings.seed,
-        max_iter=settings.max_passes,
+        max_iter=settings.passes,
         tolerance=settings.sklearn_tolerance,
     )
     report = _report_unmixing(fitted, whitening.mean, solved, settings)
@@ -249,7 +199,7 @@ def _fit_unwhitened(
         scale=scale,
         contrast=settings.contrast,
         seed=settings.seed,
-        max_iter=settings.max_passes,
+        max_iter=settings.passes,
         tolerance=settings.sklearn_tolerance,
     )
     report = _report_unmixing(fitted, mean, solved, settings)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from repalign.core.maps.kinds import KIND_OF
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.results import ErrorRecord
 
@@ -10,6 +11,7 @@ FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0
 LARGEST_CHANCE = 0.05
 CLEARLY = 1.02
+TESTED_MAPS = ("permutation", "rigid", "linear")
 MODEL_KEYS = ("file_sha256",)
 # Parts that should agree, with the keys in them that only say how a library calls the thing.
 SPEC_PARTS_THAT_SHOULD_AGREE: dict[str, tuple[str, ...]] = {
@@ -72,7 +74,7 @@ def _warn_of_rows(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
 
 
 def _warn_of_diameter(records: Sequence[ErrorRecord]) -> list[str]:
-    first = next((record for record in records if record.map != "ica-components"), None)
+    first = next((record for record in records if not KIND_OF[record.map].in_components), None)
     if first is None or not first.diameter_99:
         return []
     ratio = first.diameter / first.diameter_99
@@ -90,7 +92,7 @@ def _warn_of_pairing(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]
     tested = [
         record
         for (kind, name), record in by_key.items()
-        if kind == split and name in ("permutation", "rigid", "linear") and record.p_value
+        if kind == split and name in TESTED_MAPS and record.p_value
     ]
     if not tested or any((record.p_value or 0) <= LARGEST_CHANCE for record in tested):
         return []

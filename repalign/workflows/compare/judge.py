@@ -11,12 +11,13 @@ from repalign.core.errors.robust_scale import quantile_diameter, target_rms_radi
 from repalign.core.errors.row_errors import row_errors
 from repalign.core.inference.nulls import JudgedMap
 from repalign.core.maps.affine import AffineMap, MappedRows
+from repalign.core.maps.fitting import IcaPair, MapInputs, PairMaps, fit_maps
+from repalign.core.maps.kinds import KIND_OF
 from repalign.core.maps.linear import fit_linear_from_rows, is_ill_conditioned
 from repalign.core.moments import PairMoments, leave_one_out, merge_all, pair_moments
 from repalign.core.rows import SubsetRows
 from repalign.exceptions import InputError
 from repalign.workflows.compare.aligned import PairRows, SpaceKey
-from repalign.workflows.compare.maps import IcaPair, PairMaps, fit_pair_maps
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.space_ica import IcaStore, SpaceIca
 from repalign.workflows.machine import Machine
@@ -80,7 +81,7 @@ class PairFitter:
 
     def ica_without(self, part: int | None) -> tuple[SpaceIca, SpaceIca] | None:
         """Return the ICA of both sides, fitted without the rows of one part."""
-        if not any(name.startswith("ica") for name in self.names):
+        if not any(KIND_OF[name].needs_ica for name in self.names):
             return None
         fits = []
         for side in (0, 1):
@@ -141,9 +142,7 @@ class PairFitter:
         """Fit all maps on moments of rows without one part, be they paired or shuffled."""
         ica = self.ica_without(part)
         fits = None if ica is None else IcaPair(ica[0].fit, ica[1].fit)
-        return fit_pair_maps(
-            moments, self.names, ica=fits, permutation_cost=self.settings.permutation_cost
-        )
+        return fit_maps(self.names, MapInputs(moments, fits, self.settings.permutation_cost))
 
     def _fit_observed(self, part: int | None) -> PairMaps:
         """Fit all maps on the observed pairs of rows without one part.

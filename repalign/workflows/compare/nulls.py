@@ -7,12 +7,10 @@ import numpy as np
 
 from repalign.aliases import FloatArray
 from repalign.core.errors.efficiency import ica_efficiency
-from repalign.core.ica.matching import ica_map, match_components
 from repalign.core.inference.gaussian_twin import draw_gaussian_twin
-from repalign.core.inference.nulls import JudgedMap, NullErrors, shuffled_pairing_null
+from repalign.core.inference.nulls import NullErrors, shuffled_pairing_null
 from repalign.core.inference.splits import Split
-from repalign.core.maps.permutation import fit_permutation
-from repalign.core.maps.rigid import fit_rigid
+from repalign.core.maps.fitting import IcaPair, MapInputs, fit_maps
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
 from repalign.workflows.compare.judge import PairFitter
@@ -28,6 +26,7 @@ NULL_BUDGET = 1.5e11
 GAUSSIAN_BUDGET = 1.5e11
 FEWEST_SHUFFLES, MOST_SHUFFLES = 9, 99
 ICA_PASSES = 300
+EFFICIENCY_MAPS = ("permutation", "rigid", "ica")
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +119,10 @@ def _twin_efficiency(
             )
         )
     ]
-    matching = match_components(twin, fits[0], fits[1]).matching
-    maps = [
-        JudgedMap(fit_permutation(twin, cost=settings.permutation_cost)),
-        JudgedMap(fit_rigid(twin)),
-        JudgedMap(ica_map(twin, fits[0], fits[1], matching)),
-    ]
-    return efficiency_of([judged.mean_error(source, target) for judged in maps], target)
+    given = MapInputs(twin, IcaPair(*fits), settings.permutation_cost)
+    maps = fit_maps(EFFICIENCY_MAPS, given).by_name
+    errors = [maps[name].mean_error(source, target) for name in EFFICIENCY_MAPS]
+    return efficiency_of(errors, target)
 
 
 def efficiency_of(errors: Sequence[float], target: FloatArray) -> float:

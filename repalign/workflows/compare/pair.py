@@ -8,6 +8,7 @@ import numpy as np
 
 from repalign.aliases import IntArray
 from repalign.core.maps.affine import AffineMap
+from repalign.core.maps.kinds import KIND_OF
 from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.store.joining.index import POOLED, decode_ids
 from repalign.store.joining.join import Join
@@ -15,7 +16,12 @@ from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.aligned import PairRows, read_pair
 from repalign.workflows.compare.caveats import warn_of_errors, warn_of_sources
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
-from repalign.workflows.compare.nulls import PairNulls, gaussian_efficiencies, shuffle_pair
+from repalign.workflows.compare.nulls import (
+    EFFICIENCY_MAPS,
+    PairNulls,
+    gaussian_efficiencies,
+    shuffle_pair,
+)
 from repalign.workflows.compare.records import make_records
 from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
 from repalign.workflows.compare.settings import CompareSettings
@@ -67,7 +73,7 @@ def _compare(
         judged.append(fitter.held_out())
     nulls = shuffle_pair(fitter)
     gaussian: tuple[float, ...] = ()
-    if {"ica", "permutation", "rigid"} <= set(names):
+    if set(EFFICIENCY_MAPS) <= set(names):
         gaussian = gaussian_efficiencies(fitter.total, settings, machine)
     records = tuple(
         record
@@ -97,9 +103,9 @@ def _usable_maps(pair: PairRows, settings: CompareSettings) -> tuple[list[str], 
         note += f"the wider side is cut to its {min(widths)} leading principal components"
         return list(settings.maps), [note]
     note += f"the permutation matches {min(widths)} columns and predicts the others by their mean"
-    names = [name for name in settings.maps if name != "identity"]
-    if len(names) < len(settings.maps):
-        note += "; the identity map is left out"
+    names = [name for name in settings.maps if not KIND_OF[name].needs_equal_widths]
+    for name in settings.maps:
+        note += "" if name in names else f"; the {name} map is left out"
     return names, [note]
 
 
@@ -119,7 +125,7 @@ def _report(
     gaussian: Sequence[float],
 ) -> PairReport:
     errors = judged[0]
-    scale = next(errors.scales[name] for name in errors.scales if name != "ica-components")
+    scale = next(errors.scales[name] for name in errors.scales if not KIND_OF[name].in_components)
     ends = scale.diameter.first_row, scale.diameter.second_row
     matching = errors.maps.matching
     return PairReport(

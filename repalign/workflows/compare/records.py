@@ -1,6 +1,7 @@
 """From error norms to tidy records: denominators, intervals, nulls, efficiency, conventions."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,11 +9,13 @@ from repalign.aliases import FloatArray
 from repalign.core.errors.efficiency import ica_efficiency
 from repalign.core.inference.intervals import ErrorDraws, Interval, draw_error_means
 from repalign.core.inference.nulls import NullErrors
+from repalign.core.maps.kinds import KIND_OF
+from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.nulls import PairNulls
 from repalign.workflows.compare.results import ErrorRecord
-from repalign.workflows.compare.settings import ICA_MAPS, CompareSettings
+from repalign.workflows.compare.settings import CompareSettings
 
 
 def make_records(
@@ -31,7 +34,7 @@ def make_records(
     efficiency_null = _mean(twins)
     for number, name in enumerate(errors.norms):
         scale = errors.scales[name]
-        is_ica = name in ICA_MAPS
+        is_ica = KIND_OF[name].needs_ica
         interval = summary.error_interval(number)
         efficiency, efficiency_interval = summary.efficiency(name)
         yield ErrorRecord(
@@ -64,10 +67,8 @@ def make_records(
             n_folds=0 if errors.split == "in-sample" else max(settings.n_folds, 1),
             n_null=0 if null is None else len(null.shuffled),
             null_rows=0 if nulls is None or null is None else nulls.n_rows,
-            **_ica_columns(errors, settings) if is_ica else _NO_ICA,
-            permutation_cost=settings.permutation_cost,
-            width_policy=settings.width_policy,
-            on_mismatch=settings.on_mismatch,
+            **_ica_columns(errors) if is_ica else _NO_ICA,
+            conventions=_conventions(settings, is_ica=is_ica),
         )
 
 
@@ -98,7 +99,7 @@ class _Summary:
     def efficiency(self, name: str) -> tuple[float | None, Interval]:
         """Return the efficiency of an ICA map with its interval, where both are defined."""
         undefined = Interval(float("nan"), float("nan"))
-        if name not in ICA_MAPS or not {"permutation", "rigid"} <= set(self.names):
+        if not KIND_OF[name].needs_ica or not {"permutation", "rigid"} <= set(self.names):
             return None, undefined
         columns = [self.names.index(other) for other in ("permutation", "rigid", name)]
 
@@ -117,29 +118,38 @@ class _Summary:
         return self.draws.interval(statistic)
 
 
-_NO_ICA = {
-    "ica_rows": None,
-    "ica_solver": None,
+_NO_ICA: dict[str, Any] = {
     "ica_iterations": None,
     "ica_gradient_rms": None,
     "source_rank": None,
     "target_rank": None,
     "matched_correlation": None,
+    "source_ica_seed": None,
+    "target_ica_seed": None,
 }
 
 
-def _ica_columns(errors: SplitErrors, settings: CompareSettings) -> dict[str, object]:
+def _conventions(settings: CompareSettings, *, is_ica: bool) -> dict[str, Any]:
+    """Return the recorded options; those of ICA are empty where the map needs none."""
+    recorded = recorded_values(settings)
+    return {
+        name: value if is_ica or not name.startswith("ica_") else None
+        for name, value in recorded.items()
+    }
+
+
+def _ica_columns(errors: SplitErrors) -> dict[str, Any]:
     assert errors.ica is not None
     assert errors.maps.matching is not None
     source, target = (side.fit for side in errors.ica)
     return {
-        "ica_rows": settings.ica_rows,
-        "ica_solver": settings.ica_solver,
         "ica_iterations": max(source.n_iter, target.n_iter),
         "ica_gradient_rms": max(source.gradient_rms, target.gradient_rms),
         "source_rank": source.rank,
         "target_rank": target.rank,
         "matched_correlation": errors.maps.matching.mean_correlation,
+        "source_ica_seed": source.settings.seed,
+        "target_ica_seed": target.settings.seed,
     }
 
 
@@ -152,8 +162,8 @@ def _null_mean(null: NullErrors | None, number: int, diameter: float) -> float |
 
 
 def _p_value(p_values: FloatArray | None, number: int, name: str) -> float | None:
-    """Return the p-value of a map; predicting the mean uses no pairing that could be tested."""
-    return None if p_values is None or name == "mean" else float(p_values[number])
+    """Return the p-value of a map, unless it uses no pairing that could be tested."""
+    return None if p_values is None or not KIND_OF[name].is_paired else float(p_values[number])
 
 
 def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:

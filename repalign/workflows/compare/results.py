@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from repalign.options import recorded_columns
+from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.tables.errors import ErrorTable, error_table
 from repalign.workflows.tables.text import as_text
 
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
 class ErrorRecord:
     """One map, fitted and judged in one way, between one pair of views.
 
-    The fields are the columns of the CSV, in order; ``docs/results.md`` explains each. A value
-    that is undefined is None.
+    The fields are the columns of the CSV, in order, and the recorded options of the settings
+    come behind; ``docs/results.md`` explains each. A value that is undefined is None.
     """
 
     source: str
@@ -51,20 +53,24 @@ class ErrorRecord:
     n_folds: int
     n_null: int
     null_rows: int
-    ica_rows: str | None
-    ica_solver: str | None
     ica_iterations: int | None
     ica_gradient_rms: float | None
     source_rank: int | None
     target_rank: int | None
     matched_correlation: float | None
-    permutation_cost: str
-    width_policy: str
-    on_mismatch: str
+    source_ica_seed: int | None
+    target_ica_seed: int | None
+    conventions: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return one row of the CSV."""
+        told = {name: getattr(self, name) for name in _OWN_COLUMNS}
+        return told | dict(self.conventions)
 
 
 WELL_MATCHED = 0.9
-COLUMNS = tuple(field.name for field in fields(ErrorRecord))
+_OWN_COLUMNS = tuple(each.name for each in fields(ErrorRecord) if each.name != "conventions")
+COLUMNS = (*_OWN_COLUMNS, *recorded_columns(CompareSettings))
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,7 @@ class CompareResult:
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return the records as dictionaries, one a row of the CSV."""
-        return [asdict(record) for record in self.records]
+        return [record.to_dict() for record in self.records]
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return the records as a pandas frame, one a row."""

@@ -1,38 +1,29 @@
 """Every convention of ``compare`` that changes a number, with the paper's choice as default."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from repalign.core.ica.settings import PANEL as CONVENTIONS
+from repalign.core.ica.settings import IcaSettings
+from repalign.core.maps.kinds import ALL_MAPS, KIND_OF, PAPER_MAPS
 from repalign.exceptions import InputError
+from repalign.options import Settings, option
 
 WidthPolicy = Literal["zero-pad", "pca", "refuse"]
 PermutationCost = Literal["inner-product", "correlation"]
-IcaSolver = Literal["picard", "sklearn"]
-IcaContrast = Literal["logcosh", "exp", "cube"]
-IcaWhitening = Literal["pca", "none"]
 IcaRows = Literal["same", "disjoint"]
 DiameterRows = Literal["judged", "all"]
 
-PAPER_MAPS = ("permutation", "rigid", "linear", "ica")
-ICA_MAPS = ("ica", "ica+scale", "ica-components")
-ALL_MAPS = (
-    "mean",
-    "identity",
-    "permutation",
-    "permutation+scale",
-    "rigid-noscale",
-    "rigid",
-    "linear",
-    *ICA_MAPS,
-)
+TRUST = "How far to trust it"
 
 
 @dataclass(frozen=True)
-class CompareSettings:
+class CompareSettings(Settings):
     """What to fit, how to judge it, and how much to spend on trusting it.
 
     Attributes:
-        maps: Names of the maps, of ``ALL_MAPS``.
+        maps: Names of the maps, of ``MAP_KINDS``.
+        both_directions: Also map the target back to the source.
         held_out: Share of the groups of rows held out to judge maps fitted on the rest; 0 for
             in-sample errors only.
         n_folds: Instead of one held-out share, k folds that are all judged once; 0 for none.
@@ -40,87 +31,161 @@ class CompareSettings:
         n_gaussian: Gaussian twins for the null of the ICA efficiency; None takes one where it
             costs little.
         n_bootstrap: Bootstrap draws for the intervals; 0 for none.
-        ica_solver: ``picard`` converges to a gradient norm that is reported; ``sklearn`` is
-            FastICA with its defaults, as in the paper, converged or not.
-        ica_contrast: Nonlinearity of the contrast.
-        ica_whitening: ``pca`` on the numerical rank, or ``none`` (sklearn only): centred, and
-            divided by one number.
-        ica_max_passes: Passes over the rows at most; None for 400 (picard) or 200 (sklearn, its
-            default and the paper's).
         ica_seeds: Fits per space; more than one tells how far restarts agree.
+        ica: How ICA is fitted; its start and seed follow from ``seed`` and the content.
         ica_rows: ``disjoint`` fits the ICA of the two spaces on different halves of the rows,
             so that nothing but what holds on new rows can match.
         permutation_cost: What the assignment of columns maximises.
         width_policy: What to do with spaces of different widths.
-        both_directions: Also map the target back to the source.
         diameter_rows: Which target rows set the diameter: those that are judged, or all.
         on_mismatch: Refuse stores whose rows differ, or go on with the common rows.
         seed: Seed of splits, nulls, draws and ICA.
     """
 
-    maps: tuple[str, ...] = ("mean", *PAPER_MAPS)
-    held_out: float = 0.2
-    n_folds: int = 0
-    n_null: int | None = None
-    n_gaussian: int | None = None
-    n_bootstrap: int = 1000
-    ica_solver: IcaSolver = "picard"
-    ica_contrast: IcaContrast = "logcosh"
-    ica_whitening: IcaWhitening = "pca"
-    ica_max_passes: int | None = None
-    ica_seeds: int = 1
-    ica_rows: IcaRows = "same"
-    permutation_cost: PermutationCost = "inner-product"
-    width_policy: WidthPolicy = "zero-pad"
-    both_directions: bool = False
-    diameter_rows: DiameterRows = "judged"
-    on_mismatch: Literal["refuse", "intersect"] = "refuse"
-    seed: int = 0
+    maps: tuple[str, ...] = option(
+        ("mean", *PAPER_MAPS), "Maps, separated by commas.", choices=ALL_MAPS, metavar="NAMES"
+    )
+    both_directions: bool = option(False, "Map in both directions.", flag="both")
+    held_out: float = option(
+        0.2,
+        "Share of the groups held out to judge the maps; 0 for in-sample only.",
+        flag="split",
+        panel=TRUST,
+        least=0,
+        below=1,
+        recorded=True,
+        column="held_out",
+    )
+    n_folds: int = option(
+        0, "Cross-validate in this many folds.", flag="folds", panel=TRUST, least=0
+    )
+    n_null: int | None = option(
+        None, "Shuffles of the pairing.", flag="null", panel=TRUST, least=0, absent="what is cheap"
+    )
+    n_gaussian: int | None = option(
+        None,
+        "Gaussian twins for the null of the ICA efficiency.",
+        flag="gaussian-null",
+        panel=TRUST,
+        least=0,
+        absent="one where cheap",
+    )
+    n_bootstrap: int = option(
+        1000,
+        "Bootstrap draws for the intervals.",
+        flag="bootstrap",
+        panel=TRUST,
+        least=0,
+        recorded=True,
+        column="n_bootstrap",
+    )
+    ica_seeds: int = option(
+        1, "ICA fits a space, to see how far they agree.", panel=TRUST, least=1, recorded=True
+    )
+    ica: IcaSettings = field(default_factory=IcaSettings)
+    ica_rows: IcaRows = option(
+        "same",
+        "Fit the ICA of both spaces on the same rows, or on disjoint halves.",
+        panel=CONVENTIONS,
+        recorded=True,
+    )
+    permutation_cost: PermutationCost = option(
+        "inner-product", "What the permutation maximises.", panel=CONVENTIONS, recorded=True
+    )
+    width_policy: WidthPolicy = option(
+        "zero-pad",
+        "What to do where widths differ.",
+        flag="widths",
+        panel=CONVENTIONS,
+        recorded=True,
+        column="width_policy",
+    )
+    diameter_rows: DiameterRows = option(
+        "judged",
+        "Target rows that set the diameter: those judged, or all.",
+        panel=CONVENTIONS,
+        recorded=True,
+    )
+    on_mismatch: Literal["refuse", "intersect"] = option(
+        "refuse",
+        "What to do when the stores do not hold the same rows: refuse, or go on with the common "
+        "rows and record it in every result.",
+        recorded=True,
+    )
+    seed: int = option(0, "Seed of everything that is random; same seed, same result.", least=0)
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.maps if name not in ALL_MAPS]
-        if unknown:
-            raise InputError(
-                f"maps: got {', '.join(unknown)}, expected some of: {', '.join(ALL_MAPS)}"
-            )
-        if not self.maps:
-            raise InputError("maps: got none, expected at least one")
-        if not 0 <= self.held_out < 1:
-            raise InputError(f"held-out share: got {self.held_out}, expected 0 up to 1")
-        if self.n_folds == 1 or self.n_folds < 0:
-            raise InputError(f"folds: got {self.n_folds}, expected 0 or at least 2")
+        """Check every field against its declaration."""
+        super().__post_init__()
+        if self.n_folds == 1:
+            raise InputError("n_folds: got 1, expected 0 or at least 2")
 
     @property
     def has_ica(self) -> bool:
         """Whether any of the maps needs ICA."""
-        return any(name in ICA_MAPS for name in self.maps)
+        return any(KIND_OF[name].needs_ica for name in self.maps)
 
 
-def paper_settings() -> CompareSettings:
-    """Return the paper's protocol (section 4.2, A.7.2): four maps, in-sample, nothing beside."""
-    return CompareSettings(
-        maps=PAPER_MAPS,
-        held_out=0,
-        n_null=0,
-        n_gaussian=0,
-        n_bootstrap=0,
-        ica_solver="sklearn",
-    )
+@dataclass(frozen=True)
+class Preset:
+    """Settings under a name, for people who do not want to choose each.
+
+    Attributes:
+        name: Name, and flag of the command line.
+        help: What it stands for.
+        settings: What it stands for, exactly.
+    """
+
+    name: str
+    help: str
+    settings: CompareSettings
 
 
-def quick_settings() -> CompareSettings:
-    """Return in-sample errors of the default maps, without nulls."""
-    return CompareSettings(held_out=0, n_null=0, n_gaussian=0)
+PRESETS = (
+    # Section 4.2 and A.7.2 of the paper: four maps, in-sample, nothing beside.
+    Preset(
+        "paper",
+        "Exactly the paper's protocol.",
+        CompareSettings(
+            maps=PAPER_MAPS,
+            held_out=0,
+            n_null=0,
+            n_gaussian=0,
+            n_bootstrap=0,
+            ica=IcaSettings(solver="sklearn"),
+        ),
+    ),
+    Preset(
+        "quick",
+        "In-sample errors only, no nulls.",
+        CompareSettings(held_out=0, n_null=0, n_gaussian=0),
+    ),
+    Preset(
+        "audit",
+        "All maps, five folds, 99 shuffles, five Gaussian twins, five ICA seeds.",
+        CompareSettings(
+            maps=ALL_MAPS,
+            held_out=0,
+            n_folds=5,
+            n_null=99,
+            n_gaussian=5,
+            n_bootstrap=2000,
+            ica_seeds=5,
+        ),
+    ),
+)
+"""Every preset of the command line."""
 
 
-def audit_settings() -> CompareSettings:
-    """Return everything that helps to believe the numbers, whatever it costs."""
-    return CompareSettings(
-        maps=ALL_MAPS,
-        held_out=0,
-        n_folds=5,
-        n_null=99,
-        n_gaussian=5,
-        n_bootstrap=2000,
-        ica_seeds=5,
+def preset(name: str, **changes: object) -> CompareSettings:
+    """Return the settings of a preset, with other values of some fields.
+
+    Raises:
+        InputError: There is no such preset, or a value is not allowed.
+    """
+    for one in PRESETS:
+        if one.name == name:
+            return replace(one.settings, **changes)  # type: ignore[arg-type]
+    raise InputError(
+        f"preset: got {name!r}, expected one of: {', '.join(one.name for one in PRESETS)}"
     )

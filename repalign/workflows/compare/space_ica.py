@@ -1,12 +1,12 @@
 """ICA of one space on some of its rows, fitted once and kept for every pair that needs it."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from repalign.aliases import FloatArray, Rows
-from repalign.core.ica.fit import IcaFit, IcaSettings, fit_ica
+from repalign.core.ica.fit import IcaFit, fit_ica
 from repalign.core.maps.permutation import match_signed
 from repalign.workflows.compare.aligned import SpaceKey
 from repalign.workflows.compare.settings import CompareSettings
@@ -14,7 +14,6 @@ from repalign.workflows.machine import Machine
 
 # Between the seeds of two contents there is room for as many restarts.
 SEED_STRIDE = 1000
-DEFAULT_PASSES = {"picard": 400, "sklearn": 200}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +88,7 @@ def fit_space(
     """Fit ICA from a random start, and from others where more than one seed is asked for."""
     fits = []
     for number in range(settings.ica_seeds):
-        chosen = IcaSettings(
-            contrast=settings.ica_contrast,
-            solver=settings.ica_solver,
-            whitening=settings.ica_whitening,
-            start="random",
-            seed=seed + number,
-            max_passes=settings.ica_max_passes or DEFAULT_PASSES[settings.ica_solver],
-        )
+        chosen = replace(settings.ica, start="random", seed=seed + number)
         fits.append(
             fit_ica(
                 rows,

@@ -8,22 +8,29 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError
+from repalign.options import options_of, plain_type
 from repalign.workflows.compare.results import COLUMNS
+from repalign.workflows.compare.settings import CompareSettings
 
 Record = Mapping[str, Any]
 
 _FORMAT = "repalign-compare"
-_TEXTS = {"source", "target", "source_view", "target_view", "map", "split", "ica_rows"} | {
-    "ica_solver",
-    "permutation_cost",
-    "width_policy",
-    "on_mismatch",
+_RECORDED = {
+    each.column: plain_type(each.type)
+    for each in options_of(CompareSettings)
+    if each.declared.recorded
+}
+_TEXTS = {"source", "target", "source_view", "target_view", "map", "split"} | {
     "pair",
     "paper_pair",
+    *(name for name, kind in _RECORDED.items() if kind not in (int, float)),
 }
 _COUNTS = {"n_rows", "source_dim", "target_dim", "n_fit_rows", "n_folds", "n_null", "null_rows"} | {
     "seed",
     "ica_iterations",
+    "source_ica_seed",
+    "target_ica_seed",
+    *(name for name, kind in _RECORDED.items() if kind is int),
     "source_rank",
     "target_rank",
 }

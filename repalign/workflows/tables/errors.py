@@ -4,22 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
+from repalign.exceptions import InputError
+
 Record = Mapping[str, Any]
 
-# Heading of every map, in the order of the columns; the arrow says which way is better.
-HEADINGS = {
-    "mean": "Mean ↓",
-    "identity": "Identity ↓",
-    "permutation": "Permutation ↓",
-    "permutation+scale": "Perm.+scale ↓",
-    "rigid-noscale": "No scale ↓",
-    "rigid": "Rigid ↓",
-    "linear": "Linear ↓",
-    "ica": "ICA ↓",
-    "ica+scale": "ICA+scale ↓",
-    "ica-components": "ICA comp. ↓",
-}
-SUPERVISED = ("rigid-noscale", "rigid", "linear")
 EFFICIENCY = "% eff. ↑"
 UNDEFINED = "n/a"
 GAP = "  "
@@ -42,12 +31,12 @@ class ErrorColumn:
     @property
     def heading(self) -> str:
         """Heading, with the arrow that says which way is better."""
-        return EFFICIENCY if self.is_efficiency else HEADINGS[self.map]
+        return EFFICIENCY if self.is_efficiency else KIND_OF[self.map].heading
 
     @property
     def is_supervised(self) -> bool:
         """Whether the map sees the pairing of rows when it is fitted."""
-        return self.map in SUPERVISED and not self.is_efficiency
+        return KIND_OF[self.map].is_supervised and not self.is_efficiency
 
 
 @dataclass(frozen=True)
@@ -92,12 +81,19 @@ class ErrorTable:
 def error_table(
     records: Sequence[Record], notes: Sequence[Sequence[str]] | None = None
 ) -> ErrorTable:
-    """Arrange records in the layout of the paper, with the notes of each pair in order."""
+    """Arrange records in the layout of the paper, with the notes of each pair in order.
+
+    Raises:
+        InputError: A record is of a map that is unknown here, and would have no column.
+    """
+    found = dict.fromkeys(record["map"] for record in records)
+    unknown = [str(name) for name in found if name not in KIND_OF]
+    if unknown:
+        raise InputError(f"map: got {', '.join(unknown)}, expected some of: {', '.join(ALL_MAPS)}")
     columns = []
-    for name in HEADINGS:
-        of_map = [record for record in records if record["map"] == name]
-        columns += [ErrorColumn(name, is_efficiency=False)] if of_map else []
-        if name.startswith("ica") and of_map:
+    for name in (name for name in ALL_MAPS if name in found):
+        columns.append(ErrorColumn(name, is_efficiency=False))
+        if KIND_OF[name].needs_ica:
             columns.append(ErrorColumn(name, is_efficiency=True))
     blocks = []
     for number, (title, splits) in enumerate(_pairs(records).items()):

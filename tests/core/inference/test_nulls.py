@@ -4,7 +4,7 @@ import pytest
 from repalign.core.inference.nulls import JudgedMap, NullErrors, shuffled_pairing_null
 from repalign.core.inference.splits import fold_split, held_out_split, no_split
 from repalign.core.maps.affine import AffineMap
-from repalign.core.maps.kinds import fit_map
+from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments
 
 KINDS = ("mean", "permutation", "rigid", "linear")

@@ -10,13 +10,14 @@ from numpy.testing import assert_allclose
 
 from repalign.core.errors.row_errors import row_errors, summarise_errors
 from repalign.core.maps.affine import AffineMap
-from repalign.core.maps.kinds import FITTERS, fit_map
+from repalign.core.maps.fitting import fit_map
+from repalign.core.maps.kinds import MAP_KINDS
 from repalign.core.moments import empty_moments
 from repalign.core.rows import ArrayRows
 from repalign.exceptions import InputError
 from tests.core.paired_data import moments_of
 
-KINDS = sorted(FITTERS)
+KINDS = [kind.name for kind in MAP_KINDS if not kind.needs_ica]
 LEARNING = [kind for kind in KINDS if kind != "mean"]
 FITS_SCALE = {"mean", "permutation+scale", "rigid", "linear"}
 

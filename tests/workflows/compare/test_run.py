@@ -1,20 +1,19 @@
 """`repalign.compare` against closed forms, independent values and what must never happen."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from repalign import InputError, RowMismatchError
+from repalign.core.ica.settings import IcaSettings
+from repalign.core.maps.kinds import ALL_MAPS
 from repalign.workflows.compare.results import COLUMNS, CompareResult, ErrorRecord
 from repalign.workflows.compare.run import compare
-from repalign.workflows.compare.settings import (
-    ALL_MAPS,
-    CompareSettings,
-    audit_settings,
-    paper_settings,
-    quick_settings,
-)
+from repalign.workflows.compare.settings import CompareSettings, preset
+from repalign.workflows.tables.errors import error_table
 
 SPEC_COLUMNS_TEXT = """
 source target source_view target_view n_rows source_dim target_dim map split error ci_low ci_high
@@ -184,7 +183,9 @@ def ica_record(result: CompareResult) -> ErrorRecord:
 def test_shared_gaussian_latents_on_the_same_rows() -> None:
     rs = np.random.RandomState(0)
     x, y = rotated_twice(rs.randn(2000, 20), rs)
-    record = ica_record(compare(x, y, settings=cheap(held_out=0, ica_solver="sklearn")))
+    record = ica_record(
+        compare(x, y, settings=cheap(held_out=0, ica=IcaSettings(solver="sklearn")))
+    )
     assert record.efficiency < 0.30
     assert record.converged is False
 
@@ -193,7 +194,7 @@ def test_shared_gaussian_latents_on_the_same_rows() -> None:
 def test_shared_gaussian_latents_on_disjoint_rows(solver: str) -> None:
     rs = np.random.RandomState(0)
     x, y = rotated_twice(rs.randn(2000, 20), rs)
-    settings = cheap(held_out=0, ica_rows="disjoint", ica_solver=solver)
+    settings = cheap(held_out=0, ica_rows="disjoint", ica=IcaSettings(solver=solver))
     assert abs(ica_record(compare(x, y, settings=settings)).efficiency) < 0.05
 
 
@@ -264,7 +265,7 @@ def test_a_missing_row_is_refused_or_left_out_and_recorded() -> None:
         compare(pd.DataFrame(x, ids), short, settings=cheap())
     result = compare(pd.DataFrame(x, ids), short, settings=cheap(on_mismatch="intersect"))
     assert result.records[0].n_rows == 299
-    assert result.records[0].on_mismatch == "intersect"
+    assert result.records[0].conventions["on_mismatch"] == "intersect"
     assert result.to_dict()["pairs"][0]["join"]["n_common"] == 299
 
 
@@ -347,6 +348,25 @@ def test_the_record_has_the_columns_that_users_rely_on_in_their_order() -> None:
     assert list(frame.columns) == list(COLUMNS)
 
 
+def test_every_column_is_explained_and_every_explanation_has_a_column() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "results.md").read_text(encoding="utf-8")
+    table = text.split("| column | meaning |")[1].split("\n\n")[0]
+    names = [cells for line in table.splitlines()[2:] for cells in [line.split("|")[1]]]
+    assert [name for cell in names for name in re.findall(r"`([^`]+)`", cell)] == list(COLUMNS)
+
+
+def test_every_convention_that_is_asked_for_is_recorded() -> None:
+    x, y = planted(200)
+    ica = IcaSettings(solver="sklearn", contrast="cube", max_passes=50)
+    settings = cheap(ica=ica, ica_rows="disjoint", diameter_rows="all", maps=("rigid", "ica"))
+    rigid, fitted = compare(x, y, settings=settings).to_records()[:2]
+    told = {"ica_solver": "sklearn", "ica_contrast": "cube", "ica_whitening": "pca"}
+    told |= {"ica_passes": 50, "ica_rows": "disjoint", "ica_seeds": 1}
+    assert {name: fitted[name] for name in told} == told
+    assert {rigid[name] for name in told} == {None}
+    assert rigid["diameter_rows"] == "all"
+
+
 def test_the_json_is_complete_and_plain() -> None:
     x, y = planted()
     result = compare(x, y, settings=CompareSettings(n_null=9, n_gaussian=1))
@@ -371,8 +391,8 @@ def test_same_seed_same_result_other_seed_other_split() -> None:
 
 def test_the_papers_protocol_is_four_maps_in_sample() -> None:
     x, y = planted()
-    result = compare(x, y, settings=paper_settings())
-    assert [(r.map, r.split, r.ica_solver) for r in result.records] == [
+    result = compare(x, y, settings=preset("paper"))
+    assert [(r.map, r.split, r.conventions["ica_solver"]) for r in result.records] == [
         ("permutation", "in-sample", None),
         ("rigid", "in-sample", None),
         ("linear", "in-sample", None),
@@ -382,14 +402,14 @@ def test_the_papers_protocol_is_four_maps_in_sample() -> None:
 
 def test_the_quick_setting_has_no_held_out_and_no_null() -> None:
     x, y = planted()
-    records = compare(x, y, settings=quick_settings()).records
+    records = compare(x, y, settings=preset("quick")).records
     assert {(record.split, record.null) for record in records} == {("in-sample", None)}
 
 
 @pytest.mark.slow
 def test_the_audit_has_every_map_fold_and_null() -> None:
     x, y = planted(400)
-    result = compare(x, y, settings=audit_settings())
+    result = compare(x, y, settings=preset("audit"))
     assert {record.map for record in result.records} == set(ALL_MAPS)
     assert {record.n_null for record in result.records} == {99}
     assert len(result.pairs[0].gaussian_efficiencies) == 5
@@ -424,8 +444,11 @@ def test_inputs_that_cannot_be_compared_are_refused(arrays, message: str) -> Non
     [
         ({"maps": ("affine",)}, "maps: got affine, expected some of: mean"),
         ({"maps": ()}, "maps: got none"),
-        ({"held_out": 1.0}, "held-out share: got 1.0, expected 0 up to 1"),
-        ({"n_folds": 1}, "folds: got 1, expected 0 or at least 2"),
+        ({"held_out": 1.0}, "held_out: got 1.0, expected 0 up to, but less than, 1"),
+        ({"width_policy": "padd"}, "width_policy: got 'padd', expected one of: zero-pad, pca"),
+        ({"n_null": -1}, "n_null: got -1, expected at least 0"),
+        ({"ica": "sklearn"}, "ica: got 'sklearn', expected IcaSettings"),
+        ({"n_folds": 1}, "n_folds: got 1, expected 0 or at least 2"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(options, message: str) -> None:
@@ -467,3 +490,9 @@ def test_least_squares_is_as_good_as_numpys_where_the_moments_are_not() -> None:
     result = compare(x, y, settings=cheap(maps=("linear",)))
     expected = np.linalg.norm(best - target, axis=1).mean() / result.records[0].diameter
     assert result.records[0].error == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_map_that_the_table_does_not_know_is_an_error_and_no_gap() -> None:
+    records = compare(*planted(), settings=cheap(maps=("rigid",), held_out=0)).to_records()
+    with pytest.raises(InputError, match="map: got affine, expected some of: mean"):
+        error_table([*records, records[0] | {"map": "affine"}])

@@ -1,4 +1,4 @@
-"""Maps that learn nothing but means: what any other map has to beat."""
+"""Maps with a formula of a line: the mean, the identity, and the rigid map."""
 
 import numpy as np
 
@@ -25,3 +25,19 @@ def fit_identity(moments: PairMoments) -> AffineMap:
             f"target {moments.target_dim}: leave this map out"
         )
     return centred_map("identity", np.eye(moments.source_dim), moments.mean_x, moments.mean_y)
+
+
+def fit_rigid(moments: PairMoments, *, scale: bool = True) -> AffineMap:
+    """Fit the orthogonal map nearest to the target (orthogonal Procrustes, Schönemann 1966).
+
+    With S_xy = U D Vᵀ the rotation is U Vᵀ, reflections allowed, and the scale tr D / tr S_xx
+    (paper, A.7.2). Where the widths differ the narrower side is padded with zero columns: the
+    thin decomposition gives exactly the columns of that padded solution that exist.
+    """
+    left, values, right = np.linalg.svd(moments.sxy, full_matrices=False)
+    factor = 1.0
+    if scale:
+        energy = float(np.trace(moments.sxx))
+        factor = float(values.sum()) / energy if energy > 0 else 1.0
+    kind = "rigid" if scale else "rigid-noscale"
+    return centred_map(kind, factor * (left @ right), moments.mean_x, moments.mean_y)
