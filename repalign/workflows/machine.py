@@ -8,6 +8,7 @@ from functools import partial
 from repalign.exceptions import InputError
 
 OnStage = Callable[[str, int, int], None]
+OnProgress = Callable[[int, int], None]
 
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -24,7 +25,7 @@ class Machine:
     memory_bytes: int = 2 * 2**30
     on_stage: OnStage = ignore_stage
 
-    def on_progress(self, stage: str) -> Callable[[int, int], None]:
+    def on_progress(self, stage: str) -> OnProgress:
         """Return the callback for one stage, which takes (done, total)."""
         return partial(self.on_stage, stage)
 

@@ -92,7 +92,11 @@ class ConditionFitter:
                 f"ICA without whitening needs at least as many rows as columns, got {n_rows} rows "
                 f"of {width}"
             )
-        ica = replace(self.settings.ica, whitening="none", solver="sklearn", max_rank=None)
+        asked = self.settings.ica
+        # One solver can do it, in as many passes as the run allows.
+        ica = replace(
+            asked, whitening="none", solver="sklearn", max_rank=None, max_passes=asked.passes
+        )
         return self._unmixed("ica", ica)
 
     @cached_property

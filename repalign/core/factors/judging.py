@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from repalign.core.factors.encoding import Factors
 from repalign.core.factors.kinds import GROUPS
 from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors
-from repalign.core.factors.shuffles import MIN_ARRANGEMENTS, FactorShuffle, plan_shuffle
+from repalign.core.factors.shuffles import FactorShuffle
 from repalign.core.score import Score
 
 # Half of fewer groups is one group: its score says nothing about the spread over groups.
@@ -40,7 +40,7 @@ class ShuffledScores:
 
     def p_value(self, name: str) -> float | None:
         """Return (b + 1) / (m + 1), b the shuffles that score at least as high."""
-        if name not in self.observed or self.shuffle.n_arrangements < MIN_ARRANGEMENTS:
+        if name not in self.observed or not self.shuffle.is_sufficient:
             return None
         drawn = np.array(self.draws.get(name, ()))
         if not drawn.size:
@@ -53,19 +53,24 @@ class ShuffledScores:
 def shuffled_scores(
     found: FactorScores,
     settings: ScoreSettings,
+    shuffle: FactorShuffle,
     *,
     n_draws: int,
-    groups: Int[np.ndarray, " n"] | None = None,
     on_progress: OnProgress | None = None,
 ) -> ShuffledScores:
     """Score again and again with the factors shuffled, all factors of a row kept together."""
     factors, latents = found.evidence.factors, found.evidence.latents
-    shuffle = plan_shuffle(factors, groups)
     quick = repeatable(settings)
+    observed = _defined(found)
+    if shuffle.kept.size < len(latents) and quick.groups and n_draws:
+        # A p-value holds only if what was observed is scored on the rows that are shuffled.
+        observed = _defined(
+            score_factors(factors.take(shuffle.kept), latents[shuffle.kept], quick)
+        )
     rng = np.random.default_rng([settings.seed, 1])
-    draws = ((shuffle.draw(rng), shuffle.kept) for _ in range(n_draws))
+    draws = ((rows, shuffle.kept) for rows in shuffle.draws(n_draws, rng))
     drawn = _repeat(factors, latents, quick, draws, n_draws, on_progress)
-    return ShuffledScores(shuffle, _defined(found), drawn)
+    return ShuffledScores(shuffle, observed, drawn)
 
 
 def half_sample_scores(

@@ -1,0 +1,168 @@
+"""Tables of labelled rows in plain text, Markdown and LaTeX."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from textwrap import wrap
+from typing import Any, Literal
+
+from repalign.workflows.tables.text import LATEX
+
+UNDEFINED = "n/a"
+GAP = "  "
+WIDTH = 80
+
+Emphasis = Literal["title", "heading", "value", "detail"]
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """A label and one cell for each column; without any cell it is a heading of rows below."""
+
+    label: str
+    cells: tuple[str, ...]
+    is_detail: bool = False
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether it has no cells of its own."""
+        return not any(self.cells)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One table: title, columns, rows, and the notes below."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[GridRow, ...]
+    notes: tuple[str, ...] = ()
+
+
+def text_lines(grid: Grid, width: int = WIDTH) -> Iterator[tuple[str, Emphasis]]:
+    """Yield the lines of a table with what each is; columns that do not fit come below."""
+    yield grid.title, "title"
+    labels = max((len(row.label) for row in grid.rows if not row.is_heading), default=0)
+    for part in _fitting(grid, labels, width):
+        widths = _widths(part)
+        headings = [wrap(name, size) for name, size in zip(part.columns, widths, strict=True)]
+        n_lines = max((len(lines) for lines in headings), default=0)
+        for number in range(n_lines):
+            cells = [(["" ] * (n_lines - len(lines)) + lines)[number] for lines in headings]
+            yield _joined("", labels, cells, widths), "heading"
+        for row in part.rows:
+            if row.is_heading:
+                yield from ((line, "heading") for line in wrap(row.label, width))
+            else:
+                line = _joined(row.label, labels, row.cells, widths)
+                yield line, "detail" if row.is_detail else "value"
+        yield "", "detail"
+    for note in grid.notes:
+        yield from ((line, "detail") for line in wrap(note, width, subsequent_indent="  "))
+
+
+def as_text(grids: Sequence[Grid], width: int = WIDTH) -> str:
+    """Return tables as text of at most this width, where a single column fits."""
+    return "\n".join(
+        "".join(f"{line}\n" for line, _ in text_lines(grid, width)) for grid in grids
+    )
+
+
+def as_markdown(grids: Sequence[Grid]) -> str:
+    """Return tables as Markdown."""
+    parts = []
+    for grid in grids:
+        lines = [f"**{grid.title}**", "", _markdown_row(["", *grid.columns])]
+        lines.append("|" + "---|" * (len(grid.columns) + 1))
+        lines += [_markdown_row([row.label, *row.cells]) for row in grid.rows]
+        parts.append("\n".join([*lines, "", *(f"- {note}" for note in grid.notes)]))
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def as_latex(grids: Sequence[Grid]) -> str:
+    """Return tables as LaTeX (needs the package booktabs)."""
+    return "\n\n".join(_latex(grid) for grid in grids) + "\n"
+
+
+def number(value: float | None) -> str:
+    """Return a score as tables show it: three decimals, no leading zero."""
+    if value is None:
+        return UNDEFINED
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Return the two ends of an interval."""
+    return UNDEFINED if low is None or high is None else f"{number(low)}–{number(high)}"
+
+
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """Return values without repetitions, in order."""
+    return list(dict.fromkeys(values))
+
+
+def _fitting(grid: Grid, labels: int, width: int) -> Iterator[Grid]:
+    """Cut the columns of a table into parts that fit, at least one column each."""
+    start, used = 0, labels
+    for place, size in enumerate(_widths(grid)):
+        if place > start and used + len(GAP) + size > width:
+            yield _part(grid, start, place)
+            start, used = place, labels
+        used += len(GAP) + size
+    yield _part(grid, start, len(grid.columns))
+
+
+def _part(grid: Grid, start: int, stop: int) -> Grid:
+    rows = tuple(
+        row if row.is_heading else replace(row, cells=row.cells[start:stop]) for row in grid.rows
+    )
+    return replace(grid, columns=grid.columns[start:stop], rows=rows)
+
+
+def _widths(grid: Grid) -> list[int]:
+    """Return how wide every column is: its widest cell, or the longest word of its heading."""
+    return [
+        max(
+            *(len(word) for word in name.split()),
+            *(len(row.cells[place]) for row in grid.rows if not row.is_heading),
+        )
+        for place, name in enumerate(grid.columns)
+    ]
+
+
+def _joined(label: str, labels: int, cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [cell.rjust(size) for cell, size in zip(cells, widths, strict=True)]
+    return GAP.join([label.ljust(labels), *padded]).rstrip()
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.strip().replace("|", r"\|") for cell in cells) + " |"
+
+
+def _latex(grid: Grid) -> str:
+    rows = [
+        rf"\multicolumn{{{len(grid.columns) + 1}}}{{l}}{{\emph{{{_escaped(row.label)}}}}} \\"
+        if row.is_heading
+        else _latex_row([row.label.strip(), *row.cells])
+        for row in grid.rows
+    ]
+    head = [
+        f"% {grid.title}",
+        rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
+        r"\toprule",
+        _latex_row(["", *grid.columns]),
+        r"\midrule",
+    ]
+    notes = [f"% {note}" for note in grid.notes]
+    return "\n".join([*head, *rows, r"\bottomrule", r"\end{tabular}", *notes])
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(_escaped(cell) for cell in cells) + r" \\"
+
+
+_EXTRA_LATEX: Mapping[str, str] = {"±": r"$\pm$", "½": r"$\frac{1}{2}$"}
+
+
+def _escaped(text: str) -> str:
+    return "".join(LATEX.get(letter) or _EXTRA_LATEX.get(letter, letter) for letter in text)
