@@ -1,7 +1,14 @@
 """Files as they come in and go out: what is read is a regular file, what is written is whole."""
 
 import os
+import secrets
+import shutil
 import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +21,9 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
+STDOUT = Path("-")
+_MOST_LINKS = 40
+_protected: ContextVar[tuple[Path, ...]] = ContextVar("protected", default=())
 
 
 def open_regular(path: str | Path, *, failure: type[RepalignError] = InputError) -> BinaryIO:
@@ -51,6 +61,128 @@ def check_regular(path: str | Path, *, failure: type[RepalignError] = InputError
         InputError: It is not; or ``failure``, where one was given.
     """
     open_regular(path, failure=failure).close()
+
+
+@contextmanager
+def protecting(inputs: Iterable[str | Path]) -> Iterator[None]:
+    """Refuse, while the block runs, every output that is one of these files or lies in them."""
+    token = _protected.set((*_protected.get(), *map(Path, inputs)))
+    try:
+        yield
+    finally:
+        _protected.reset(token)
+
+
+@contextmanager
+def writing(
+    path: str | Path, *, overwrite: bool = True, failure: type[RepalignError] = InputError
+) -> Iterator[Path]:
+    """Give the name of a new file; when the block ends without failure it becomes the output.
+
+    A regular file is replaced in one step and keeps its permissions: a reader sees the old
+    content or the new one. A link is followed and stays. A device, a pipe and ``-`` (standard
+    output) are written into.
+
+    Args:
+        path: The output.
+        overwrite: Whether a file that is there may be replaced.
+        failure: What to raise.
+
+    Raises:
+        InputError: The output cannot be written, is one of the protected inputs, or is there and
+            may not be replaced; or ``failure``, where one was given.
+    """
+    target = check_output(path, overwrite=overwrite, failure=failure)
+    if target is None:
+        with tempfile.TemporaryDirectory(prefix="repalign-") as folder:
+            whole = Path(folder) / "output.tmp"
+            yield whole
+            _write_into(path, whole)
+        return
+    # A name that nobody can foresee, so that nobody can put a link there.
+    whole = target.with_name(f".repalign-{secrets.token_hex(8)}.tmp")
+    try:
+        yield whole
+        if target.exists():
+            whole.chmod(target.stat().st_mode & 0o777)
+        with whole.open("rb") as stream:
+            os.fsync(stream.fileno())
+        whole.replace(target)
+    finally:
+        whole.unlink(missing_ok=True)
+
+
+def check_output(
+    path: str | Path, *, overwrite: bool = True, failure: type[RepalignError] = InputError
+) -> Path | None:
+    """Return the file to replace, links followed; None if the output is to be written into.
+
+    Raises:
+        InputError: As ``writing``; or ``failure``, where one was given.
+    """
+    if Path(path) == STDOUT:
+        return None
+    try:
+        target = _followed(Path(path))
+        status = Path(path).stat() if isinstance(target, int) or target.exists() else None
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise failure(f"{path}: cannot be written ({reason})") from error
+    if status is None:
+        assert isinstance(target, Path), "a descriptor exists"
+        if not target.parent.is_dir():
+            raise failure(f"{path}: there is no directory {target.parent}; make it first")
+        return target
+    kind = stat.S_IFMT(status.st_mode)
+    if isinstance(target, int) or kind in (stat.S_IFIFO, stat.S_IFCHR):
+        return None
+    if kind != stat.S_IFREG:
+        raise failure(f"{path}: is {_KINDS.get(kind, 'something else')}, expected a file to write")
+    _check_not_protected(path, target, failure)
+    if not overwrite:
+        raise failure(f"{path}: already exists; choose another name or allow overwriting")
+    if not os.access(target, os.W_OK):
+        raise failure(f"{path}: may only be read; choose another name")
+    return target
+
+
+def _followed(path: Path) -> Path | int:
+    """Return what a path leads to, be it there or not; the number of an open descriptor.
+
+    ``/dev/stdout`` of ``repalign … > file`` leads to that file, but to replace it, or to open it
+    once more, would not continue where the shell has it.
+    """
+    for _ in range(_MOST_LINKS):
+        folder = path.parent.resolve()
+        if str(folder) == f"/proc/{os.getpid()}/fd" and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            return folder / path.name if path.name else folder
+        path = folder / path.readlink()
+    raise RuntimeError("too many links")
+
+
+def _check_not_protected(path: str | Path, target: Path, failure: type[RepalignError]) -> None:
+    for given in _protected.get():
+        with suppress(OSError, ValueError):  # an input that is not there is not in danger
+            if given.is_dir() and target.is_relative_to(given.resolve()):
+                raise failure(f"{path}: lies in {given}, which is an input; choose another name")
+            if given.samefile(target):
+                raise failure(f"{path}: is the input {given}; choose another name for the output")
+
+
+def _write_into(path: str | Path, whole: Path) -> None:
+    sys.stdout.flush()
+    with whole.open("rb") as source:
+        if Path(path) == STDOUT:
+            shutil.copyfileobj(source, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            return
+        target = _followed(Path(path))
+        flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY
+        handle = os.dup(target) if isinstance(target, int) else os.open(target, flags)
+        with os.fdopen(handle, "wb") as sink:
+            shutil.copyfileobj(source, sink)
 
 
 def _unreadable(path: str | Path, error: OSError | ValueError) -> str:

@@ -19,6 +19,7 @@ ALLOWED = {
     "exceptions": set[str](),
     "files": {"exceptions"},
     "options": {"exceptions"},
+    "printable": set[str](),
     "core": set[str](),
     "store": set[str](),
     "models": set[str](),
@@ -30,7 +31,7 @@ ALLOWED = {
     "__init__": MIDDLE | {"workflows"},
     "__main__": {"cli"},
 }
-BASE = {"aliases", "exceptions", "files", "options"}
+BASE = {"aliases", "exceptions", "files", "options", "printable"}
 
 # Third-party packages that have one owner.
 OWNERS = {

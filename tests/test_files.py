@@ -1,11 +1,14 @@
 import os
 import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from repalign import InputError, StoreError
-from repalign.files import check_regular, open_regular
+from repalign.files import check_regular, open_regular, protecting, writing
 
 
 def test_a_file_is_opened_through_a_link_too(tmp_path: Path) -> None:
@@ -48,3 +51,133 @@ def test_a_refused_file_leaves_no_descriptor_open(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         open_regular(tmp_path)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def write(path: Path | str, text: str = "new", **options) -> None:
+    with writing(path, **options) as whole:
+        whole.write_text(text)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_replaced_as_a_whole_and_keeps_its_permissions(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("old")
+    (tmp_path / "x").chmod(0o640)
+    with (tmp_path / "x").open() as reader:
+        write(tmp_path / "x")
+        assert reader.read() == "old"
+    assert (tmp_path / "x").read_text() == "new"
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
+    assert names(tmp_path) == ["x"]
+
+
+def test_a_failed_write_leaves_the_old_content_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("old")
+    with pytest.raises(TypeError), writing(tmp_path / "x") as whole:
+        whole.write_text(b"no text")  # type: ignore[arg-type]
+    assert (tmp_path / "x").read_text() == "old"
+    assert names(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_is_followed_and_stays(tmp_path: Path, is_there: bool) -> None:
+    (tmp_path / "folder").mkdir()
+    if is_there:
+        (tmp_path / "folder" / "x").write_text("old")
+    (tmp_path / "second").symlink_to(tmp_path / "folder" / "x")
+    (tmp_path / "first").symlink_to("second")
+    write(tmp_path / "first")
+    assert (tmp_path / "folder" / "x").read_text() == "new"
+    assert (tmp_path / "first").is_symlink()
+    assert (tmp_path / "second").is_symlink()
+    assert names(tmp_path / "folder") == ["x"]
+
+
+def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(InputError, match="a: cannot be written"):
+        write(tmp_path / "a")
+
+
+def test_a_device_is_written_into(tmp_path: Path) -> None:
+    write("/dev/null")
+    assert Path("/dev/null").is_char_device()
+    (tmp_path / "link").symlink_to("/dev/null")
+    write(tmp_path / "link", overwrite=False)
+    assert (tmp_path / "link").is_char_device()
+    with pytest.raises(OSError, match="No space left"):
+        write("/dev/full")
+
+
+def test_a_pipe_is_written_into(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "pipe").read_text)
+        write(tmp_path / "pipe", "x" * 200_000)
+        assert read.result() == "x" * 200_000
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("output", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_standard_output_is_written_into_where_the_shell_has_it(tmp_path: Path, output) -> None:
+    code = (
+        f"from repalign.files import writing\nprint('before', flush=True)\n"
+        f"with writing({output!r}) as whole: whole.write_text('data\\n')\nprint('after')"
+    )
+    with (tmp_path / "x").open("a") as stdout:
+        subprocess.run([sys.executable, "-c", code], stdout=stdout, check=True)
+    assert (tmp_path / "x").read_text() == "before\ndata\nafter\n"
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda path: path.mkdir(), "x: is a directory, expected a file to write"),
+        (lambda path: path.write_text("old"), "x: already exists; choose another name"),
+    ],
+)
+def test_what_may_not_be_replaced_is_refused(tmp_path: Path, prepare, message: str) -> None:
+    prepare(tmp_path / "x")
+    with pytest.raises(StoreError, match=message):
+        write(tmp_path / "x", overwrite=False, failure=StoreError)
+    assert names(tmp_path) == ["x"]
+
+
+def test_a_missing_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no directory .*none; make it first"):
+        write(tmp_path / "none" / "x")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_may_only_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("old")
+    (tmp_path / "x").chmod(0o400)
+    with pytest.raises(InputError, match="x: may only be read"):
+        write(tmp_path / "x")
+
+
+@pytest.mark.parametrize("alias", ["x", "link", "hard", "sub/../x"])
+def test_an_input_is_never_replaced_whatever_it_is_called(tmp_path: Path, alias: str) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "x").write_text("old")
+    (tmp_path / "link").symlink_to("x")
+    (tmp_path / "hard").hardlink_to(tmp_path / "x")
+    with protecting([tmp_path / "none", tmp_path / "x"]):
+        with pytest.raises(InputError, match=r"is the input .*x; choose another name"):
+            write(tmp_path / alias)
+        write(tmp_path / "other")
+    assert (tmp_path / "x").read_text() == "old"
+    write(tmp_path / alias)
+    assert (tmp_path / "x" if alias != "hard" else tmp_path / "hard").read_text() == "new"
+
+
+def test_a_file_within_an_input_directory_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "part").write_text("old")
+    with protecting([tmp_path / "store"]), pytest.raises(InputError, match=r"lies in .*store"):
+        write(tmp_path / "store" / "part")
+    with protecting([tmp_path / "store"]):
+        write(tmp_path / "store" / "new")

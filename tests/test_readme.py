@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from sklearn.datasets import load_digits
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,14 +25,11 @@ def console_commands() -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A working folder with `repalign` on the path and the table of factors of the example."""
+    """A working folder with `repalign` on the path."""
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "repalign"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m repalign "$@"\n')
     command.chmod(0o755)
-    digits = load_digits().target
-    rows = "".join(f"{number},{digit}\n" for number, digit in enumerate(digits))
-    (tmp_path / "digits.csv").write_text("id,digit\n" + rows)
     return tmp_path
 
 

@@ -21,6 +21,7 @@ from repalign.cli import (
     store,
     zoo,
 )
+from repalign.cli.inputs import protect_inputs
 from repalign.cli.talk import Talk
 from repalign.exceptions import RepalignError
 
@@ -141,6 +142,7 @@ app.add_typer(models.app, name="models")
 app.add_typer(store.app, name="store")
 app.add_typer(zoo.app, name="zoo")
 app.command("doctor")(doctor.doctor)
+protect_inputs(app)
 
 
 def main() -> None:

@@ -1,26 +1,17 @@
 """``repalign compare``."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.error_table import render_result
-from repalign.cli.options import FormatOption, MemoryOption, OutputOption
+from repalign.cli.inputs import WRITTEN
+from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
 from repalign.cli.talk import talk_of
-from repalign.exceptions import InputError
 from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
-
-CompareDeviceOption = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        help="auto, cpu, cuda or cuda:N; auto is the first CUDA device, else the CPU. Moments "
-        "need double precision, which mps lacks.",
-    ),
-]
 
 
 @with_presets(PRESETS, CompareSettings(), panel=TRUST)
@@ -53,17 +44,19 @@ def compare(
     ] = None,
     preset: CompareSettings,
     given: Given,
-    device: CompareDeviceOption = "auto",
+    device: MachineDeviceOption = "auto",
     memory: MemoryOption = "2GiB",
     plot: Annotated[
         Path | None,
         typer.Option(
             help="Also draw the errors into this file (.png, .pdf, .svg).", dir_okay=False
         ),
+        WRITTEN,
     ] = None,
     save_maps: Annotated[
         Path | None,
         typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
+        WRITTEN,
     ] = None,
     form: FormatOption = None,
     to: OutputOption = None,
@@ -103,7 +96,7 @@ def compare(
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        _draw(result, plot)
+        output.save_figure(result.plot(), plot)
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 
@@ -113,10 +106,3 @@ def compare(
 
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
-
-
-def _draw(result: Any, path: Path) -> None:
-    try:
-        result.plot().savefig(path, dpi=150)
-    except ValueError as failure:
-        raise InputError(f"--plot {path}: {failure}") from failure

@@ -8,6 +8,7 @@ import typer
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options
 from repalign.cli.grids import render_grids
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import (
     FormatOption,
     MachineDeviceOption,
@@ -57,6 +58,7 @@ def deconfound(
             rich_help_panel=BATCHES,
             dir_okay=False,
         ),
+        WRITTEN,
     ] = None,
     given: Given,
     id_column: IdColumnOption = None,

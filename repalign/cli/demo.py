@@ -12,6 +12,7 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.error_table import render_table, terminal_width
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import DeviceOption, PlainFormatOption
 from repalign.cli.talk import talk_of
 
@@ -29,6 +30,7 @@ def demo(
             help="Folder that keeps the stores and results; without it they are deleted again.",
             file_okay=False,
         ),
+        WRITTEN,
     ] = None,
     full: Annotated[
         bool,

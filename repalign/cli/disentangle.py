@@ -8,6 +8,7 @@ import typer
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options
 from repalign.cli.grids import render_grids
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import (
     FormatOption,
     MachineDeviceOption,
@@ -67,16 +68,13 @@ def disentangle(
             help="Also draw what latents know of factors into this file (.png, .pdf, .svg).",
             dir_okay=False,
         ),
+        WRITTEN,
     ] = None,
     overwrite: OverwriteOption = False,
     form: FormatOption = None,
     to: OutputOption = None,
-    label: Annotated[
-        str | None, typer.Option(hidden=True, callback=_moved, help=MOVED)
-    ] = None,
-    batch: Annotated[
-        str | None, typer.Option(hidden=True, callback=_moved, help=MOVED)
-    ] = None,
+    label: Annotated[str | None, typer.Option(hidden=True, callback=_moved, help=MOVED)] = None,
+    batch: Annotated[str | None, typer.Option(hidden=True, callback=_moved, help=MOVED)] = None,
 ) -> None:
     """Do latents recover known factors, and does ICA help?
 
@@ -90,7 +88,6 @@ def disentangle(
     from repalign.workflows.columns import open_columns
     from repalign.workflows.conditions.saved import check_folder, save_transforms
     from repalign.workflows.disentangle.run import disentangle as run
-    from repalign.workflows.figures.files import check_figure_path, save_figure
     from repalign.workflows.tables.disentangle import paper_tables, score_tables
 
     chosen = output.choose_format(form, to)
@@ -99,7 +96,7 @@ def disentangle(
         given[conditions] = ("raw",)  # codes cannot be whitened
     settings = given.settings(FactorSettings())
     if plot is not None:
-        check_figure_path(plot)
+        output.check_figure(plot)
     if save_transform is not None:
         check_folder(save_transform, overwrite=overwrite)
     talk = talk_of(context)
@@ -115,7 +112,7 @@ def disentangle(
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        save_figure(result.plot(), plot)
+        output.save_figure(result.plot(), plot)
     if save_transform is not None:
         for path in save_transforms(
             result.transforms, save_transform, settings=result.settings, overwrite=overwrite

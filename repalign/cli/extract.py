@@ -21,6 +21,7 @@ from repalign.cli.extract_options import (
     UnitOption,
 )
 from repalign.cli.extract_progress import extract_bar
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import DeviceOption, OverwriteOption, PlainFormatOption, SeedOption
 from repalign.cli.talk import Talk, talk_of
 
@@ -52,6 +53,7 @@ def extract(
             "-o",
             help="The store: a file ending in .h5, or a directory of shards.",
         ),
+        WRITTEN,
     ],
     layer: LayerOption = None,
     pool: PoolOption = None,
@@ -64,6 +66,10 @@ def extract(
     max_length: MaxLengthOption = None,
     tokenizer: TokenizerOption = None,
     preprocess: PreprocessOption = None,
+    image_backend: Annotated[
+        Literal["pil", "torchvision"],
+        typer.Option(help="Library that resizes images; transformers 5 takes torchvision."),
+    ] = "pil",
     device: DeviceOption = "auto",
     dtype: Annotated[
         Literal["fp32", "bf16", "fp16"],
@@ -134,6 +140,7 @@ def extract(
         max_length=max_length,
         tokenizer=tokenizer,
         preprocess=preprocess,
+        image_backend=image_backend,
         device=device,
         dtype=dtype,
         store_dtype=store_dtype,
@@ -157,9 +164,9 @@ def extract(
 
 
 def _say_preset(talk: Talk, model: str) -> None:
-    from repalign.models.naming.presets import find_preset
+    from repalign.models.naming.presets import resolve_name
 
-    preset = find_preset(model)
+    _, preset = resolve_name(model)
     if preset is None:
         return
     talk.note(f"{model} is {preset.model} (licence {preset.licence}). {preset.certain}")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from repalign.cli import output
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import OutputOption, OverwriteOption, PlainFormatOption
 from repalign.cli.talk import talk_of
 
@@ -42,7 +43,7 @@ def apply(
     embeddings: Annotated[
         str, typer.Argument(help="Rows to map: a store or any other embeddings; file::view.")
     ],
-    to: Annotated[Path, typer.Option("--output", "-o", help="Store to write (.h5).")],
+    to: Annotated[Path, typer.Option("--output", "-o", help="Store to write (.h5)."), WRITTEN],
     inverse: Annotated[bool, typer.Option("--inverse", help="Apply the inverse map.")] = False,
     overwrite: OverwriteOption = False,
 ) -> None:

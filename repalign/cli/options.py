@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from repalign.cli.inputs import WRITTEN
+
 TableFormat = Literal["table", "csv", "json", "markdown", "latex"]
 PlainFormat = Literal["table", "csv", "json"]
 
@@ -30,8 +32,12 @@ PlainFormatOption = Annotated[
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="Write the result to this file instead of stdout.", dir_okay=False
+        "--output",
+        "-o",
+        help="Write the result to this file instead of stdout; - is stdout.",
+        dir_okay=False,
     ),
+    WRITTEN,
 ]
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace the output if it exists.")
@@ -48,6 +54,14 @@ DeviceOption = Annotated[
         "--device",
         help="auto, cpu, cuda, cuda:N or mps. A device that was asked for is never replaced "
         "by another in silence.",
+    ),
+]
+MachineDeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        help="auto, cpu, cuda or cuda:N; auto is the first CUDA device, else the CPU. Moments "
+        "need double precision, which mps lacks.",
     ),
 ]
 MemoryOption = Annotated[

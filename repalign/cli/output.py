@@ -3,11 +3,10 @@
 import csv
 import io
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -15,6 +14,10 @@ from rich.text import Text
 
 from repalign.aliases import OutputFormat
 from repalign.exceptions import InputError
+from repalign.files import STDOUT, check_output, writing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Record = Mapping[str, Any]
 
@@ -32,9 +35,11 @@ LATEX_ESCAPES = str.maketrans(
 
 def choose_format(asked: OutputFormat | None, output: Path | None) -> OutputFormat:
     """Return the format asked for, else by the ending of the file, else by the kind of stdout."""
+    if output is not None:
+        check_output(output)  # before the work rather than after it
     if asked is not None:
         return asked
-    if output is not None:
+    if output is not None and output != STDOUT:
         try:
             return FORMAT_OF_ENDING[output.suffix.lower()]
         except KeyError:
@@ -48,16 +53,43 @@ def choose_format(asked: OutputFormat | None, output: Path | None) -> OutputForm
 def emit(text: str, output: Path | None = None) -> None:
     """Write text to stdout, or to a file that appears only when it is whole."""
     text = text if text.endswith("\n") else text + "\n"
-    if output is None:
+    if output is None or output == STDOUT:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(output)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing(output) as whole:
+        whole.write_text(text, encoding="utf-8")
+
+
+def check_figure(path: Path) -> None:
+    """Check, before anything is computed, that a figure can be written there.
+
+    Raises:
+        InputError: No figure can be written with this ending, or there is no such folder.
+        MissingExtraError: matplotlib is not installed.
+    """
+    from repalign.workflows.figures.drawing import new_figure
+
+    _figure_kind(new_figure(), path)
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"--plot {path}: there is no folder {path.parent}; make it first")
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Write a figure in the format that the ending of the file says."""
+    kind = _figure_kind(figure, path)
+    with writing(path) as whole:
+        figure.savefig(whole, dpi=150, format=kind)
+
+
+def _figure_kind(figure: "Figure", path: Path) -> str:
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise InputError(
+            f"--plot {path}: no figure can be written with the ending '{path.suffix}'; expected "
+            "for example .png, .pdf or .svg"
+        )
+    return kind
 
 
 def draw(renderable: RenderableType, *, width: int | None = None) -> str:

@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from repalign.cli import output
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.talk import talk_of
+from repalign.files import STDOUT, check_output
 
 
 def report(
@@ -17,6 +19,7 @@ def report(
     to: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The page; by default results.html.", dir_okay=False),
+        WRITTEN,
     ] = None,
 ) -> None:
     """Turn results into one HTML page with tables and figures; it needs no network.
@@ -27,7 +30,9 @@ def report(
 
     talk = talk_of(context)
     target = to or results.with_suffix(".html")
+    check_output(target)
     with talk.progress("drawing") as on_progress:
         page = make_report(results, on_progress)
     output.emit(page, target)
-    talk.note(f"wrote {target}")
+    if target != STDOUT:
+        talk.note(f"wrote {target}")

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from repalign.cli import output
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import OutputOption, OverwriteOption, PlainFormatOption
 from repalign.cli.talk import talk_of
 
@@ -119,7 +120,9 @@ def pack(
     context: typer.Context,
     directory: Annotated[Path, typer.Argument(help="A finished store that is a folder of shards.")],
     out: Annotated[
-        Path | None, typer.Argument(help="The file; by default the folder's name with .h5.")
+        Path | None,
+        typer.Argument(help="The file; by default the folder's name with .h5."),
+        WRITTEN,
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -139,7 +142,7 @@ def pack(
 def import_embeddings(
     context: typer.Context,
     embeddings: EmbeddingsArgument,
-    out: Annotated[Path, typer.Argument(help="The store; one file if it ends in .h5.")],
+    out: Annotated[Path, typer.Argument(help="The store; one file if it ends in .h5."), WRITTEN],
     ids: Annotated[
         str | None,
         typer.Option(
@@ -194,7 +197,7 @@ def import_embeddings(
 def export_embeddings(
     context: typer.Context,
     embeddings: EmbeddingsArgument,
-    out: Annotated[Path, typer.Argument(help="The file; its ending says the format.")],
+    out: Annotated[Path, typer.Argument(help="The file; its ending says the format."), WRITTEN],
     file_format: Annotated[
         Literal["npy", "npz", "csv", "parquet", "safetensors"] | None,
         typer.Option("--as", help="Format, if the ending does not say it."),

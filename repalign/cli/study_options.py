@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from repalign.cli.inputs import WRITTEN
+
 if TYPE_CHECKING:
     from repalign.cli.talk import OnStage, Talk
     from repalign.workflows.machine import Machine
@@ -28,6 +30,7 @@ IdsOption = Annotated[
 SaveTransformOption = Annotated[
     Path | None,
     typer.Option(help="Also save the fitted whitening and ICA into this folder."),
+    WRITTEN,
 ]
 
 

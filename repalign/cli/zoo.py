@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from repalign.cli import output
+from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import OutputOption, PlainFormatOption
 from repalign.cli.talk import talk_of
 
@@ -54,7 +55,9 @@ def train(
     recipe: Annotated[
         str, typer.Argument(help="gpt-neox, mae-transformers, mae-timm, mae-wide, resnet, ...")
     ],
-    directory: Annotated[Path, typer.Option("--output", "-o", help="New directory for the model.")],
+    directory: Annotated[
+        Path, typer.Option("--output", "-o", help="New directory for the model."), WRITTEN
+    ],
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the initialisation and of the order of the data.")
     ] = 0,

@@ -108,7 +108,8 @@ def _places(source: EmbeddingSource, table: ColumnTable) -> tuple[IntArray, list
         note = f"{table.source} and {source.name} were matched by row order: no ids on both sides"
         return np.arange(source.n_rows), [note]
     # All rows of a sample, such as the tokens of a text, take the entry of that sample.
-    identity = source.index.sample if key == "sample numbers" else source.index.ids
+    identity: NDArray[Any] | None = source.index.ids if key == "ids" else source.index.sample
+    assert identity is not None, "rows are matched by ids only where there are ids"
     _, first, member = np.unique(identity, return_index=True, return_inverse=True)
     samples = replace(source.index.take(first), token=np.full(first.size, POOLED), sample_sha=None)
     match = match_rows([samples, pooled_index(table.n_rows, ids=table.ids)], key=key)

@@ -20,9 +20,7 @@ MEASURES = (
     BatchMeasure("concentration-relative", "concentration ↑, top {share} / rest − 1"),
     BatchMeasure("concentration-above-chance", "concentration ↑, (top {share} − rest) / (top − ½)"),
     BatchMeasure("AUROC-permuted", "AUROC, labels permuted within batches (the null)"),
-    BatchMeasure(
-        "batch-accuracy", "batch told from the rows, balanced accuracy ↓ (chance {null})"
-    ),
+    BatchMeasure("batch-accuracy", "batch told from the rows, balanced accuracy ↓ (chance {null})"),
 )
 
 

@@ -8,8 +8,8 @@ from jaxtyping import Float
 
 from repalign.core.conditions.kinds import condition_kind
 from repalign.core.ica.fit import fit_ica
-from repalign.core.ica.settings import IcaSettings
 from repalign.core.ica.picard import random_rotation
+from repalign.core.ica.settings import IcaSettings
 from repalign.core.maps.affine import AffineMap
 from repalign.core.rows import DEFAULT_MEMORY, ArrayRows
 from repalign.core.whitening import Whitening, fit_whitening

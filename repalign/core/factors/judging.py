@@ -64,12 +64,10 @@ def shuffled_scores(
     observed = _defined(found)
     if shuffle.kept.size < len(latents) and quick.groups and n_draws:
         # A p-value holds only if what was observed is scored on the rows that are shuffled.
-        observed = _defined(
-            score_factors(factors.take(shuffle.kept), latents[shuffle.kept], quick)
-        )
+        observed = _defined(score_factors(factors.deal(shuffle.kept), latents[shuffle.kept], quick))
     rng = np.random.default_rng([settings.seed, 1])
-    draws = ((rows, shuffle.kept) for rows in shuffle.draws(n_draws, rng))
-    drawn = _repeat(factors, latents, quick, draws, n_draws, on_progress)
+    draws = ((factors.deal(rows), shuffle.kept) for rows in shuffle.draws(n_draws, rng))
+    drawn = _repeat(latents, quick, draws, n_draws, on_progress)
     return ShuffledScores(shuffle, observed, drawn)
 
 
@@ -102,8 +100,8 @@ def half_sample_scores(
             is_drawn[rng.permutation(n_groups)[: n_groups // 2]] = True
             yield np.flatnonzero(is_drawn[member])
 
-    draws = ((half, half) for half in halves())
-    return _repeat(factors, latents, repeatable(settings), draws, n_draws, on_progress)
+    draws = ((factors.take(half), half) for half in halves())
+    return _repeat(latents, repeatable(settings), draws, n_draws, on_progress)
 
 
 def judge_scores(
@@ -140,22 +138,20 @@ def repeatable(settings: ScoreSettings) -> ScoreSettings:
 
 
 def _repeat(
-    factors: Factors,
     latents: Float[np.ndarray, "n l"],
     settings: ScoreSettings,
-    draws: Iterable[tuple[np.ndarray, np.ndarray]],
+    draws: Iterable[tuple[Factors, np.ndarray]],
     n_draws: int,
     on_progress: OnProgress | None,
 ) -> dict[str, list[float]]:
-    """Score the factors of some rows beside the latents of others, draw by draw."""
+    """Score factors beside the latents of some rows, draw by draw."""
     values: dict[str, list[float]] = {}
     if not settings.groups:
         return values
-    for done, (factor_rows, latent_rows) in enumerate(draws, start=1):
-        drawn = factors.take(factor_rows)
+    for done, (drawn, rows) in enumerate(draws, start=1):
         # A half can miss all classes of a rare factor but one; it then says nothing.
         if (drawn.codes.max(axis=0) > 0).all():
-            found = score_factors(drawn, latents[latent_rows], settings)
+            found = score_factors(drawn, latents[rows], settings)
             for name, value in _defined(found).items():
                 values.setdefault(name, []).append(value)
         if on_progress is not None:

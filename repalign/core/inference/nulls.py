@@ -1,23 +1,27 @@
 """What the errors would be if the rows were not paired: the shuffled-pairing null.
 
-The target's rows are shuffled within each part of the split, all maps are fitted again and
-judged again, many times. The observed errors are computed on the very same rows, so that the
-p-value (b + 1) / (m + 1) of a permutation test holds exactly, subsample or not.
+The target's rows are shuffled, all maps are fitted again and judged again, many times. Shuffled
+is only what can change places under the null hypothesis (``arrangements``), and the observed
+errors are computed on the very same rows, so that the p-value (b + 1) / (m + 1) of a permutation
+test holds exactly, subsample or not.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from repalign.core.inference.splits import Split
+from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS, Arrangements, arrange
+from repalign.core.inference.splits import Split, no_split
 from repalign.core.maps.affine import AffineMap
 from repalign.core.moments import PairMoments, leave_one_out, merge_all, pair_moments
 from repalign.core.rows import ArrayRows
 
 # A mean norm over this many rows is known to well under a percent; the maps see all rows.
 MAX_JUDGED = 4000
+# Multiplications of one map that are cheap enough to judge on more rows than that.
+CHEAP = 5e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,107 +44,223 @@ FitAll = Callable[[PairMoments, int | None], Sequence[JudgedMap]]
 
 
 @dataclass(frozen=True, eq=False)
+class ShufflePlan:
+    """Which rows may change places, in-sample and held-out.
+
+    Attributes:
+        split: The split of all rows.
+        within: Units change places within their part of the split. Only the cross products
+            change then: the ICA of every side, its covariance and its mean stay.
+        across: They change places over the parts, for in-sample errors only, where the parts
+            leave too few arrangements; None where they are enough.
+    """
+
+    split: Split
+    within: Arrangements
+    across: Arrangements | None
+
+
+def plan_shuffles(
+    groups: Int[np.ndarray, " n"],
+    split: Split,
+    *,
+    beyond_groups: bool = False,
+    is_ordered: bool = True,
+    seed: int = 0,
+) -> ShufflePlan:
+    """Return what may be shuffled: whole groups, or with ``beyond_groups`` rows inside them.
+
+    The first tests whether the pairing matters at all, the second whether it matters beyond the
+    group, and takes the rows of a group for exchangeable: it is not for rows that stand in an
+    order. ``is_ordered`` and ``seed`` are those of ``arrange``.
+    """
+    if beyond_groups:
+        return ShufflePlan(split, arrange(np.arange(groups.size), blocks=groups), None)
+    within = arrange(groups, blocks=split.part_of_row, is_ordered=is_ordered, seed=seed)
+    if within.is_sufficient or split.n_parts == 1:
+        return ShufflePlan(split, within, None)
+    one_block = np.zeros_like(groups)
+    across = arrange(groups, blocks=one_block, is_ordered=is_ordered, seed=seed)
+    return ShufflePlan(split, within, across)
+
+
+@dataclass(frozen=True, eq=False)
 class NullErrors:
-    """Mean errors of every map: as observed and with shuffled pairs, on the same rows."""
+    """Mean errors of every map: as observed and with shuffled pairs, on the same rows.
+
+    Attributes:
+        observed: With the pairs as they are; the error on all rows differs a little where not
+            all of them are kept or judged.
+        shuffled: By shuffle; there is none where nothing can change places.
+        arrangements: What was shuffled.
+        n_judged: Rows on which the errors are means.
+    """
 
     observed: Float[np.ndarray, " maps"]
     shuffled: Float[np.ndarray, "shuffles maps"]
+    arrangements: Arrangements
+    n_judged: int
+
+    @property
+    def smallest_p(self) -> float:
+        """The smallest p-value that could have been found."""
+        return 1 / (len(self.shuffled) + 1)
+
+    @property
+    def refusal(self) -> str | None:
+        """Why there is no p-value; None where there is."""
+        found = self.arrangements
+        if found.is_sufficient:
+            return None
+        return (
+            f"no p-value: {found.n_moving} of {found.n_units} groups can change places, in "
+            f"{found.count} ways in all, and a p-value needs {FEWEST_ARRANGEMENTS}; use more "
+            "groups of like sizes, or a split into fewer parts"
+        )
 
     def p_values(self) -> Float[np.ndarray, " maps"]:
-        """Return (b + 1) / (m + 1), b the shuffles at least as close as what was observed."""
+        """Return (b + 1) / (m + 1), b the shuffles at least as close as what was observed.
+
+        NaN where there are too few arrangements for that to mean anything.
+        """
+        if self.refusal is not None:
+            return np.full(self.observed.shape, np.nan)
         # Equal up to rounding is "as close": the mean-only map never changes.
         tolerance = 1e-9 * np.abs(self.observed)
         as_close = (self.shuffled <= self.observed + tolerance).sum(axis=0)
         return (as_close + 1) / (len(self.shuffled) + 1)
 
     def means(self) -> Float[np.ndarray, " maps"]:
-        """Return the mean shuffled error of every map."""
+        """Return the mean shuffled error of every map, NaN where there was no shuffle."""
+        if len(self.shuffled) == 0:
+            return np.full(self.observed.shape, np.nan)
         return self.shuffled.mean(axis=0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The rows of one part of the split, the target's centred, and their moments."""
-
-    source: Float[np.ndarray, "m p"]
-    target: Float[np.ndarray, "m q"]
-    moments: PairMoments
-    judged: Int[np.ndarray, " j"]
 
 
 def shuffled_pairing_null(
     source: Float[np.ndarray, "n p"],
     target: Float[np.ndarray, "n q"],
+    plan: ShufflePlan,
     *,
     fit_all: FitAll,
-    split: Split,
     n_shuffles: int,
     seed: int,
 ) -> tuple[NullErrors, NullErrors | None]:
     """Return the null in-sample and, where the split judges rows, held-out."""
     rng = np.random.default_rng(seed)
-    parts = _parts(source, target, split, rng)
-    unshuffled = [np.arange(len(part.source)) for part in parts]
-    draws = [_judge(parts, unshuffled, fit_all, split)]
-    for _ in range(n_shuffles):
-        orders = [rng.permutation(len(part.source)) for part in parts]
-        draws.append(_judge(parts, orders, fit_all, split))
-    in_sample = np.array([draw[0] for draw in draws])
-    nulls = NullErrors(in_sample[0], in_sample[1:])
-    if not split.judged:
-        return nulls, None
-    held_out = np.array([draw[1] for draw in draws])
-    return nulls, NullErrors(held_out[0], held_out[1:])
+    split, within = plan.split, plan.within
+    shuffled = _Shuffled.of(source, target, within, split, rng)
+    draws = [shuffled.judge(order, fit_all) for order in _orders(within, n_shuffles, rng)]
+    in_sample = _null_errors([draw[0] for draw in draws], within, shuffled.n_judged())
+    held_out = None
+    if split.judged:
+        n_judged = shuffled.n_judged(split.judged)
+        held_out = _null_errors([draw[1] for draw in draws], within, n_judged)
+    if plan.across is not None:
+        shuffled = _Shuffled.of(source, target, plan.across, no_split(len(source)), rng)
+        orders = _orders(plan.across, n_shuffles, rng)
+        errors = [shuffled.judge(order, fit_all)[0] for order in orders]
+        in_sample = _null_errors(errors, plan.across, shuffled.n_judged())
+    return in_sample, held_out
 
 
-def _parts(
-    source: Float[np.ndarray, "n p"],
-    target: Float[np.ndarray, "n q"],
-    split: Split,
-    rng: np.random.Generator,
-) -> list[_Part]:
-    all_moments = pair_moments(
-        ArrayRows(source), ArrayRows(target), part_of_row=split.part_of_row, n_parts=split.n_parts
-    )
-    share = min(1.0, MAX_JUDGED / len(source))
-    parts = []
-    for number, moments in enumerate(all_moments):
-        rows = split.judged_rows(number)
-        n_judged = max(1, round(share * rows.size))
-        judged = rng.permutation(rows.size)[:n_judged]
-        x, y = source[rows].astype(np.float64), target[rows].astype(np.float64)
-        parts.append(_Part(x, y, moments, judged))
-    return parts
+def _orders(
+    arrangements: Arrangements, n_shuffles: int, rng: np.random.Generator
+) -> Iterator[Int[np.ndarray, " kept"]]:
+    """Yield the order as it is, then the shuffled ones."""
+    yield np.arange(arrangements.kept.size)
+    yield from arrangements.shuffles(n_shuffles, rng)
 
 
-def _judge(
-    parts: Sequence[_Part], orders: Sequence[Int[np.ndarray, " _"]], fit_all: FitAll, split: Split
-) -> tuple[list[float], list[float]]:
-    """Fit and judge all maps with the target's rows in the given order."""
-    moments = []
-    for part, order in zip(parts, orders, strict=True):
-        # Shuffled within the part, only the cross products change.
-        centred = part.target[order] - part.moments.mean_y
-        moments.append(replace(part.moments, sxy=(part.source - part.moments.mean_x).T @ centred))
-    everywhere = range(len(parts))
-    maps = fit_all(merge_all(tuple(moments)), None)
-    in_sample = _errors(maps, parts, orders, everywhere)
-    if not split.judged:
-        return in_sample, []
-    rest = leave_one_out(tuple(moments))
-    weights = [len(parts[number].source) for number in split.judged]
-    held_out = [
-        _errors(fit_all(rest[number], number), parts, orders, [number]) for number in split.judged
-    ]
-    return in_sample, list(np.average(held_out, axis=0, weights=weights))
+def _null_errors(
+    errors: Sequence[Sequence[float]], arrangements: Arrangements, n_judged: int
+) -> NullErrors:
+    table = np.array(errors)
+    return NullErrors(table[0], table[1:], arrangements, n_judged)
 
 
-def _errors(
-    maps: Sequence[JudgedMap],
-    parts: Sequence[_Part],
-    orders: Sequence[Int[np.ndarray, " _"]],
-    numbers: Sequence[int],
-) -> list[float]:
-    x = np.concatenate([parts[i].source[parts[i].judged] for i in numbers])
-    y = np.concatenate([parts[i].target[orders[i][parts[i].judged]] for i in numbers])
-    return [judged.mean_error(x, y) for judged in maps]
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The kept rows of one part of the split, and their moments.
+
+    Attributes:
+        rows: Where they stand among the kept rows.
+        source: Their source rows, centred.
+        moments: Of both sides as they are.
+        judged: Rows of the part that judge.
+    """
+
+    rows: Int[np.ndarray, " m"]
+    source: Float[np.ndarray, "m p"]
+    moments: PairMoments
+    judged: Int[np.ndarray, " j"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Shuffled:
+    """The kept rows in their parts, of which the target's can be put in any order."""
+
+    target: Float[np.ndarray, "kept q"]
+    parts: tuple[_Part, ...]
+    judged: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        source: Float[np.ndarray, "n p"],
+        target: Float[np.ndarray, "n q"],
+        arrangements: Arrangements,
+        split: Split,
+        rng: np.random.Generator,
+    ) -> "_Shuffled":
+        """Return the kept rows of two representations, and choose the rows that judge."""
+        kept = arrangements.kept
+        x, y = source[kept], target[kept]
+        part_of_row = split.part_of_row[kept]
+        all_moments = pair_moments(
+            ArrayRows(x), ArrayRows(y), part_of_row=part_of_row, n_parts=split.n_parts
+        )
+        n_judged = max(MAX_JUDGED, int(CHEAP / (x.shape[1] * y.shape[1])))
+        share = min(1.0, n_judged / kept.size)
+        parts = []
+        for number, moments in enumerate(all_moments):
+            rows = np.flatnonzero(part_of_row == number)
+            judged = rng.permutation(rows.size)[: max(1, round(share * rows.size))]
+            parts.append(_Part(rows, x[rows] - moments.mean_x, moments, judged))
+        return cls(y.astype(np.float64), tuple(parts), split.judged)
+
+    def n_judged(self, numbers: Sequence[int] | None = None) -> int:
+        """Return how many rows judge, in some of the parts."""
+        chosen = range(len(self.parts)) if numbers is None else numbers
+        return sum(self.parts[number].judged.size for number in chosen)
+
+    def judge(
+        self, order: Int[np.ndarray, " kept"], fit_all: FitAll
+    ) -> tuple[list[float], list[float]]:
+        """Fit and judge all maps in-sample and held-out, with the target's rows in an order."""
+        moments = []
+        for part in self.parts:
+            # Shuffled within the part, only the cross products change.
+            centred = self.target[order[part.rows]] - part.moments.mean_y
+            moments.append(replace(part.moments, sxy=part.source.T @ centred))
+        everywhere = range(len(self.parts))
+        in_sample = self._errors(fit_all(merge_all(tuple(moments)), None), order, everywhere)
+        if not self.judged:
+            return in_sample, []
+        rest = leave_one_out(tuple(moments))
+        weights = [self.parts[number].rows.size for number in self.judged]
+        held_out = [
+            self._errors(fit_all(rest[number], number), order, [number]) for number in self.judged
+        ]
+        return in_sample, list(np.average(held_out, axis=0, weights=weights))
+
+    def _errors(
+        self,
+        maps: Sequence[JudgedMap],
+        order: Int[np.ndarray, " kept"],
+        numbers: Sequence[int],
+    ) -> list[float]:
+        parts = [self.parts[number] for number in numbers]
+        x = np.concatenate([part.source[part.judged] + part.moments.mean_x for part in parts])
+        y = np.concatenate([self.target[order[part.rows[part.judged]]] for part in parts])
+        return [judged.mean_error(x, y) for judged in maps]

@@ -4,12 +4,18 @@ Rows that belong together (the tokens of a document, the wells of a plate) never
 sides: a split draws groups, and every row follows its group.
 """
 
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int
 
 from repalign.exceptions import InputError
+
+# A sample of fewer groups than this is cut group by group before it is cut to fewer groups.
+FEWEST_SAMPLED = 30
+FEWEST_IN_PART = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +73,48 @@ def fold_split(groups: Int[np.ndarray, " n"], n_folds: int, seed: int) -> Split:
     part_of_group = np.empty(labels, dtype=np.int64)
     part_of_group[order] = np.arange(labels) % n_folds
     return Split(part_of_group[member], n_parts=n_folds, judged=tuple(range(n_folds)))
+
+
+def sample_groups(
+    groups: Int[np.ndarray, " n"],
+    parts: Int[np.ndarray, " n"],
+    n_rows: int,
+    *,
+    is_ordered: bool = True,
+    seed: int,
+) -> Int[np.ndarray, " m"]:
+    """Return about ``n_rows`` rows, ascending, that are whole groups drawn in every part.
+
+    Where so few groups would fit that their number limits what can be said, more of them are
+    drawn and the largest are cut: to their first rows where rows stand in an order that means
+    something, else to any. Every part keeps a row.
+    """
+    if n_rows >= groups.size:
+        return np.arange(groups.size)
+    rng = np.random.default_rng(seed)
+    chosen = []
+    for part in np.unique(parts):
+        rows = np.flatnonzero(parts == part)
+        share = max(n_rows * rows.size // groups.size, 1)
+        labels, member, sizes = np.unique(groups[rows], return_inverse=True, return_counts=True)
+        order = rng.permutation(labels.size)
+        n_whole = int(np.searchsorted(np.cumsum(sizes[order]), share, side="right"))
+        fewest = max(FEWEST_SAMPLED * rows.size // groups.size, FEWEST_IN_PART)
+        drawn = order[: max(n_whole, fewest)]
+        # Rows of a group by their place in it, or by lot; a group gives those below the cap.
+        place = np.arange(rows.size) if is_ordered else rng.permutation(rows.size)
+        by_group = np.lexsort((place, member))
+        place[by_group] = np.arange(rows.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        cap = int(sizes.max())
+        if n_whole < drawn.size:
+            cap = max(bisect_right(range(1, cap + 1), share, key=_rows_below(sizes[drawn])), 1)
+        chosen.append(rows[np.isin(member, drawn) & (place < cap)])
+    return np.sort(np.concatenate(chosen))
+
+
+def _rows_below(sizes: Int[np.ndarray, " groups"]) -> Callable[[int], int]:
+    """Return how many rows remain of groups that are cut to a size."""
+    return lambda cap: int(np.minimum(sizes, cap).sum())
 
 
 def _groups_of(groups: Int[np.ndarray, " n"], *, needed: int) -> tuple[int, Int[np.ndarray, " n"]]:

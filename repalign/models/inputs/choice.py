@@ -1,7 +1,10 @@
 """Choosing the preprocessing of images: the model's own, a named one, or another model's."""
 
+from dataclasses import replace
+
 from repalign.exceptions import InputError, ModelError
 from repalign.models.inputs.images import (
+    ImageBackend,
     ImagePreprocess,
     parse_preprocess,
     preprocess_of_timm,
@@ -14,17 +17,20 @@ from repalign.models.naming.hub import fetch_repository
 from repalign.models.naming.spec import parse_model
 
 
-def choose_preprocess(model: LoadedModel, wanted: str | None = None) -> ImagePreprocess:
+def choose_preprocess(
+    model: LoadedModel, wanted: str | None = None, backend: ImageBackend = "pil"
+) -> ImagePreprocess:
     """Return the preprocessing to use for a model.
 
     ``wanted`` is ``canonicalN``, ``timm:architecture``, ``hf:repository`` or a local
-    directory; None means the model's own.
+    directory; None means the model's own. ``backend`` resizes.
 
     Raises InputError when it cannot be found or gives images the model cannot take.
     """
     assert model.image_size is not None
     channels, height, width = model.image_size
     chosen = _own(model) if wanted is None else _named(wanted, channels)
+    chosen = replace(chosen, backend=backend)
     if len(chosen.mean) != channels:
         raise InputError(
             f"preprocessing {chosen.name} gives {len(chosen.mean)} channels, the model takes "

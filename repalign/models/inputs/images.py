@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
+ImageBackend = Literal["pil", "torchvision"]
 _PIL_NUMBER: dict[Interpolation, int] = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3}
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _CANONICAL = re.compile(r"canonical([1-9]\d{0,3})")
@@ -27,7 +28,9 @@ class ImagePreprocess:
     ``resize`` is the length of the shorter edge, or ``(height, width)`` to squash to, or None;
     ``crop`` is ``(height, width)`` or None. ``mean`` and ``std`` have one value per channel.
     ``odd_crop`` says where a crop goes that cannot be centred exactly: timm rounds half a pixel
-    to even, transformers down.
+    to even, transformers down. ``backend`` is the library that resizes: timm, torchvision and the
+    image processors of transformers named ``…Pil`` take PIL; the default ones of transformers 5
+    take torchvision, whose pixels differ by some hundredths where an image is made smaller.
     The orientation that EXIF data suggest is ignored, as timm and transformers do.
     """
 
@@ -38,6 +41,7 @@ class ImagePreprocess:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     odd_crop: Literal["even", "down"] = "even"
+    backend: ImageBackend = "pil"
 
     @property
     def output_size(self) -> tuple[int, int] | None:
@@ -50,7 +54,7 @@ class ImagePreprocess:
         """Turn an image into ``(channels, height, width)`` float32."""
         image = image.convert("L" if len(self.mean) == 1 else "RGB")
         if self.resize is not None:
-            image = _resize(image, self.resize, self.interpolation)
+            image = _resize(image, self.resize, self.interpolation, self.backend)
         if self.crop is not None:
             image = _crop(image, self.crop, self.odd_crop)
         pixels = np.atleast_3d(np.asarray(image)).transpose(2, 0, 1).astype(np.float32, order="C")
@@ -170,7 +174,12 @@ def _interpolation(text: str, name: str) -> Interpolation:
     raise InputError(f"{name} resizes by {text!r}; expected {', '.join(_PIL_NUMBER)}")
 
 
-def _resize(image: "Image", size: int | tuple[int, int], interpolation: Interpolation) -> "Image":
+def _resize(
+    image: "Image",
+    size: int | tuple[int, int],
+    interpolation: Interpolation,
+    backend: ImageBackend,
+) -> "Image":
     from PIL.Image import Resampling
 
     width, height = image.size
@@ -182,7 +191,23 @@ def _resize(image: "Image", size: int | tuple[int, int], interpolation: Interpol
         target = (size[1], size[0])
     if target == image.size:
         return image
+    if backend == "torchvision":
+        return _resize_by_torchvision(image, target, interpolation)
     return image.resize(target, Resampling(_PIL_NUMBER[interpolation]))
+
+
+def _resize_by_torchvision(
+    image: "Image", target: tuple[int, int], interpolation: Interpolation
+) -> "Image":
+    import torch
+    from PIL.Image import fromarray
+    from torchvision.transforms.v2 import InterpolationMode
+    from torchvision.transforms.v2.functional import resize
+
+    # a copy, since PIL's memory may not be written to, and channels first
+    pixels = torch.from_numpy(np.atleast_3d(np.array(image))).permute(2, 0, 1)
+    made = resize(pixels, [target[1], target[0]], InterpolationMode(interpolation), antialias=True)
+    return fromarray(made.permute(1, 2, 0).numpy().squeeze())
 
 
 def _crop(image: "Image", size: tuple[int, int], odd: Literal["even", "down"]) -> "Image":

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from repalign.exceptions import InputError, ModelError
 from repalign.models.loaders.config_policy import read_json
-from repalign.models.loaders.families import DECODER
 from repalign.models.loaders.loaded import LoadedModel
 
 DEFAULT_MAX_LENGTH = 2048
@@ -114,11 +113,6 @@ def pad_batch(
         real = torch.from_numpy(np.arange(width) < lengths[:, None])
         inputs["attention_mask"] = real[:, None, None, :]
     return inputs, torch.from_numpy(lengths)
-
-
-def needs_mask(model: LoadedModel) -> bool:
-    """Whether padding on the right could be seen by real tokens of this model."""
-    return model.family is not DECODER
 
 
 def _load_tokenizer(directory: Path) -> Any:

@@ -36,6 +36,12 @@ ENCODER = Family(
     ("mean", "cls", "token", "last"),
     final_note="output of the last block, which ends in its own norm",
 )
+CAUSAL_ENCODER = Family(
+    "decoder",
+    "text",
+    DECODER.pools,
+    final_note="output of the last block, which ends in its own norm; tokens see only those before",
+)
 VIT = Family(
     "vit",
     "image",

@@ -42,7 +42,8 @@ class LoadedModel:
 
     ``call`` runs one forward pass and returns what the family calls final where no module's
     output is that. ``image_size`` is ``(channels, height, width)`` for image models;
-    ``max_length`` and ``vocabulary_rows`` are limits of text models. ``config`` is the raw
+    ``max_length`` and ``vocabulary_rows`` are limits of text models, whose ``needs_mask`` says
+    that real tokens would see padding on their right if it were not masked. ``config`` is the raw
     config.json, ``directory`` where further files (tokenizer, preprocessing) are. ``overwritten``
     collects the taps whose tensors the model was seen to overwrite after their module gave them.
     """
@@ -57,6 +58,7 @@ class LoadedModel:
     image_size: tuple[int, int, int] | None = None
     max_length: int | None = None
     vocabulary_rows: int | None = None
+    needs_mask: bool = False
     config: Mapping[str, object] = field(default_factory=dict)
     directory: Path | None = None
     overwritten: set[Tap] = field(default_factory=set)

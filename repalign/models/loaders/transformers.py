@@ -12,7 +12,16 @@ from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
 from repalign.models.loaders.config_policy import check_config, read_json
-from repalign.models.loaders.families import ARCHITECTURES, CNN, DECODER, VIT_MAE, Architecture
+from repalign.models.loaders.families import (
+    ARCHITECTURES,
+    CAUSAL_ENCODER,
+    CNN,
+    DECODER,
+    ENCODER,
+    VIT_MAE,
+    Architecture,
+    Family,
+)
 from repalign.models.loaders.loaded import Call, LoadedModel, Origin
 from repalign.models.loaders.weights import (
     PICKLES,
@@ -38,10 +47,11 @@ def load_transformers(directory: Path, name: str, revision: str | None = None) -
     architecture = ARCHITECTURES[model_type]
     weights = _weights_file(directory, name)
     module = _load_module(directory, architecture, weights, name)
-    is_text = architecture.family.kind == "text"
+    family = _family(architecture, config)
+    is_text = family.kind == "text"
     return LoadedModel(
         module=module,
-        family=architecture.family,
+        family=family,
         layers=_layers(module, architecture),
         origin=Origin(
             model=name,
@@ -51,11 +61,12 @@ def load_transformers(directory: Path, name: str, revision: str | None = None) -
             revision=revision,
             commit=snapshot_commit(directory),
         ),
-        call=_call_for(architecture),
+        call=_call_for(family),
         prefix_tokens=_prefix_tokens(architecture),
         image_size=None if is_text else _image_size(module.config),
         max_length=_max_length(module.config) if is_text else None,
         vocabulary_rows=module.get_input_embeddings().num_embeddings if is_text else None,
+        needs_mask=is_text and family.name != DECODER.name,
         config=config,
         directory=directory,
     )
@@ -141,10 +152,18 @@ def _layers(module: nn.Module, architecture: Architecture) -> LayerMap:
     return map_layers(module, find_blocks(module, count))
 
 
-def _call_for(architecture: Architecture) -> Call:
-    if architecture.family is DECODER:
+def _family(architecture: Architecture, config: Mapping[str, Any]) -> Family:
+    # A BERT that was trained as a decoder masks causally; a mask for the padding would take the
+    # place of that one, so it runs as decoders do.
+    if architecture.family is ENCODER and config.get("is_decoder"):
+        return CAUSAL_ENCODER
+    return architecture.family
+
+
+def _call_for(family: Family) -> Call:
+    if family.name == DECODER.name:
         return _call_decoder
-    if architecture.family is VIT_MAE:
+    if family is VIT_MAE:
         return _call_unmasked
     return _call_plain
 

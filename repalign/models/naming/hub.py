@@ -71,8 +71,9 @@ def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of the libraries that models come from."""
-    return {name: version(name) for name in ("torch", "torchvision", "transformers", "timm")}
+    """Versions of the libraries that models come from and that prepare their inputs."""
+    names = ("torch", "torchvision", "transformers", "tokenizers", "timm", "pillow")
+    return {name: version(name) for name in names}
 
 
 def snapshot_commit(directory: Path) -> str | None:

@@ -4,6 +4,7 @@ import difflib
 from dataclasses import dataclass
 
 from repalign.exceptions import InputError
+from repalign.models.naming.spec import existing_path
 
 
 @dataclass(frozen=True)
@@ -154,11 +155,6 @@ PAIRS = (
 )
 
 
-def find_preset(name: str) -> Preset | None:
-    """Return the preset of that name, or None."""
-    return PRESETS.get(name)
-
-
 def near_presets(name: str) -> tuple[str, ...]:
     """Names of presets that resemble ``name``, nearest first."""
     return tuple(difflib.get_close_matches(name, PRESETS, n=3, cutoff=0.6))
@@ -167,9 +163,13 @@ def near_presets(name: str) -> tuple[str, ...]:
 def resolve_name(text: str) -> tuple[str, Preset | None]:
     """Replace a preset's name by the model it stands for; other text passes unchanged.
 
+    What exists under that name on this disk comes before any preset.
+
     Raises InputError for a bare word that resembles a preset and is no existing path.
     """
-    preset = find_preset(text)
+    if existing_path(text) is not None:
+        return text, None
+    preset = PRESETS.get(text)
     if preset is not None:
         return preset.model, preset
     near = near_presets(text) if ":" not in text and "/" not in text else ()

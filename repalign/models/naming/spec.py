@@ -48,10 +48,19 @@ def parse_model(text: str) -> ModelSpec:
     prefix, colon, rest = text.partition(":")
     if colon and prefix in LOADERS and rest:
         return _parse_prefixed(prefix, rest)
-    path = Path(text).expanduser()
-    if text and path.exists():
+    path = existing_path(text)
+    if path is not None:
         return ModelSpec("local", "", path=path)
     raise InputError(f"unknown model {text!r}; expected {FORMS} (`repalign models` lists presets)")
+
+
+def existing_path(text: str) -> Path | None:
+    """Return the path of that name if something is there."""
+    try:
+        path = Path(text).expanduser()
+        return path if text and path.exists() else None
+    except (OSError, RuntimeError, ValueError):
+        return None  # longer than names can be, or the home of nobody
 
 
 def _parse_prefixed(loader: Loader, rest: str) -> ModelSpec:
@@ -77,7 +86,7 @@ def _check_form(form: re.Pattern[str], part: str, what: str, text: str) -> None:
 
 
 def _existing(text: str) -> Path:
-    path = Path(text).expanduser()
-    if not path.is_file():
+    path = existing_path(text)
+    if path is None or not path.is_file():
         raise InputError(f"no weights file at {text}; give the path of a checkpoint on this disk")
     return path

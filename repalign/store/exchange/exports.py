@@ -1,12 +1,12 @@
 """Write embeddings in the layouts of other programs, in blocks."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from repalign.exceptions import InputError
+from repalign.files import check_output, protecting, writing
 from repalign.store.exchange.export_arrays import write_npy, write_npz, write_safetensors
 from repalign.store.exchange.export_tables import write_csv, write_parquet
 from repalign.store.joining.index import POOLED, RowIndex, decode_ids
@@ -58,7 +58,7 @@ def export_store(
 
     npz, csv and parquet hold ids, token positions and hashes beside the values; npy and
     safetensors get their ids as lines of a file ``<name>.ids.txt``, which is found again when the
-    embeddings are opened.
+    embeddings are opened. A pipe or device, ``-`` for standard output, gets no such file.
 
     Args:
         source: what to write, a view of a store or any other embeddings.
@@ -74,24 +74,30 @@ def export_store(
     out = Path(out)
     chosen = _choose_format(out, file_format)
     ids_path, lines = None, ""
-    if chosen in WITHOUT_INDEX and source.index.ids is not None:
+    is_file = check_output(out) is not None
+    if chosen in WITHOUT_INDEX and source.index.ids is not None and is_file:
         ids_path = out.with_name(out.stem + SIDECAR_SUFFIX)
         lines = _id_lines(source.index)
     if not overwrite:
-        _check_absent(out)
+        check_output(out, overwrite=False)
         if ids_path is not None and not _holds(ids_path, lines):
-            _check_absent(ids_path)
+            check_output(ids_path, overwrite=False)
     report = on_progress or (lambda done, total: None)
-    _replace_whole(out, lambda path: WRITERS[chosen](path, source, report))
-    if ids_path is not None:
-        _replace_whole(ids_path, lambda path: path.write_text(lines, encoding="utf-8"))
+    with protecting([] if source.path is None else [source.path]):
+        if ids_path is not None:  # before the work: it may be refused
+            check_output(ids_path)
+        with writing(out) as whole:
+            WRITERS[chosen](whole, source, report)
+        if ids_path is not None:
+            with writing(ids_path) as whole:
+                whole.write_text(lines, encoding="utf-8")
     return ExportResult(
         path=out,
         file_format=chosen,
         n_rows=source.n_rows,
         dim=source.dim,
         ids_path=ids_path,
-        warnings=_lost(source.index, chosen),
+        warnings=_lost(source.index, chosen, has_ids_beside=is_file),
     )
 
 
@@ -105,26 +111,9 @@ def _choose_format(out: Path, file_format: ExportFormat | None) -> ExportFormat:
     )
 
 
-def _check_absent(path: Path) -> None:
-    if path.exists():
-        raise InputError(f"{path}: exists; choose another name or allow overwriting")
-
-
 def _holds(path: Path, text: str) -> bool:
     """Tell whether a file has just this text: exports of one set can share their ids."""
     return path.is_file() and path.read_bytes() == text.encode()
-
-
-def _replace_whole(out: Path, write: Callable[[Path], object]) -> None:
-    """Write to a temporary file beside ``out`` and give it the name when it is whole."""
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        write(temporary)
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _id_lines(index: RowIndex) -> str:
@@ -139,10 +128,12 @@ def _id_lines(index: RowIndex) -> str:
     return "".join(f"{name}\n" for name in ids)
 
 
-def _lost(index: RowIndex, file_format: ExportFormat) -> tuple[str, ...]:
+def _lost(index: RowIndex, file_format: ExportFormat, *, has_ids_beside: bool) -> tuple[str, ...]:
     if file_format not in WITHOUT_INDEX:
         return ()
     lost = []
+    if index.ids is not None and not has_ids_beside:
+        lost.append("ids")
     if (index.token != POOLED).any():
         lost.append("token positions")
     if index.sample_sha is not None:

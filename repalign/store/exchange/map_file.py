@@ -8,7 +8,6 @@ can open it.
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 
 from repalign.aliases import FloatArray
 from repalign.exceptions import StoreError
+from repalign.files import check_regular, writing
 
 FORMAT_VERSION = 1
 METADATA_KEY = "repalign"
@@ -42,8 +42,6 @@ def save_map(saved: SavedMap, path: str | Path, *, overwrite: bool = False) -> N
     from safetensors.numpy import save_file
 
     target = Path(path)
-    if target.exists() and not overwrite:
-        raise StoreError(f"{target}: already exists; choose another name or allow overwriting")
     matrix = np.ascontiguousarray(saved.matrix, dtype=np.float64)
     shift = np.ascontiguousarray(saved.shift, dtype=np.float64)
     _check_arrays(matrix, shift, str(target))
@@ -53,16 +51,12 @@ def save_map(saved: SavedMap, path: str | Path, *, overwrite: bool = False) -> N
         "sha256": _digest(matrix, shift),
         "metadata": dict(saved.metadata),
     }
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
+    with writing(target, overwrite=overwrite, failure=StoreError) as whole:
         save_file(
             {"matrix": matrix, "shift": shift},
-            temporary,
+            whole,
             metadata={METADATA_KEY: json.dumps(description)},
         )
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def load_map(path: str | Path) -> SavedMap:
@@ -74,8 +68,7 @@ def load_map(path: str | Path) -> SavedMap:
     from safetensors import SafetensorError, safe_open
 
     source = Path(path)
-    if not source.is_file():
-        raise StoreError(f"{source}: there is no such file; expected a saved map (.safetensors)")
+    check_regular(source, failure=StoreError)
     try:
         with safe_open(source, framework="np") as file:
             names = set(file.keys())

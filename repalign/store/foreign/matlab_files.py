@@ -1,20 +1,15 @@
-"""Arrays in MATLAB ``.mat`` files of level 5 (``-v6``, ``-v7``), as thingsvision writes them.
+"""Arrays in MATLAB ``.mat`` files before 7.3, as thingsvision writes them.
 
-Plain arrays of numbers are parsed here and everything else is passed over: general readers of
-the format crash on damaged files. A file is a header of 128 bytes and a list of elements, each
-with a tag of type and size; a matrix element holds flags, dimensions, a name and the numbers,
-column by column, in a type that may be narrower than that of the array.
+scipy reads them, in a process of its own with a limit of time and memory, into a temporary file.
 """
 
-import struct
-import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
 from repalign.store.foreign.contents import (
@@ -23,50 +18,22 @@ from repalign.store.foreign.contents import (
     check_matrix_shape,
     choose_view,
 )
-from repalign.store.foreign.damage import refuse_damage
-from repalign.store.rows.arrays import ArrayRows
+from repalign.store.foreign.separate_process import TIME_LIMIT, run_apart
+from repalign.store.rows.file import FileRows
+from repalign.store.rows.floats import float_type
+from repalign.store.rows.spool import check_temporary_space
 
-HEADER_BYTES = 128
-VERSION = 0x0100
-MATRIX, COMPRESSED = 14, 15
-# types of stored numbers, and classes of arrays, by their numbers in the format
-STORED = {
-    1: "i1",
-    2: "u1",
-    3: "i2",
-    4: "u2",
-    5: "i4",
-    6: "u4",
-    7: "f4",
-    9: "f8",
-    12: "i8",
-    13: "u8",
+PROGRAM = Path(__file__).with_name("matlab_process.py")
+NUMBERS = {"double", "single", "logical"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
-CLASSES = {
-    6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8",
-}  # fmt: skip
-COMPLEX_FLAG = 0x0800
-MAX_FILE_BYTES = 2**34  # the format is read whole
-MAX_VARIABLE_BYTES = 2**32
+LARGEST_NUMBER = 8  # bytes
+BYTES_A_SECOND = 2**25  # that scipy expands at the least
+PROCESS_BYTES = 2**31  # that Python and scipy map before they read anything
+COPIES = 4  # of the values, expanded and turned from columns into rows
 ROWS_VIEW = "features"
 
-
-@dataclass(frozen=True)
-class _Variable:
-    """An array of numbers: its shape and type, and where its stored numbers are."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    stored: memoryview
-    stored_type: np.dtype[Any]
-
-    def values(self) -> NDArray[Any]:
-        """Return the array, in its own type."""
-        n_values = int(np.prod(self.shape, dtype=object))
-        if len(self.stored) != n_values * self.stored_type.itemsize:
-            raise ValueError(f"{len(self.stored)} bytes for {n_values} values")
-        numbers = np.frombuffer(self.stored, self.stored_type)
-        return numbers.reshape(self.shape, order="F").astype(self.dtype)
+Shape = tuple[int, ...]
 
 
 def read_matlab(request: ForeignRequest) -> ForeignMatrix:
@@ -74,105 +41,76 @@ def read_matlab(request: ForeignRequest) -> ForeignMatrix:
 
     In the second kind, which thingsvision writes, the names of the variables are the ids.
     """
-    with refuse_damage(f"{request.path}: is no readable MATLAB file"):
-        variables = dict(_read_variables(request.path))
-        shapes = {name: variable.shape for name, variable in variables.items()}
-        is_row_each = len(shapes) > 1 and all(
-            len(shape) == 2 and shape[0] == 1 for shape in shapes.values()
-        )
-        if is_row_each and request.view is None and request.id_column is None:
-            return _variable_per_row(request, variables)
-        view = choose_view(request, shapes)
-        check_matrix_shape(shapes[view], label=f"{request.path}::{view}")
-        raw = ArrayRows(variables[view].values())
-    return ForeignMatrix(view=view, raw=raw, layout="MATLAB file")
+    shapes = _list_variables(request.path)
+    is_row_each = len(shapes) > 1 and all(
+        len(shape) == 2 and shape[0] == 1 for shape in shapes.values()
+    )
+    if is_row_each and request.view is None and request.id_column is None:
+        return _variable_per_row(request, shapes)
+    view = choose_view(request, shapes)
+    check_matrix_shape(shapes[view], label=f"{request.path}::{view}")
+    return ForeignMatrix(
+        view=view, raw=_open_values(request.path, [view], shapes), layout="MATLAB file"
+    )
 
 
-def _variable_per_row(request: ForeignRequest, variables: Mapping[str, _Variable]) -> ForeignMatrix:
-    if len({variable.shape for variable in variables.values()}) > 1:
+def _variable_per_row(request: ForeignRequest, shapes: Mapping[str, Shape]) -> ForeignMatrix:
+    if len(set(shapes.values())) > 1:
         raise InputError(
             f"{request.path}: has one variable per row, of different lengths; expected one length"
         )
-    values = np.concatenate([variable.values() for variable in variables.values()])
-    check_matrix_shape(values.shape, label=str(request.path))
     return ForeignMatrix(
         view=ROWS_VIEW,
-        raw=ArrayRows(values),
+        raw=_open_values(request.path, list(shapes), shapes),
         layout="MATLAB file, one variable per row",
-        ids=list(variables),
+        ids=list(shapes),
         ids_from=f"{request.path} (names of the variables)",
     )
 
 
-def _read_variables(path: Path) -> Iterator[tuple[str, _Variable]]:
-    """Yield the arrays of numbers of a file by name."""
-    if path.stat().st_size > MAX_FILE_BYTES:
-        raise InputError(
-            f"{path}: has {path.stat().st_size} bytes; MATLAB files are read up to "
-            f"{MAX_FILE_BYTES}, save larger arrays as .npy"
-        )
-    data = memoryview(path.read_bytes())
-    order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:HEADER_BYTES]))
-    if order is None:
-        raise ValueError("no header of level 5")
-    (version,) = struct.unpack(f"{order}H", data[124:126])
-    if version != VERSION:
-        raise InputError(f"{path}: is a MATLAB file of version 7.3; save it with -v7 or as .npy")
-    for kind, content in _elements(data[HEADER_BYTES:], order):
-        if kind == COMPRESSED:
-            inner = next(_elements(_unpack(content), order), None)
-            if inner is None:
-                raise ValueError("an empty compressed element")
-            kind, content = inner
-        if kind == MATRIX:
-            yield from _parse_matrix(content, order)
-
-
-def _unpack(content: memoryview) -> memoryview:
-    """Return the content of a compressed element; zlib compares its checksum at the end."""
-    stream = zlib.decompressobj()
-    unpacked = stream.decompress(content, MAX_VARIABLE_BYTES)
-    if not stream.eof:
-        raise ValueError(f"a compressed element that is cut or above {MAX_VARIABLE_BYTES} bytes")
-    return memoryview(unpacked)
-
-
-def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
-    """Yield type and content of consecutive elements."""
-    at = 0
-    while at < len(data):
-        kind, size = struct.unpack(f"{order}II", data[at : at + 8])
-        at += 8
-        if kind >> 16:  # small element: size and type in four bytes, content in the other four
-            kind, size, at = kind & 0xFFFF, kind >> 16, at - 4
-            padded = 4
-        else:
-            padded = size if kind == COMPRESSED else -(-size // 8) * 8
-        if size > padded or at + size > len(data):
-            raise ValueError(f"an element of {size} bytes where {len(data) - at} are left")
-        yield kind, data[at : at + size]
-        at += padded
-
-
-def _parse_matrix(content: memoryview, order: str) -> Iterator[tuple[str, _Variable]]:
-    """Yield the array of a matrix element, unless it is text, cells, sparse or complex."""
-    parts = _elements(content, order)
-    (flags,) = struct.unpack(f"{order}I", _next(parts)[1][:4])
-    if flags & 0xFF not in CLASSES or flags & COMPLEX_FLAG:
-        return
-    dimensions = np.frombuffer(_next(parts)[1], f"{order}i4").tolist()
-    if len(dimensions) < 2 or min(dimensions) < 0:
-        raise ValueError(f"dimensions {dimensions[:8]}")
-    name = bytes(_next(parts)[1]).decode()
-    kind, stored = _next(parts)
-    if kind not in STORED:
-        raise ValueError(f"values of type {kind} in {name[:64]!r}")
-    dtype = np.dtype(order + CLASSES[flags & 0xFF])
-    yield name, _Variable(tuple(dimensions), dtype, stored, np.dtype(order + STORED[kind]))
-
-
-def _next(parts: Iterator[tuple[int, memoryview]]) -> tuple[int, memoryview]:
-    found = next(parts, None)
+def _list_variables(path: Path) -> dict[str, Shape]:
+    """Return the shapes of the arrays of numbers, by name."""
+    found = run_apart(
+        PROGRAM,
+        [str(path)],
+        label=str(path),
+        library="scipy",
+        memory_bytes=PROCESS_BYTES + COPIES * path.stat().st_size,
+        time_limit=_time_limit(path.stat().st_size),
+    )
     if found is None:
-        raise ValueError("a matrix that ends too early")
-    return found
+        raise InputError(f"{path}: is a MATLAB file of version 7.3; save it with -v7 or as .npy")
+    names = [name for name, _, _ in found]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(f"{path}: has two variables {repeated!r}; save it again")
+    return {name: tuple(shape) for name, shape, kind in found if kind in NUMBERS}
+
+
+def _open_values(path: Path, names: Sequence[str], shapes: Mapping[str, Shape]) -> FileRows:
+    """Copy variables of numbers, one below the other, to a temporary file."""
+    label = f"{path}::{names[0]}" if len(names) == 1 else str(path)
+    n_bytes = LARGEST_NUMBER * sum(math.prod(shapes[name]) for name in names)
+    check_temporary_space(n_bytes, label=label)
+    with tempfile.TemporaryFile(prefix="repalign-") as file:
+        shape, kind = run_apart(
+            PROGRAM,
+            [str(path)],
+            label=label,
+            library="scipy",
+            memory_bytes=PROCESS_BYTES + COPIES * (n_bytes + path.stat().st_size),
+            time_limit=_time_limit(n_bytes),
+            names=names,
+            output=file.fileno(),
+        )
+        float_type(np.dtype(kind), label=label)
+        return FileRows(
+            os.dup(file.fileno()),
+            label=label,
+            shape=check_matrix_shape(shape, label=label),
+            dtype=np.dtype(kind),
+        )
+
+
+def _time_limit(n_bytes: int) -> float:
+    return TIME_LIMIT + n_bytes / BYTES_A_SECOND

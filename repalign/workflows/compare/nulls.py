@@ -8,7 +8,7 @@ import numpy as np
 from repalign.aliases import FloatArray
 from repalign.core.errors.efficiency import ica_efficiency
 from repalign.core.inference.gaussian_twin import draw_gaussian_twin
-from repalign.core.inference.nulls import NullErrors, shuffled_pairing_null
+from repalign.core.inference.nulls import NullErrors, plan_shuffles, shuffled_pairing_null
 from repalign.core.inference.splits import Split
 from repalign.core.maps.fitting import IcaPair, MapInputs, fit_maps
 from repalign.core.moments import PairMoments, pair_moments
@@ -55,8 +55,8 @@ def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
     in_sample, held_out = shuffled_pairing_null(
         fitter.pair.source.take(chosen),
         fitter.pair.target.take(chosen),
+        plan_shuffles(np.arange(n_rows), split),
         fit_all=fitter.fit_all,
-        split=split,
         n_shuffles=n_shuffles,
         seed=fitter.settings.seed,
     )

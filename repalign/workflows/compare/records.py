@@ -163,7 +163,9 @@ def _null_mean(null: NullErrors | None, number: int, diameter: float) -> float |
 
 def _p_value(p_values: FloatArray | None, number: int, name: str) -> float | None:
     """Return the p-value of a map, unless it uses no pairing that could be tested."""
-    return None if p_values is None or not KIND_OF[name].is_paired else float(p_values[number])
+    if p_values is None or not KIND_OF[name].is_paired:
+        return None
+    return _known(p_values[number])
 
 
 def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:

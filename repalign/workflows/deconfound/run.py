@@ -74,9 +74,7 @@ def deconfound(
     how = condition_settings(settings.transform, settings.seed)
     fitted = fit_conditions(settings.transform.conditions, raw, how, machine)
     batches = aligned.columns[batch]
-    inputs = keep_transformed(
-        FoldInputs(raw, fitted.conditions, batches, settings, how, machine)
-    )
+    inputs = keep_transformed(FoldInputs(raw, fitted.conditions, batches, settings, how, machine))
     units = list(list_units(tasks, tuple(fitted.conditions), batches, settings))
     prefix = _origin(source, aligned.rows) if resume is not None else ""
     results = _run_all(units, inputs, cache, prefix)

@@ -69,9 +69,7 @@ class BatchSettings(StudySettings):
     n_permuted: int = option(
         1, "Rounds with labels permuted within batches.", flag="permuted", panel=BATCHES, least=0
     )
-    judge_batches: bool = option(
-        True, "Also tell how well the batch itself is predicted.", flag=""
-    )
+    judge_batches: bool = option(True, "Also tell how well the batch itself is predicted.", flag="")
     rounds: int = option(100, "Boosting rounds.", flag="", least=1, recorded=True)
     workers: int = option(1, "Folds side by side.", panel=BATCHES, least=1)
 

@@ -55,9 +55,7 @@ class ScoreRecord:
 
 
 _OWN_COLUMNS = tuple(each.name for each in fields(ScoreRecord) if each.name != "conventions")
-CONVENTIONS = tuple(
-    name for name in recorded_columns(FactorSettings) if name not in _OWN_COLUMNS
-)
+CONVENTIONS = tuple(name for name in recorded_columns(FactorSettings) if name not in _OWN_COLUMNS)
 COLUMNS = (*_OWN_COLUMNS, *CONVENTIONS)
 
 

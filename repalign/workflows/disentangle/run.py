@@ -77,9 +77,7 @@ def disentangle(
     names = settings.transform.conditions
     n_random = sum(condition_kind(name).is_random for name in names)
     runs = len(sources) * (len(names) + n_random * (settings.n_seeds - 1))
-    steps = Steps(
-        runs * (1 + settings.n_null + settings.n_halves), machine.on_progress("scoring")
-    )
+    steps = Steps(runs * (1 + settings.n_null + settings.n_halves), machine.on_progress("scoring"))
     results = [
         score_source(source, scored, settings, machine, steps)
         for source, scored in zip(sources, chosen, strict=True)

@@ -92,9 +92,7 @@ class FactorSettings(StudySettings):
         panel=TRUST,
         least=1,
     )
-    n_null: int = option(
-        10, "Rounds with shuffled factors.", flag="null", panel=TRUST, least=0
-    )
+    n_null: int = option(10, "Rounds with shuffled factors.", flag="null", panel=TRUST, least=0)
     n_halves: int = option(
         20,
         "Half-samples behind the intervals.",
@@ -104,18 +102,14 @@ class FactorSettings(StudySettings):
         recorded=True,
         column="n_halves",
     )
-    max_rows: int = option(
-        10_000, "Rows drawn and scored; 0 for all.", panel=TRUST, least=0
-    )
+    max_rows: int = option(10_000, "Rows drawn and scored; 0 for all.", panel=TRUST, least=0)
 
     def __post_init__(self) -> None:
         """Check every field, and that they suit each other."""
         super().__post_init__()
         twice = set(self.discrete) & set(self.continuous)
         if twice:
-            raise InputError(
-                f"factor {min(twice)} is declared discrete and continuous; choose one"
-            )
+            raise InputError(f"factor {min(twice)} is declared discrete and continuous; choose one")
         if self.discrete_latents and self.transform.conditions != ("raw",):
             raise InputError(
                 "discrete latents were asked for in the conditions "

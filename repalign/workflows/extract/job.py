@@ -123,14 +123,14 @@ class Inputs:
 def _text_inputs(
     settings: ExtractSettings, runner: BatchRunner, selection: Selection, keep: "Keep"
 ) -> Inputs:
-    from repalign.models.inputs.text import load_text_encoder, needs_mask
+    from repalign.models.inputs.text import load_text_encoder
     from repalign.models.views.views import probe_shapes
 
     model = runner.model
     encoder = load_text_encoder(model, max_length=settings.max_length, source=settings.tokenizer)
     shapes = probe_shapes(model, [view.tap for view in runner.views])
     budget = _budget(settings, runner, encoder.max_length, ())
-    feed = TextFeed(selection, encoder, keep, budget, masked=needs_mask(model))
+    feed = TextFeed(selection, encoder, keep, budget, masked=model.needs_mask)
     first = [selection.read(k) for k in range(min(_ESTIMATED_FROM, len(selection)))]
     ids = encoder.encode([str(sample.value) for sample in first])
     kept = [keep(len(t), s.sha256) for s, t in zip(first, ids, strict=True)]
@@ -149,7 +149,7 @@ def _image_inputs(
     from repalign.models.views.views import fit_views, probe_shapes
 
     model = runner.model
-    preprocess = choose_preprocess(model, settings.preprocess)
+    preprocess = choose_preprocess(model, settings.preprocess, settings.image_backend)
     size = preprocess.output_size or ()
     shapes = probe_shapes(model, [view.tap for view in runner.views], size)
     views = fit_views(model, runner.views, shapes)

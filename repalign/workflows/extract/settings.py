@@ -29,6 +29,7 @@ class ExtractSettings:
     max_length: int | None = None
     tokenizer: Path | None = None
     preprocess: str | None = None
+    image_backend: Literal["pil", "torchvision"] = "pil"
     device: str = "auto"
     dtype: Autocast = "fp32"
     store_dtype: Literal["float32", "float16"] = "float32"

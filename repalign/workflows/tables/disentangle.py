@@ -15,7 +15,9 @@ SHUFFLED = {
     "groups": "whole groups",
     "runs of groups": "whole groups of about one size",
 }
-_WITHOUT_NULL = {score.name for group in GROUPS if not group.is_repeatable for score in group.scores}
+_WITHOUT_NULL = {
+    score.name for group in GROUPS if not group.is_repeatable for score in group.scores
+}
 
 
 def score_tables(result: DisentangleResult) -> tuple[Grid, ...]:
@@ -89,11 +91,12 @@ def _notes(records: list[ScoreRecord], conditions: list[str]) -> list[str]:
     notes = [f"{rows}, {first.n_factors} factors; InfoMEC: {first.infomec}"]
     if any(one.seed != first.seed for one in records):
         notes.append("value: mean over seeds ± deviation; the lines below it: first seed")
-    tested = next((one for one in records if one.null_scheme is not None), None)
+    tested = next((one for one in records if one.null_scheme), None)
     if tested is not None:
         notes.append(
-            f"factors shuffled: mean of {tested.n_null} rounds, {SHUFFLED[tested.null_scheme]} "
-            f"shuffled; p: how often chance scores as high, at least {number(tested.smallest_p)}"
+            f"factors shuffled: mean of {tested.n_null} rounds, "
+            f"{SHUFFLED[tested.null_scheme or 'rows']} shuffled; p: how often chance scores as "
+            f"high, at least {number(tested.smallest_p)}"
         )
     if any(one.score in _WITHOUT_NULL for one in records):
         notes.append("DCI has neither null nor interval: its trees are too dear to grow again")

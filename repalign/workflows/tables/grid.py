@@ -40,31 +40,30 @@ class Grid:
 
 def text_lines(grid: Grid, width: int = WIDTH) -> Iterator[tuple[str, Emphasis]]:
     """Yield the lines of a table with what each is; columns that do not fit come below."""
-    yield grid.title, "title"
+    for line in _wrapped(grid.title, width):
+        yield line, "title"
     labels = max((len(row.label) for row in grid.rows if not row.is_heading), default=0)
     for part in _fitting(grid, labels, width):
         widths = _widths(part)
         headings = [wrap(name, size) for name, size in zip(part.columns, widths, strict=True)]
         n_lines = max((len(lines) for lines in headings), default=0)
         for number in range(n_lines):
-            cells = [(["" ] * (n_lines - len(lines)) + lines)[number] for lines in headings]
+            cells = [([""] * (n_lines - len(lines)) + lines)[number] for lines in headings]
             yield _joined("", labels, cells, widths), "heading"
         for row in part.rows:
             if row.is_heading:
-                yield from ((line, "heading") for line in wrap(row.label, width))
+                yield from ((line, "heading") for line in _wrapped(row.label, width))
             else:
                 line = _joined(row.label, labels, row.cells, widths)
                 yield line, "detail" if row.is_detail else "value"
         yield "", "detail"
     for note in grid.notes:
-        yield from ((line, "detail") for line in wrap(note, width, subsequent_indent="  "))
+        yield from ((line, "detail") for line in _wrapped(note, width))
 
 
 def as_text(grids: Sequence[Grid], width: int = WIDTH) -> str:
     """Return tables as text of at most this width, where a single column fits."""
-    return "\n".join(
-        "".join(f"{line}\n" for line, _ in text_lines(grid, width)) for grid in grids
-    )
+    return "\n".join("".join(f"{line}\n" for line, _ in text_lines(grid, width)) for grid in grids)
 
 
 def as_markdown(grids: Sequence[Grid]) -> str:
@@ -84,11 +83,12 @@ def as_latex(grids: Sequence[Grid]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a score as tables show it: three decimals, no leading zero."""
+    """Return a score as tables show it: three digits, no leading zero."""
     if value is None:
         return UNDEFINED
     text = f"{value:.3f}"
-    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+    is_fraction = text.startswith(("0.", "-0."))
+    return text.replace("0.", ".", 1) if is_fraction else f"{value:.2f}"
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -99,6 +99,17 @@ def interval(low: float | None, high: float | None) -> str:
 def distinct(values: Iterable[Any]) -> list[Any]:
     """Return values without repetitions, in order."""
     return list(dict.fromkeys(values))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Cut a text into lines between words; a path stays whole, to be copied."""
+    return wrap(
+        text,
+        width,
+        subsequent_indent=GAP,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _fitting(grid: Grid, labels: int, width: int) -> Iterator[Grid]:

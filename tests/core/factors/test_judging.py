@@ -4,6 +4,7 @@ import pytest
 from repalign.core.factors.encoding import encode_factors
 from repalign.core.factors.judging import half_sample_scores, judge_scores, shuffled_scores
 from repalign.core.factors.scores import ScoreSettings, score_factors
+from repalign.core.factors.shuffles import plan_shuffle
 
 QUICK = ScoreSettings(groups=("infomec", "mcc", "r2", "mig"))
 
@@ -23,6 +24,7 @@ def test_null_is_near_chance_and_the_truth_beats_every_draw() -> None:
     nulls = shuffled_scores(
         found,
         QUICK,
+        plan_shuffle(factors),
         n_draws=9,
         on_progress=lambda done, total: seen.append((done, total)),
     )
@@ -39,7 +41,7 @@ def test_noise_scores_high_on_infom_and_its_null_says_so() -> None:
     factors, _ = planted(0)
     noise = np.random.default_rng(9).normal(size=(400, 2))
     found = score_factors(factors, noise, QUICK)
-    nulls = shuffled_scores(found, QUICK, n_draws=19)
+    nulls = shuffled_scores(found, QUICK, plan_shuffle(factors), n_draws=19)
     judged = {item.score.name: item for item in judge_scores(found, nulls, {})}
     assert judged["InfoE"].score.value < 0.05
     assert judged["InfoM"].null > 0.3
@@ -75,7 +77,7 @@ def test_undefined_scores_stay_undefined_when_judged() -> None:
     factors = encode_factors({"only": np.arange(60) % 3})
     latents = np.random.default_rng(0).normal(size=(60, 2))
     found = score_factors(factors, latents, QUICK)
-    nulls = shuffled_scores(found, QUICK, n_draws=2)
+    nulls = shuffled_scores(found, QUICK, plan_shuffle(factors), n_draws=2)
     item = {i.score.name: i for i in judge_scores(found, nulls, nulls.draws)}["InfoM"]
     assert item.score.reason == "modularity needs at least two factors, got 1"
     assert (item.null, item.p_value, item.low) == (None, None, None)

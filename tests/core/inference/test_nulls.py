@@ -1,8 +1,14 @@
 import numpy as np
 import pytest
 
-from repalign.core.inference.nulls import JudgedMap, NullErrors, shuffled_pairing_null
-from repalign.core.inference.splits import fold_split, held_out_split, no_split
+from repalign.core.inference.nulls import (
+    MAX_JUDGED,
+    JudgedMap,
+    NullErrors,
+    plan_shuffles,
+    shuffled_pairing_null,
+)
+from repalign.core.inference.splits import Split, fold_split, held_out_split, no_split
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments
@@ -19,12 +25,19 @@ def unrelated(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return rng.standard_normal((n, d)), rng.standard_normal((n, d))
 
 
+def null_of_rows(
+    x: np.ndarray, y: np.ndarray, split: Split, n_shuffles: int, seed: int = 0
+) -> tuple[NullErrors, NullErrors | None]:
+    plan = plan_shuffles(np.arange(len(x)), split)
+    return shuffled_pairing_null(x, y, plan, fit_all=fit_all, n_shuffles=n_shuffles, seed=seed)
+
+
 def test_a_planted_rotation_is_far_outside_the_null() -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((200, 5))
     y = x @ np.linalg.qr(rng.standard_normal((5, 5)))[0] + 0.1 * rng.standard_normal((200, 5))
     split = held_out_split(np.arange(200), 0.2, seed=0)
-    nulls = shuffled_pairing_null(x, y, fit_all=fit_all, split=split, n_shuffles=39, seed=0)
+    nulls = null_of_rows(x, y, split, 39)
     for null in nulls:
         assert null is not None
         p_values = dict(zip(KINDS, null.p_values(), strict=True))
@@ -34,9 +47,7 @@ def test_a_planted_rotation_is_far_outside_the_null() -> None:
 
 def test_the_mean_never_differs_from_its_null() -> None:
     x, y = unrelated(100, 3)
-    null, _ = shuffled_pairing_null(
-        x, y, fit_all=fit_all, split=no_split(100), n_shuffles=9, seed=0
-    )
+    null, _ = null_of_rows(x, y, no_split(100), 9)
     assert null.p_values()[0] == 1
     np.testing.assert_allclose(null.shuffled[:, 0], null.observed[0], rtol=1e-12)
 
@@ -45,9 +56,7 @@ def test_p_values_of_unrelated_data_are_uniform() -> None:
     p_values = []
     for trial in range(60):
         x, y = unrelated(60, 3, seed=trial)
-        null, _ = shuffled_pairing_null(
-            x, y, fit_all=fit_all, split=no_split(60), n_shuffles=19, seed=trial
-        )
+        null, _ = null_of_rows(x, y, no_split(60), 19, seed=trial)
         p_values.append(null.p_values()[2])
     # mean of 60 uniform values: standard deviation 0.037
     assert np.mean(p_values) == pytest.approx(0.525, abs=0.12)
@@ -56,9 +65,7 @@ def test_p_values_of_unrelated_data_are_uniform() -> None:
 
 def test_observed_errors_are_those_of_the_maps_fitted_on_all_rows() -> None:
     x, y = unrelated(150, 4)
-    null, _ = shuffled_pairing_null(
-        x, y, fit_all=fit_all, split=no_split(150), n_shuffles=1, seed=0
-    )
+    null, _ = null_of_rows(x, y, no_split(150), 1)
     centred = x - x.mean(0)
     fitted = centred @ np.linalg.lstsq(centred, y - y.mean(0), rcond=None)[0] + y.mean(0)
     expected = np.linalg.norm(fitted - y, axis=1).mean()
@@ -68,7 +75,7 @@ def test_observed_errors_are_those_of_the_maps_fitted_on_all_rows() -> None:
 def test_held_out_errors_are_those_of_maps_that_never_saw_the_rows() -> None:
     x, y = unrelated(90, 4)
     split = fold_split(np.arange(90), 3, seed=0)
-    _, null = shuffled_pairing_null(x, y, fit_all=fit_all, split=split, n_shuffles=1, seed=0)
+    _, null = null_of_rows(x, y, split, 1)
     norms = []
     for part in split.judged:
         fit, judge = split.fitting_rows(part), split.judged_rows(part)
@@ -90,5 +97,99 @@ def test_an_error_may_live_in_another_space() -> None:
 
 
 def test_the_smallest_p_value_is_one_over_the_draws_plus_one() -> None:
-    null = NullErrors(np.array([0.0]), np.full((99, 1), 1.0))
-    assert null.p_values()[0] == 0.01
+    within = plan_shuffles(np.arange(9), no_split(9)).within
+    null = NullErrors(np.array([0.0]), np.full((99, 1), 1.0), within, 9)
+    assert null.p_values()[0] == null.smallest_p == 0.01
+
+
+def in_groups(
+    sizes: list[int], d: int, seed: int, share: float = 0.8
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two independent representations whose rows share most of their variance in their group."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    x, y = (
+        np.sqrt(share) * rng.standard_normal((len(sizes), d))[groups]
+        + np.sqrt(1 - share) * rng.standard_normal((groups.size, d))
+        for _ in range(2)
+    )
+    return x, y, groups
+
+
+@pytest.mark.parametrize("sizes", [[10] * 15, [30, 25, 20, 16, 12, 9, 7, 5, 4, 3, 3, 2, 2, 1, 1]])
+def test_unrelated_groups_are_rejected_no_more_often_than_they_should(sizes: list[int]) -> None:
+    by_row, by_group = [], []
+    for trial in range(100):
+        x, y, groups = in_groups(sizes, 3, seed=trial)
+        split = no_split(len(x))
+        by_row.append(null_of_rows(x, y, split, 19, seed=trial)[0].p_values())
+        plan = plan_shuffles(groups, split)
+        null, _ = shuffled_pairing_null(x, y, plan, fit_all=fit_all, n_shuffles=19, seed=trial)
+        by_group.append(null.p_values())
+    assert (np.array(by_row)[:, 1:] <= 0.05).mean(0).min() > 0.7
+    # binomial(100, 0.05) exceeds 13 in one of two thousand
+    assert (np.array(by_group)[:, 1:] <= 0.05).sum(0).max() <= 13
+
+
+def test_what_the_rows_share_beyond_their_group_is_found_inside_the_groups() -> None:
+    x, y, groups = in_groups([10] * 12, 3, seed=0)
+    options = {"fit_all": fit_all, "n_shuffles": 39, "seed": 0}
+    shared_group = x[np.arange(120) // 10 * 10]
+    plan = plan_shuffles(groups, no_split(120), beyond_groups=True)
+    only_group, _ = shuffled_pairing_null(x, y + shared_group, plan, **options)
+    assert only_group.p_values()[3] > 0.1
+    beyond, _ = shuffled_pairing_null(x, y + x, plan, **options)
+    assert beyond.p_values()[3] == 1 / 40
+
+
+def test_five_groups_in_parts_have_a_p_value_in_sample_only() -> None:
+    x, y, groups = in_groups([12] * 5, 2, seed=1)
+    split = held_out_split(groups, 0.2, seed=0)
+    plan = plan_shuffles(groups, split)
+    in_sample, held_out = shuffled_pairing_null(
+        x, x + 0.01 * y, plan, fit_all=fit_all, n_shuffles=200, seed=0
+    )
+    assert held_out is not None
+    assert len(in_sample.shuffled) == 119
+    assert in_sample.p_values()[2] == in_sample.smallest_p == 1 / 120
+    assert np.isnan(held_out.p_values()).all()
+    assert len(held_out.shuffled) == 23
+    assert held_out.refusal == (
+        "no p-value: 4 of 5 groups can change places, in 24 ways in all, and a p-value needs "
+        "120; use more groups of like sizes, or a split into fewer parts"
+    )
+
+
+def test_one_group_has_neither_a_null_nor_a_p_value() -> None:
+    x, y = unrelated(20, 2)
+    plan = plan_shuffles(np.zeros(20, dtype=int), no_split(20))
+    null, _ = shuffled_pairing_null(x, y, plan, fit_all=fit_all, n_shuffles=9, seed=0)
+    assert np.isnan(null.means()).all()
+    assert np.isnan(null.p_values()).all()
+
+
+def test_observed_and_shuffled_errors_are_those_of_the_kept_rows() -> None:
+    x, y, groups = in_groups([8, 6, 6, 6, 6, 6], 2, seed=3)
+    plan = plan_shuffles(groups, no_split(38))
+    null, _ = shuffled_pairing_null(x, y, plan, fit_all=fit_all, n_shuffles=0, seed=0)
+    kept = plan.within.kept
+    assert kept.size == null.n_judged == 36
+    design = np.column_stack([x[kept], np.ones(36)])
+    residual = design @ np.linalg.lstsq(design, y[kept], rcond=None)[0] - y[kept]
+    expected = np.linalg.norm(residual, axis=1).mean()
+    assert null.observed[3] == pytest.approx(expected, rel=1e-9)
+
+
+def test_large_errors_are_judged_on_some_of_the_rows() -> None:
+    n, d = MAX_JUDGED + 500, 400
+    x = np.random.default_rng(0).standard_normal((n, d)).astype(np.float32)
+    plan = plan_shuffles(np.arange(n), no_split(n))
+    null, _ = shuffled_pairing_null(
+        x,
+        x,
+        plan,
+        fit_all=lambda moments, _: [JudgedMap(fit_map("mean", moments))],
+        n_shuffles=0,
+        seed=0,
+    )
+    assert null.n_judged == MAX_JUDGED

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repalign import InputError
-from repalign.core.inference.splits import fold_split, held_out_split, no_split
+from repalign.core.inference.splits import fold_split, held_out_split, no_split, sample_groups
 
 
 @given(st.integers(2, 200), st.integers(2, 10), st.integers(0, 5))
@@ -61,3 +61,38 @@ def test_one_fold_is_refused_and_so_are_more_folds_than_groups() -> None:
         fold_split(np.arange(5), 1, seed=0)
     with pytest.raises(InputError, match="needs at least 9 groups, got 5"):
         fold_split(np.arange(5), 9, seed=0)
+
+
+def test_a_sample_takes_whole_groups_of_every_part() -> None:
+    groups = np.repeat(np.arange(200), np.random.default_rng(0).integers(1, 12, 200))
+    parts = held_out_split(groups, 0.2, seed=0).part_of_row
+    chosen = sample_groups(groups, parts, 600, seed=1)
+    assert 560 <= chosen.size <= 600
+    taken = np.unique(groups[chosen])
+    assert chosen.tolist() == np.flatnonzero(np.isin(groups, taken)).tolist()
+    assert np.mean(parts[chosen]) == pytest.approx(np.mean(parts), abs=0.02)
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_a_sample_cuts_groups_before_it_loses_many(is_ordered: bool) -> None:
+    groups = np.repeat(np.arange(12), 100)
+    one_part = np.zeros(1200, dtype=int)
+    chosen = sample_groups(groups, one_part, 250, is_ordered=is_ordered, seed=1)
+    assert np.bincount(groups[chosen]).tolist() == [20] * 12
+    assert np.array_equal(chosen % 100, np.tile(np.arange(20), 12)) == is_ordered
+
+
+def test_small_inputs_are_not_sampled() -> None:
+    groups = np.array([3, 1, 1, 2])
+    assert sample_groups(groups, np.zeros(4, dtype=int), 4, seed=0).tolist() == [0, 1, 2, 3]
+
+
+@given(st.lists(st.integers(0, 20), min_size=2, max_size=80), st.integers(1, 80))
+def test_a_sample_keeps_to_its_size_and_to_every_part(labels: list[int], n_rows: int) -> None:
+    groups = np.array(labels)
+    parts = groups % 3
+    chosen = sample_groups(groups, parts, n_rows, seed=0)
+    assert np.unique(chosen).size == chosen.size
+    assert set(parts[chosen]) == set(parts)
+    # at least one row of up to thirty groups, however few rows are asked for
+    assert chosen.size <= max(n_rows, np.unique(groups).size)

@@ -1,5 +1,6 @@
 """Preparing images: equal to timm's and transformers' own, and refusals in one line."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -76,11 +77,26 @@ def test_equals_the_image_processors_of_transformers(
     tmp_path: Path, size: tuple[int, int], kind: str, settings: dict[str, Any]
 ) -> None:
     config = {**settings, "image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.3, 0.4]}
-    theirs = getattr(transformers, f"{kind}Pil")(**config)
     image = noise_image(*size)
-    expected = theirs(image, return_tensors="np")["pixel_values"][0]
-    ours = preprocess_of_transformers({**config, "image_processor_type": kind}, "x")(image)
-    np.testing.assert_allclose(ours, expected, atol=1e-5)
+    ours = preprocess_of_transformers({**config, "image_processor_type": kind}, "x")
+    made = {}
+    for backend, name in (("pil", f"{kind}Pil"), ("torchvision", kind)):
+        theirs = getattr(transformers, name)(**config)
+        assert theirs.backend == backend
+        made[backend] = np.asarray(theirs(image, return_tensors="np")["pixel_values"][0])
+        again = replace(ours, backend=backend)(image)
+        np.testing.assert_allclose(again, made[backend], atol=1e-5)
+    if size == (375, 500):
+        assert np.abs(made["pil"] - made["torchvision"]).max() > 0.01, "the choice matters"
+
+
+def test_both_backends_take_one_channel_and_record_themselves() -> None:
+    preprocess = parse_preprocess("canonical28", channels=1)
+    assert preprocess is not None
+    for backend in ("pil", "torchvision"):
+        chosen = replace(preprocess, backend=backend)
+        assert chosen(noise_image(60, 50, "L")).shape == (1, 28, 28)
+        assert chosen.as_dict()["backend"] == backend
 
 
 @pytest.mark.parametrize("name", ["resnet18", "resnet50"])

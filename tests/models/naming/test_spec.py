@@ -36,6 +36,8 @@ def test_paths_are_recognised(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "unknown model ''; expected hf:org/name"),
+        ("~nobody-of-that-name/x", "unknown model '~nobody"),
+        ("x" * 5000, "unknown model 'xxx"),
         ("nowhere/at-all", "unknown model 'nowhere/at-all'"),
         ("hf:", "unknown model 'hf:'"),
         ("hf:a/b/c", "no repository name"),
@@ -68,3 +70,13 @@ def test_a_preset_is_replaced_and_a_typo_gets_near_matches() -> None:
     assert resolve_name("hf:gpt2") == ("hf:gpt2", None)
     with pytest.raises(InputError, match=r"did you mean .*pythia-160m-seed1"):
         resolve_name("pythia160m-seed1")
+
+
+@pytest.mark.parametrize("name", ["resnet18-a2.pth", "pythia-160m", "pythia-160m-seed1"])
+def test_what_exists_comes_before_presets_of_that_or_a_similar_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir()
+    assert resolve_name(name) == (name, None)
+    assert parse_model(name) == ModelSpec("local", "", path=Path(name))

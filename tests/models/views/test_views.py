@@ -1,5 +1,6 @@
 """Every family's views against plain forward passes of the library that owns the model."""
 
+import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +12,7 @@ import torchvision
 import transformers
 
 from repalign.exceptions import InputError
-from repalign.models.inputs.text import load_text_encoder, needs_mask, pad_batch
+from repalign.models.inputs.text import load_text_encoder, pad_batch
 from repalign.models.loaders.load import load_model
 from repalign.models.views.layers import Tap
 from repalign.models.views.pooling import Batch, flatten_positions
@@ -63,7 +64,7 @@ def our_text_rows(directory: Path, texts: tuple[str, ...], pool: str, size: int)
     rows: dict[str, list[torch.Tensor]] = {view.key: [] for view in views}
     for start in range(0, len(texts), size):
         ids = encoder.encode(texts[start : start + size])
-        inputs, lengths = pad_batch(ids, encoder.pad_id, masked=needs_mask(model))
+        inputs, lengths = pad_batch(ids, encoder.pad_id, masked=model.needs_mask)
         positions = [np.arange(len(sample)) for sample in ids]
         batch = Batch(inputs, lengths, flatten_positions(positions))
         for key, values in encode_batch(model, views, batch).items():
@@ -95,6 +96,25 @@ def test_text_views_equal_a_plain_forward_pass(
             expected = torch.cat([pooled(state[layer], pool) for state in states])
             torch.testing.assert_close(rows[layer], expected, atol=1e-5, rtol=1e-5)
             assert expected.std() > 0.1, "the comparison must not be of zeros"
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
+def test_an_encoder_trained_as_a_decoder_is_causal_alone_and_in_batches(
+    tiny: ModuleType, tmp_path: Path, family: str
+) -> None:
+    directory = tiny.save_transformers(tmp_path / family, family)
+    config = directory / "config.json"
+    two_sided = our_text_rows(directory, tiny.TEXTS, "token", 16)["final"]
+    config.write_text(json.dumps({**json.loads(config.read_text()), "is_decoder": True}))
+    states = plain_text_states(directory, tiny.TEXTS, family)
+    for size in (1, 16):
+        rows = our_text_rows(directory, tiny.TEXTS, "token", size)
+        for layer in TEXT_LAYERS:
+            expected = torch.cat([state[layer] for state in states])
+            torch.testing.assert_close(rows[layer], expected, atol=1e-5, rtol=1e-5)
+    assert (rows["final"] - two_sided).abs().max() > 0.01, "far more than the tolerance"
+    with pytest.raises(InputError, match="no pooling 'cls' for a decoder model"):
+        our_text_rows(directory, tiny.TEXTS, "cls", 16)
 
 
 def test_final_is_not_the_last_block_of_a_decoder(tiny: ModuleType, tmp_path: Path) -> None:

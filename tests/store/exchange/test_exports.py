@@ -101,7 +101,7 @@ def test_existing_files_are_kept_unless_told(pooled_store: Path) -> None:
     out.write_text("mine")
 
     with pytest.raises(
-        InputError, match=r"a.npy: exists; choose another name or allow overwriting"
+        InputError, match=r"a.npy: already exists; choose another name or allow overwriting"
     ):
         export_store(source, out)
     assert out.read_text() == "mine"
@@ -109,7 +109,7 @@ def test_existing_files_are_kept_unless_told(pooled_store: Path) -> None:
     np.testing.assert_array_equal(np.load(out), VALUES)
     out.unlink()
     pooled_store.with_name("a.ids.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"a.ids.txt: exists"):
+    with pytest.raises(InputError, match=r"a.ids.txt: already exists"):
         export_store(source, out)
 
 

@@ -55,7 +55,7 @@ def write_raw(path: Path, description: object, tensors: dict | None = None) -> P
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="there is no such file; expected a saved map"):
+    with pytest.raises(StoreError, match="there is no such file"):
         load_map(tmp_path / "m.safetensors")
 
 

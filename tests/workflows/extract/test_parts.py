@@ -16,7 +16,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.inputs.text import needs_mask, pad_batch
+from repalign.models.inputs.text import pad_batch
 from repalign.models.loaders.load import load_model
 from repalign.models.views.pooling import Batch
 from repalign.models.views.views import encode_batch, make_views
@@ -101,7 +101,7 @@ def cramped_runner(tiny: ModuleType, folder: Path, capacity: int) -> BatchRunner
 
 def mixed_batch(runner: BatchRunner) -> HostBatch:
     ids = [np.full(length, 5, dtype=np.int64) for length in (9, 8, 3, 2, 1)]
-    inputs, lengths = pad_batch(ids, 0, masked=needs_mask(runner.model))
+    inputs, lengths = pad_batch(ids, 0, masked=runner.model.needs_mask)
     return HostBatch(inputs, np.arange(5), lengths, None, 23)
 
 
@@ -241,7 +241,7 @@ def test_nothing_is_pinned_to_the_cpu_or_waits_for_the_device(
             lengths = torch.ones(3, dtype=torch.int64, device=device)
         else:
             inputs["pixel_values"] = torch.zeros(3, 3, 32, 32, device=device)
-        if needs_mask(model) and lengths is not None:
+        if model.needs_mask and lengths is not None:
             mask = torch.ones(3, 1, 1, 7, dtype=torch.bool, device=device)
             inputs["attention_mask"] = mask.expand(-1, -1, 7, -1)
         index = torch.zeros(5, dtype=torch.int64, device=device)

@@ -12,7 +12,7 @@ import sys
 
 def main() -> None:
     """Write the texts at ``path`` ``object`` [``attribute``] to stdout, as a JSON list."""
-    path, name, attribute, memory_bytes = sys.argv[1:5]
+    memory_bytes, path, name, attribute = sys.argv[1:5]
     resource.setrlimit(resource.RLIMIT_AS, (int(memory_bytes), int(memory_bytes)))
     os.environ["HDF5_PLUGIN_PRELOAD"] = "::"  # no filter of the file may load a library
     import h5py

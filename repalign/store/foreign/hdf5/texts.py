@@ -1,21 +1,18 @@
 """Texts in HDF5 files: ids and the names that AnnData keeps in attributes."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError
 from repalign.store.foreign.contents import texts_of
 from repalign.store.foreign.hdf5.objects import check_dataset, told_as_input_error
+from repalign.store.foreign.separate_process import TIME_LIMIT, run_apart
 from repalign.store.format.hdf5 import h5py
 
 PROGRAM = Path(__file__).with_name("text_process.py")
 MAX_ID_BYTES = 2**32
 POINTER_BYTES = 16  # what a text of variable length takes in a dataset
 MAX_EXPANSION = 1024  # of pointers, by gzip
-TIME_LIMIT = 60.0  # seconds; a million ids take about two
 MEMORY_BYTES = 2**32
 
 
@@ -62,16 +59,12 @@ def _read_apart(
     path: Path, name: str, attribute: str, *, label: str, time_limit: float
 ) -> list[Any]:
     """Read texts in a process that ends after a time, whatever the file does to HDF5."""
-    command = [sys.executable, "-P", str(PROGRAM), str(path), name, attribute, str(MEMORY_BYTES)]
-    try:
-        run = subprocess.run(command, capture_output=True, check=True, timeout=time_limit)
-        texts: list[Any] = json.loads(run.stdout)
-    except subprocess.TimeoutExpired as error:
-        raise InputError(
-            f"{label}: HDF5 did not read it in {time_limit:g} seconds; is it damaged?"
-        ) from error
-    except (subprocess.CalledProcessError, ValueError) as error:
-        said = getattr(error, "stderr", b"").decode(errors="replace").strip().splitlines()
-        reason = said[-1][:160] if said else "no output"
-        raise InputError(f"{label}: HDF5 cannot read it ({reason}); is it damaged?") from error
+    texts: list[Any] = run_apart(
+        PROGRAM,
+        [str(path), name, attribute],
+        label=label,
+        library="HDF5",
+        memory_bytes=MEMORY_BYTES,
+        time_limit=time_limit,
+    )
     return texts

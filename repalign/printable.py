@@ -1,0 +1,94 @@
+"""Text from files made fit to be shown: on a terminal, in CSV, Markdown, LaTeX, HTML, a figure.
+
+Names, ids, licences and versions come from files that anyone may have written. Every place that
+shows text sends it through one of these functions.
+"""
+
+import html
+import re
+import unicodedata
+
+# Joiners that words and emoji are written with; they move nothing.
+_HARMLESS = {"\u200c", "\u200d"}
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_MARKDOWN = re.compile(r"[\\`*{}\[\]<>|~$&!#]|(?<![^\W_])_|_(?![^\W_])|(?<=:)/(?=/)")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# What a spreadsheet takes for the start of a formula.
+_FORMULA = ("=", "+", "-", "@")
+_GUARD = "'"
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "→": r"$\to$",
+        "↓": r"$\downarrow$",
+        "↑": r"$\uparrow$",
+        "‖": r"$\|$",
+        "−": "$-$",
+        "–": "--",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "½": r"$\frac{1}{2}$",
+    }
+    | {letter: "\\" + letter for letter in "&%$#_{}"}
+)
+
+
+def printable(text: str) -> str:
+    r"""Return text in one line in which nothing acts: control and hidden characters as ``\x1b``."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(letter) if _acts(letter) else letter for letter in text)
+
+
+def _acts(letter: str) -> bool:
+    return letter not in _HARMLESS and unicodedata.category(letter) in _HIDDEN
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
+
+
+def for_csv(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula: ``'`` stands before what looks so.
+
+    A number stays as it is.
+    """
+    text = printable(text)
+    return _GUARD + text if _is_formula(text) else text
+
+
+def from_csv(cell: str) -> str:
+    """Return the text that ``for_csv`` guarded."""
+    bare = cell.removeprefix(_GUARD)
+    return bare if _is_formula(bare) else cell
+
+
+def _is_formula(text: str) -> bool:
+    # the first letters of what has a guard already, so that it can be told from what has none
+    start = text.lstrip(_GUARD)
+    return start.startswith(_FORMULA) and not _NUMBER.fullmatch(start)
+
+
+def for_markdown(text: str) -> str:
+    """Return text in which Markdown finds no mark, no link and no cell."""
+    return _MARKDOWN.sub(lambda found: "\\" + found.group(), printable(text))
+
+
+def for_latex(text: str) -> str:
+    """Return text that LaTeX sets as it is, arrows and signs as mathematics."""
+    return printable(text).translate(_LATEX)
+
+
+def for_html(text: str) -> str:
+    """Return text as the content or an attribute of an HTML element."""
+    return html.escape(printable(text))
+
+
+def for_figure(text: str) -> str:
+    """Return text in which matplotlib finds no mathematics."""
+    return printable(text).replace("$", r"\$")

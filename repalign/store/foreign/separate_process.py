@@ -1,0 +1,60 @@
+"""Readers that damage can crash or never end, run in a process of their own with limits."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from repalign.exceptions import InputError
+
+TIME_LIMIT = 60.0  # seconds; a million texts of HDF5 take about two
+
+
+def run_apart(
+    program: Path,
+    arguments: Sequence[str],
+    *,
+    label: str,
+    library: str,
+    memory_bytes: int,
+    time_limit: float = TIME_LIMIT,
+    names: Sequence[str] = (),
+    output: int | None = None,
+) -> Any:
+    """Run a program that reads part of a file, and return the JSON that it prints.
+
+    Args:
+        program: file of the program; it sets the limit of memory, its first argument, itself.
+        arguments: the others, the path of the file first.
+        label: what is read, for messages.
+        library: what reads it, for messages.
+        memory_bytes: most that the process may map.
+        time_limit: seconds after which it is ended.
+        names: given to the program as a JSON list on its standard input.
+        output: descriptor of an open file that the program may write; its number is the last
+            argument.
+
+    Raises:
+        InputError: the program failed, crashed or did not end.
+    """
+    command = [sys.executable, "-P", str(program), str(memory_bytes), *arguments]
+    try:
+        run = subprocess.run(
+            [*command, *([] if output is None else [str(output)])],
+            input=json.dumps(list(names)).encode(),
+            capture_output=True,
+            check=True,
+            timeout=time_limit,
+            pass_fds=() if output is None else (output,),
+        )
+        return json.loads(run.stdout)
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"{label}: {library} did not read it in {time_limit:g} seconds; is it damaged?"
+        ) from error
+    except (subprocess.CalledProcessError, ValueError) as error:
+        said = getattr(error, "stderr", b"").decode(errors="replace").strip().splitlines()
+        reason = said[-1][:160] if said else "no output"
+        raise InputError(f"{label}: {library} cannot read it ({reason}); is it damaged?") from error
