@@ -5,14 +5,10 @@ from typing import Annotated
 import typer
 
 from repalign.cli import output
-from repalign.cli.extract_options import (
-    LayerOption,
-    OfflineOption,
-    PoolOption,
-    PreprocessOption,
-)
+from repalign.cli.declared import Given, with_options
 from repalign.cli.options import OutputOption, PlainFormatOption
 from repalign.cli.talk import talk_of
+from repalign.workflows.extract.settings import ViewSettings
 
 app = typer.Typer()
 
@@ -49,13 +45,11 @@ def models(context: typer.Context, form: PlainFormatOption = None, to: OutputOpt
 
 
 @app.command()
+@with_options(ViewSettings)
 def show(
     context: typer.Context,
     model: Annotated[str, typer.Argument(help="Name of a model, a preset, or a path.")],
-    layer: LayerOption = None,
-    pool: PoolOption = None,
-    preprocess: PreprocessOption = None,
-    offline: OfflineOption = False,
+    given: Given,
     form: PlainFormatOption = None,
     to: OutputOption = None,
 ) -> None:
@@ -70,8 +64,15 @@ def show(
     from repalign.models.description import describe_model
     from repalign.models.naming.hub import prepare_environment
 
-    prepare_environment(offline=offline)
-    found = describe_model(model, layers=layer or (), pools=pool or (), preprocess=preprocess)
+    settings = given.settings(ViewSettings())
+    prepare_environment(offline=settings.offline)
+    found = describe_model(
+        model,
+        layers=settings.layers,
+        pools=settings.pools,
+        preprocess=settings.preprocess,
+        image_backend=settings.image_backend,
+    )
     chosen = output.choose_format(form, to)
     if chosen == "json":
         output.emit(output.as_json(asdict(found)), to)

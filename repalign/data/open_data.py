@@ -1,6 +1,5 @@
 """Opening the user's data, whatever they are."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from repalign.data.builtin import BUILTIN, open_builtin
@@ -8,22 +7,14 @@ from repalign.data.files import find_files, listing_sha256
 from repalign.data.hub_datasets import HubDataset
 from repalign.data.image_arrays import is_idx, open_idx, open_npz
 from repalign.data.images import ENDINGS, open_image_list, open_image_tree
+from repalign.data.read_options import ReadOptions, Unit
 from repalign.data.samples import Chain, Kind, Source
-from repalign.data.text import JsonLines, TextFile, Unit
+from repalign.data.text import JsonLines, TextFile
 from repalign.data.text_tables import CsvColumn, ParquetColumn
 from repalign.exceptions import InputError
 
 TEXT_ENDINGS = (".csv", ".jsonl", ".md", ".parquet", ".txt")
 _BUILTIN_PREFIX, _DATASETS_PREFIX = "builtin:", "datasets:"
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How to read data: the unit of plain text, and the columns of tables."""
-
-    unit: Unit | None = None
-    column: str | None = None
-    id_column: str | None = None
 
 
 def open_data(name: str, kind: Kind, options: ReadOptions | None = None) -> Source:

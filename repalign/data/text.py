@@ -4,16 +4,15 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repalign.data.files import file_sha256
+from repalign.data.read_options import Unit
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError
-
-Unit = Literal["line", "paragraph", "file"]
 
 MAX_UNIT_BYTES = 64 * 2**20
 

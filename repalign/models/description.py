@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from repalign.exceptions import RepalignError
 from repalign.models.inputs.choice import choose_preprocess
+from repalign.models.inputs.images import ImageBackend
 from repalign.models.inputs.text import load_text_encoder
 from repalign.models.loaders.load import load_model
 from repalign.models.loaders.loaded import LoadedModel
@@ -55,6 +56,7 @@ def describe_model(
     layers: Sequence[str] = (),
     pools: Sequence[str] = (),
     preprocess: str | None = None,
+    image_backend: ImageBackend = "pil",
 ) -> ModelDescription:
     """Load a model and describe it; ``layers`` and ``pools`` as an extraction would take them.
 
@@ -77,7 +79,7 @@ def describe_model(
         layers=_layer_lines(model, size),
         modules=model.layers.modules,
         views=tuple((view.key, _place(view.tap), view.pool) for view in views),
-        prepared=_prepared(model, preprocess),
+        prepared=_prepared(model, preprocess, image_backend),
         files=dict(model.origin.files),
         certain=preset.certain if preset else "",
         inferred=preset.inferred if preset else "",
@@ -115,15 +117,16 @@ def _place(tap: Tap) -> str:
     return (tap.module or "returned value") + (" (input)" if tap.side == "input" else "")
 
 
-def _prepared(model: LoadedModel, preprocess: str | None) -> str:
+def _prepared(model: LoadedModel, preprocess: str | None, backend: ImageBackend) -> str:
     try:
         if model.family.kind == "text":
             encoder = load_text_encoder(model)
             return f"tokenizer {encoder.sha256[:12]}, up to {encoder.max_length} tokens"
-        chosen = choose_preprocess(model, preprocess)
+        chosen = choose_preprocess(model, preprocess, backend)
     except RepalignError as error:
         return str(error)
     return (
-        f"{chosen.name}: resize {chosen.resize}, crop {chosen.crop}, {chosen.interpolation}, "
+        f"{chosen.name}: resize {chosen.resize}, crop {chosen.crop}, {chosen.interpolation} by "
+        f"{chosen.backend}, "
         f"mean {chosen.mean}, std {chosen.std}"
     )

@@ -61,7 +61,7 @@ def test_options_reach_the_extraction(checkpoints: Path, tmp_path: Path) -> None
         "extract", checkpoints / "vit", "--data", "digits", "--sample", 40, "--seed", 3,
         "--preprocess", "canonical32", "--pool", "cls", "--pool", "patch-mean", "--workers", 1,
         "--batch-size", 7, "--shard-samples", 16, "--store-dtype", "float16", "--no-ids",
-        "--verify-device", "--device", "cpu", "-o", tmp_path / "a.h5",
+        "--verify-device", "4", "--device", "cpu", "-o", tmp_path / "a.h5",
     )  # fmt: skip
     assert ran.exit_code == 0, ran.output
     assert "cpu agrees with the CPU to 0.0e+00" in ran.stderr

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from repalign.data.images import MAX_PIXELS
-from repalign.data.open_data import ReadOptions, open_data
+from repalign.data.open_data import open_data
+from repalign.data.read_options import ReadOptions
 from repalign.exceptions import InputError
 
 FASHION = Path(__file__).parent / "fashion-mnist" / "t10k-first-32-idx3-ubyte.gz"

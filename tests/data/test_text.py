@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas
 import pytest
 
-from repalign.data.open_data import ReadOptions, open_data
+from repalign.data.open_data import open_data
+from repalign.data.read_options import ReadOptions
 from repalign.data.samples import Source, select_samples
 from repalign.exceptions import InputError, MissingExtraError
 

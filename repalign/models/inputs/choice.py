@@ -11,7 +11,8 @@ from repalign.models.inputs.images import (
     preprocess_of_torchvision,
     preprocess_of_transformers,
 )
-from repalign.models.loaders.config_policy import read_json
+from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.files import check_directory, read_json
 from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.naming.hub import fetch_repository
 from repalign.models.naming.spec import parse_model
@@ -29,7 +30,8 @@ def choose_preprocess(
     """
     assert model.image_size is not None
     channels, height, width = model.image_size
-    chosen = _own(model) if wanted is None else _named(wanted, channels)
+    with third_party(f"no usable preprocessing in {wanted or model.origin.model}"):
+        chosen = _own(model) if wanted is None else _named(wanted, channels)
     chosen = replace(chosen, backend=backend)
     if len(chosen.mean) != channels:
         raise InputError(
@@ -108,6 +110,7 @@ def _named(wanted: str, channels: int) -> ImagePreprocess:
     )
     if directory is None or not directory.is_dir():
         raise InputError(f"no preprocessing in {wanted!r}; expected a directory or hf:repository")
+    check_directory(directory)
     config = directory / "preprocessor_config.json"
     if config.is_file():
         return preprocess_of_transformers(read_json(config), directory.name)

@@ -18,6 +18,7 @@ Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 ImageBackend = Literal["pil", "torchvision"]
 _PIL_NUMBER: dict[Interpolation, int] = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3}
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+_LARGEST = 8192
 _CANONICAL = re.compile(r"canonical([1-9]\d{0,3})")
 
 
@@ -42,6 +43,23 @@ class ImagePreprocess:
     std: tuple[float, ...]
     odd_crop: Literal["even", "down"] = "even"
     backend: ImageBackend = "pil"
+
+    def __post_init__(self) -> None:
+        """Refuse sizes and statistics that no image can be prepared by."""
+        for what, size in (("resize", self.resize), ("crop", self.crop)):
+            sides = size if isinstance(size, tuple) else () if size is None else (size,)
+            if not all(isinstance(side, int) and 0 < side <= _LARGEST for side in sides):
+                raise ModelError(
+                    f"preprocessing {self.name} says {what} {size}; expected 1 to {_LARGEST} pixels"
+                )
+        numbers = (*self.mean, *self.std)
+        if not all(math.isfinite(x) for x in numbers) or 0 in self.std or not self.mean:
+            raise ModelError(
+                f"preprocessing {self.name} says mean {self.mean} and std {self.std}; expected "
+                "numbers, and a std that is not zero"
+            )
+        if len(self.mean) != len(self.std):
+            raise ModelError(f"preprocessing {self.name} has a mean and a std of other lengths")
 
     @property
     def output_size(self) -> tuple[int, int] | None:

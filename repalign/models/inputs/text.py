@@ -12,11 +12,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.loaders.config_policy import read_json
+from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.files import check_directory, read_json
 from repalign.models.loaders.loaded import LoadedModel
 
 DEFAULT_MAX_LENGTH = 2048
 TokenIds = NDArray[np.int64]
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "vocab.json",
+    "vocab.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +44,8 @@ class TextEncoder:
 
     def encode(self, texts: Sequence[str]) -> list[TokenIds]:
         """Token ids of each text, special tokens included, cut to ``max_length``."""
-        encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=True)
+        with third_party("the tokenizer cannot encode a text"):
+            encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=True)
         return [np.asarray(encoding.ids, dtype=np.int64) for encoding in encodings]
 
     def check(self, ids: TokenIds, sample: str) -> None:
@@ -75,6 +85,12 @@ def load_text_encoder(
     directory = source if source is not None else model.directory
     if directory is None or model.vocabulary_rows is None:
         raise ModelError(f"{model.origin.model} is no text model")
+    check_directory(directory)
+    if not any((directory / file).is_file() for file in _TOKENIZER_FILES):
+        raise ModelError(
+            f"no tokenizer in {directory.name}; expected {', '.join(_TOKENIZER_FILES)}; give one "
+            "with --tokenizer DIRECTORY"
+        )
     wrapped = _load_tokenizer(directory)
     tokenizer = wrapped.backend_tokenizer
     words = tokenizer.get_vocab_size(with_added_tokens=False)
@@ -127,13 +143,8 @@ def _load_tokenizer(directory: Path) -> Any:
     # the model type and may rebuild another pipeline from the vocabulary alone.
     has_pipeline = (directory / "tokenizer.json").is_file()
     chosen: Any = PreTrainedTokenizerFast if has_pipeline else AutoTokenizer
-    try:
+    with third_party(f"no usable tokenizer in {directory.name}, give one with --tokenizer"):
         wrapped = chosen.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
-        raise ModelError(
-            f"no usable tokenizer in {directory.name}: {str(error).splitlines()[0][:160]}; "
-            "give one with --tokenizer DIRECTORY"
-        ) from error
     if not isinstance(wrapped, PreTrainedTokenizerFast):
         raise ModelError(f"the tokenizer in {directory.name} is of an old, slow kind; convert it")
     return wrapped

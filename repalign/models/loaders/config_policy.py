@@ -1,46 +1,44 @@
-"""Reading config.json ourselves, before any library does, and refusing what we do not know."""
+"""What a config.json may say before any library sees it; what we do not know is refused."""
 
-import json
-from pathlib import Path
+import re
+from collections.abc import Iterator
 from typing import Any
+
+from torch import nn
 
 from repalign.exceptions import ModelError
 from repalign.models.loaders.families import ARCHITECTURES
 
-_MAX_BYTES = 2**20
 # Fields through which code, another loader or other weights would come in.
-_REFUSED = ("auto_map", "quantization_config", "adapters", "custom_pipelines", "trust_remote_code")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a small JSON object.
-
-    Raises ModelError when the file is missing, large, or no object.
-    """
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise ModelError(f"{path.name} is larger than {_MAX_BYTES} bytes; that is no config")
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ModelError(
-            f"no {path.name} in {path.parent.name}/; give a directory saved by transformers "
-            "(save_pretrained) or in timm's format"
-        ) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path.name} in {path.parent.name}/ is no readable JSON") from error
-    if not isinstance(value, dict):
-        raise ModelError(f"{path.name} holds a {type(value).__name__}, expected an object")
-    return value
+_REFUSED = (
+    "adapters",
+    "auto_map",
+    "configuration_files",
+    "custom_pipelines",
+    "distributed_config",
+    "fusion_config",
+    "kernel_config",
+    "quantization_config",
+    "transformers_weights",
+    "trust_remote_code",
+)
+# Each layer costs time to build before any weight is looked at; the deepest models have hundreds.
+_MOST_LAYERS = 1024
+_REPEATED = re.compile(r"(^|_)(n_?)?(layers?|depths?|blocks?|stages?|repeats?|experts?)$")
+_LARGEST = 2**31
+_MOST_PIXELS = 4096
+# Masks and tables that follow from the config and are no weights: positions squared at most.
+_SPARE = 2**28
 
 
 def check_config(config: dict[str, Any], source: str) -> str:
     """Return the model type of a transformers config if it may be loaded.
 
-    Raises ModelError for types that are not on the list and for fields that would bring in
-    code, quantised weights or adapters.
+    Raises ModelError for types that are not on the list, for fields that would bring in
+    code, quantised weights or adapters, and for sizes that no model has.
     """
     model_type = config.get("model_type")
-    if model_type not in ARCHITECTURES:
+    if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
         raise ModelError(
             f"{source} is of model type {model_type!r}, which is not supported; "
             f"supported: {', '.join(sorted(ARCHITECTURES))}"
@@ -51,4 +49,49 @@ def check_config(config: dict[str, Any], source: str) -> str:
                 f"the config of {source} has the field {key!r}, which is refused because it can "
                 "bring in code or other weights; remove it if you trust the rest"
             )
-    return str(model_type)
+    check_sizes(config, source)
+    return model_type
+
+
+def check_sizes(config: object, source: str) -> None:
+    """Refuse numbers that would take for ever to build.
+
+    Raises ModelError naming the field.
+    """
+    for key, value in _numbers("", config):
+        limit = _LARGEST
+        if _REPEATED.search(key):
+            limit = _MOST_LAYERS
+        elif key in ("image_size", "img_size"):
+            limit = _MOST_PIXELS
+        if value > limit:
+            raise ModelError(f"the config of {source} says {key} {value}; at most {limit} is built")
+
+
+def check_size_of(module: nn.Module, n_bytes: int, source: str) -> None:
+    """Refuse a model, built without memory on the meta device, that its weights cannot fill.
+
+    Raises ModelError when it has more values than the weights have bytes, or larger tables than
+    follow from any sensible config.
+    """
+    values = sum(parameter.numel() for parameter in module.parameters())
+    tables = sum(buffer.numel() for buffer in module.buffers())
+    if values > n_bytes + 2**20 or tables > n_bytes + _SPARE:
+        raise ModelError(
+            f"the config of {source} describes {values + tables:,} values, and its weights are "
+            f"{n_bytes:,} bytes; they do not belong together"
+        )
+
+
+def _numbers(key: str, value: object) -> Iterator[tuple[str, int]]:
+    """Yield the whole numbers of a config with their keys; a list of layers counts as their sum."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _numbers(str(name), inner)
+    elif isinstance(value, list | tuple):
+        numbers = [each for each in value if isinstance(each, int)]
+        yield key, sum(numbers) if _REPEATED.search(key) else len(value)
+        for inner in value:
+            yield from _numbers(key, inner)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield key, value

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.loaders.config_policy import read_json
+from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.files import check_directory, read_json
 from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.loaders.timm import is_mae_state, load_mae, load_timm, load_timm_directory
 from repalign.models.loaders.torchvision import load_torchvision
@@ -23,6 +24,11 @@ def load_model(name: str) -> LoadedModel:
     """
     text, _ = resolve_name(name)
     spec = parse_model(text)
+    with third_party(f"{name} cannot be loaded"):
+        return _load(spec)
+
+
+def _load(spec: ModelSpec) -> LoadedModel:
     if spec.loader == "timm":
         return load_timm(spec.name, spec.path)
     if spec.loader == "torchvision":
@@ -53,6 +59,7 @@ def _load_local(path: Path, spec: ModelSpec) -> LoadedModel:
 
 
 def _load_directory(directory: Path, name: str, spec: ModelSpec) -> LoadedModel:
+    check_directory(directory)
     config = read_json(directory / "config.json")
     if "model_type" not in config and "architecture" in config:
         return load_timm_directory(directory, name, spec.revision)

@@ -6,11 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.loaders.config_policy import read_json
+from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.config_policy import check_size_of, check_sizes
 from repalign.models.loaders.families import CNN, VIT, VIT_MAE
+from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.weights import file_sha256, load_strictly, read_state_dict
 from repalign.models.naming.hub import fetch_repository, snapshot_commit
@@ -33,7 +36,10 @@ def load_timm(architecture: str, weights: Path | None = None) -> LoadedModel:
         hint = f"did you mean {', '.join(near)}?" if near else "see timm.list_models()"
         raise InputError(f"unknown timm architecture {architecture!r}; {hint}")
     if weights is not None:
-        return _build(architecture, {}, weights, f"timm:{architecture}@{weights.name}")
+        files = {weights.name: file_sha256(weights)}
+        origin = Origin(f"timm:{architecture}@{weights.name}", "timm", architecture, files)
+        size = weights.stat().st_size
+        return _build(origin, {}, read_state_dict(weights), size, weights.parent)
     pretrained = timm.get_pretrained_cfg(architecture)
     repository = pretrained.hf_hub_id if pretrained is not None else None
     if not repository:
@@ -51,10 +57,13 @@ def load_timm_directory(directory: Path, name: str, revision: str | None = None)
     architecture = config.get("architecture")
     if not isinstance(architecture, str):
         raise ModelError(f"config.json of {name} names no timm architecture")
-    weights = next((directory / f for f in _WEIGHTS if (directory / f).is_file()), None)
-    if weights is None:
-        raise ModelError(f"{name} has a config.json and no weights; expected {', '.join(_WEIGHTS)}")
-    return _build(architecture, config, weights, name, revision)
+    checkpoint = Checkpoint(directory, name, _WEIGHTS)
+    state, files = checkpoint.read(), checkpoint.hashes(directory / "config.json")
+    licence = dict(config.get("pretrained_cfg") or {}).get("license")
+    origin = Origin(
+        name, "timm", architecture, files, revision, snapshot_commit(directory), licence
+    )
+    return _build(origin, config, state, checkpoint.size, directory)
 
 
 def load_mae(path: Path) -> LoadedModel:
@@ -107,39 +116,33 @@ def _mae_shape(state: Mapping[str, Tensor], name: str) -> dict[str, Any]:
 
 
 def _build(
-    architecture: str,
+    origin: Origin,
     config: Mapping[str, Any],
-    weights: Path,
-    name: str,
-    revision: str | None = None,
+    state: dict[str, Tensor],
+    n_bytes: int,
+    directory: Path,
 ) -> LoadedModel:
     import timm
 
-    state = read_state_dict(weights)
-    arguments = _model_arguments(config, name)
+    name, architecture = origin.model, origin.class_name
     if not timm.is_model(architecture):
         raise ModelError(f"{name} is of the timm architecture {architecture!r}, which is unknown")
     pretrained = timm.get_pretrained_cfg(architecture)
     classifier = getattr(pretrained, "classifier", None) or "head"
     head = state.get(f"{classifier}.weight")
-    try:
-        module = timm.create_model(
-            architecture,
-            pretrained=False,
-            num_classes=0 if head is None else head.shape[0],
-            **arguments,
-        )
-    except (TypeError, ValueError, RuntimeError, AssertionError) as error:
-        raise ModelError(f"timm cannot build {name}: {error}") from error
+    arguments = _model_arguments(config, name)
+    arguments["num_classes"] = 0 if head is None else head.shape[0]
+    with third_party(f"timm cannot build {name}"):
+        if config:
+            with torch.device("meta"):
+                check_size_of(timm.create_model(architecture, **arguments), n_bytes, name)
+        module = timm.create_model(architecture, pretrained=False, **arguments)
     load_strictly(module, state, name)
-    files = {weights.name: file_sha256(weights)}
-    commit = snapshot_commit(weights.parent)
-    licence = dict(config.get("pretrained_cfg") or {}).get("license")
-    origin = Origin(name, "timm", architecture, files, revision, commit, licence)
-    return _finish(module, origin, config, weights.parent)
+    return _finish(module, origin, config, directory)
 
 
 def _model_arguments(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    check_sizes(config.get("model_args"), name)
     arguments = dict(config.get("model_args") or {})
     for key in ("num_classes", "pretrained", "checkpoint_path"):
         arguments.pop(key, None)

@@ -1,7 +1,7 @@
 """Encoders saved in the transformers format, from a directory on this disk."""
 
+import copy
 import logging
-import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
-from repalign.models.loaders.config_policy import check_config, read_json
+from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.config_policy import check_config, check_size_of
 from repalign.models.loaders.families import (
     ARCHITECTURES,
     CAUSAL_ENCODER,
@@ -22,14 +23,9 @@ from repalign.models.loaders.families import (
     Architecture,
     Family,
 )
+from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import Call, LoadedModel, Origin
-from repalign.models.loaders.weights import (
-    PICKLES,
-    SAFETENSORS,
-    check_keys,
-    file_sha256,
-    unsafe_pickle,
-)
+from repalign.models.loaders.weights import check_keys
 from repalign.models.naming.hub import snapshot_commit
 from repalign.models.views.layers import FINAL, LayerMap, Tap, find_blocks, map_layers
 
@@ -43,10 +39,9 @@ def load_transformers(directory: Path, name: str, revision: str | None = None) -
     weights, and for files that cannot be read safely.
     """
     config = read_json(directory / "config.json")
-    model_type = check_config(config, name)
-    architecture = ARCHITECTURES[model_type]
-    weights = _weights_file(directory, name)
-    module = _load_module(directory, architecture, weights, name)
+    architecture = ARCHITECTURES[check_config(config, name)]
+    checkpoint = Checkpoint(directory, name)
+    module = _load_module(checkpoint, architecture, config, name)
     family = _family(architecture, config)
     is_text = family.kind == "text"
     return LoadedModel(
@@ -57,7 +52,7 @@ def load_transformers(directory: Path, name: str, revision: str | None = None) -
             model=name,
             loader="transformers",
             class_name=architecture.class_name,
-            files=_hashes(directory, weights),
+            files=checkpoint.hashes(directory / "config.json"),
             revision=revision,
             commit=snapshot_commit(directory),
         ),
@@ -72,43 +67,31 @@ def load_transformers(directory: Path, name: str, revision: str | None = None) -
     )
 
 
-def _weights_file(directory: Path, name: str) -> Path:
-    for file in (*SAFETENSORS, *PICKLES):
-        if (directory / file).is_file():
-            return directory / file
-    raise ModelError(
-        f"{name} has a config.json and no weights; expected one of "
-        f"{', '.join((*SAFETENSORS, *PICKLES))}"
-    )
-
-
-def _load_module(directory: Path, architecture: Architecture, weights: Path, name: str) -> Any:
+def _load_module(
+    checkpoint: Checkpoint, architecture: Architecture, config: dict[str, Any], name: str
+) -> Any:
+    # Neither a path nor a file is handed over: the library would look for weights, shards and
+    # adapters by rules of its own, and these would not be the files that were hashed.
     import transformers
-    from safetensors import SafetensorError
 
+    made: Any = getattr(transformers, architecture.class_name)
     options: dict[str, Any] = dict(architecture.init)
     if architecture.attention:
         options["attn_implementation"] = "sdpa"
-    try:
-        with _quiet_loading():
-            module, report = getattr(transformers, architecture.class_name).from_pretrained(
-                directory,
-                dtype=torch.float32,
-                local_files_only=True,
-                trust_remote_code=False,
-                weights_only=True,
-                use_safetensors="safetensors" in weights.name,
-                ignore_mismatched_sizes=True,
-                output_loading_info=True,
-                **options,
-            )
-    except pickle.UnpicklingError as error:
-        raise unsafe_pickle(weights.name, error) from error
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise ModelError(
-            f"{name} cannot be loaded as {architecture.class_name}: {reason}"
-        ) from error
+    state = checkpoint.read()
+    with third_party(f"{name} cannot be loaded as {architecture.class_name}"), _quiet_loading():
+        settings = made.config_class.from_dict(config)
+        with torch.device("meta"):
+            check_size_of(made(copy.deepcopy(settings), **architecture.init), checkpoint.size, name)
+        module, report = made.from_pretrained(
+            None,
+            config=settings,
+            state_dict=state,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **options,
+        )
     _check_report(name, report, f"{module.base_model_prefix}.")
     return module.eval()
 
@@ -207,11 +190,3 @@ def _max_length(config: Any) -> int | None:
         # its positions start behind the padding index
         limit -= config.pad_token_id + 1
     return limit
-
-
-def _hashes(directory: Path, weights: Path) -> dict[str, str]:
-    files = [weights]
-    if weights.suffix == ".json":
-        shards = set(read_json(weights).get("weight_map", {}).values())
-        files += [directory / Path(str(shard)).name for shard in shards]
-    return {path.name: file_sha256(path) for path in [directory / "config.json", *sorted(files)]}

@@ -2,17 +2,15 @@
 
 import argparse
 import hashlib
-import pickle
 import re
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
 
 from repalign.exceptions import ModelError
-
-SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
-PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+from repalign.models.loaders.boundary import first_line, third_party
 
 # Heads and decoders that a checkpoint may carry beside its encoder. Anything else that the
 # encoder does not expect is an error: it is more likely a wrong architecture than a head.
@@ -60,20 +58,19 @@ def read_state_dict(path: Path) -> dict[str, torch.Tensor]:
 
 
 def _read_safetensors(path: Path) -> Mapping[str, object]:
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    try:
+    with third_party(f"{path.name} is no readable safetensors file"):
         return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path.name} is no readable safetensors file: {error}") from error
 
 
 def _read_pickle(path: Path) -> Mapping[str, object]:
+    _check_stored(path)
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
             loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
+    # whatever a damaged pickle makes of the reader
+    except Exception as error:
         raise unsafe_pickle(path.name, error) from error
     if not isinstance(loaded, Mapping):
         raise ModelError(
@@ -83,11 +80,20 @@ def _read_pickle(path: Path) -> Mapping[str, object]:
     return loaded
 
 
+def _check_stored(path: Path) -> None:
+    # torch stores tensors as they are; a packed archive could become any size
+    if not zipfile.is_zipfile(path):
+        return
+    with third_party(f"{path.name} is no readable checkpoint"), zipfile.ZipFile(path) as archive:
+        packed = [entry.filename for entry in archive.infolist() if entry.compress_type]
+    if packed:
+        raise ModelError(f"{path.name} is a compressed archive, which torch does not write")
+
+
 def unsafe_pickle(name: str, error: Exception) -> ModelError:
     """Return the error for a pickle file that is damaged or wants to run code."""
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return ModelError(
-        f"{name} cannot be read as weights only ({reason[:160]}); convert it to "
+        f"{name} cannot be read as weights only ({first_line(error)[:160]}); convert it to "
         "safetensors where it was made: files that run code when loaded are refused"
     )
 
@@ -131,4 +137,7 @@ def load_strictly(module: torch.nn.Module, state: dict[str, torch.Tensor], sourc
     # a counter of training steps, which old checkpoints lack and evaluation never reads
     missing = {k for k in expected.keys() - state.keys() if not k.endswith("num_batches_tracked")}
     check_keys(source, missing, state.keys() - expected.keys())
-    module.load_state_dict({**expected, **{key: state[key] for key in expected.keys() & state}})
+    with third_party(f"{source} cannot be loaded"):
+        # on top of the module's own, which knows the versions of its parts
+        expected.update({key: state[key] for key in expected.keys() & state})
+        module.load_state_dict(expected)

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import ModelError
-from repalign.models.loaders.weights import PICKLES, SAFETENSORS
+from repalign.models.loaders.files import PICKLES, SAFETENSORS, shard_names
 
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _TRUE = {"1", "on", "true", "yes"}
-_SHARD = re.compile(r"[\w-]+\.(safetensors|bin)")
 _SMALL_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -24,6 +23,7 @@ _SMALL_FILES = (
     "merges.txt",
     "tokenizer.model",
     "sentencepiece.bpe.model",
+    "spiece.model",
     "preprocessor_config.json",
 )
 
@@ -118,12 +118,6 @@ def _fetch_weights(name: str, revision: str | None) -> None:
 def _fetch_shards(name: str, revision: str | None, index: Path) -> None:
     if index.suffix != ".json":
         return
-    from repalign.models.loaders.config_policy import read_json
-
-    for shard in sorted(set(read_json(index).get("weight_map", {}).values())):
-        if not _SHARD.fullmatch(str(shard)):
-            raise ModelError(
-                f"{index.name} of {name} names a shard {shard!r} outside its directory"
-            )
+    for shard in shard_names(index, name):
         if _fetch(name, revision, shard) is None:
             raise ModelError(f"{name} lacks the shard {shard} that its index names")

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from repalign.exceptions import InputError
+from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.families import POOLS, Family, Pool
 from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.views.capture import run_capturing
@@ -148,7 +149,11 @@ def run_taps(
     """
     unique = list({tap.label: tap for tap in taps}.values())
     device = next(iter(inputs.values())).device.type
-    with torch.no_grad(), torch.autocast(device, dtype=autocast, enabled=autocast is not None):
+    with (
+        third_party(f"{model.origin.class_name} cannot take this input", memory_passes=True),
+        torch.no_grad(),
+        torch.autocast(device, dtype=autocast, enabled=autocast is not None),
+    ):
         tensors = run_capturing(
             model.module, unique, lambda: model.call(model.module, inputs), model.overwritten
         )

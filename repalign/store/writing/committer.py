@@ -1,9 +1,8 @@
 """Shards written one after the other, made durable in the background, named in order."""
 
-from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from repalign.aliases import FloatArray
@@ -14,9 +13,8 @@ from repalign.store.format.shard import commit_shard, shard_name
 from repalign.store.format.stats import stats_of
 from repalign.store.joining.index import RowIndex
 from repalign.store.reading.safety import check_sizes
+from repalign.store.writing.background import BackgroundThread
 from repalign.store.writing.file import FileWriter
-
-_MAX_PENDING = 2
 
 
 class ShardCommitter:
@@ -33,8 +31,7 @@ class ShardCommitter:
     def __init__(self, directory: Path, description: Description) -> None:
         self._directory = directory
         self._description = description
-        self._pool = ThreadPoolExecutor(max_workers=1)
-        self._pending: deque[Future[None]] = deque()
+        self._behind = BackgroundThread("repalign-commit")
 
     def write(self, number: int, arrays: Mapping[str, FloatArray], index: RowIndex) -> None:
         """Write a shard and leave its commit to the background.
@@ -42,15 +39,16 @@ class ShardCommitter:
         Raises:
             StoreError: this or an earlier shard cannot be written.
         """
-        while len(self._pending) >= _MAX_PENDING:
-            self._pending.popleft().result()
         id_bytes = 0 if index.ids is None else max(1, index.ids.dtype.itemsize)
         layout = IndexLayout(tuple(index.columns), id_bytes)
         temporary = temporary_path(self._directory / shard_name(number))
         with _removed_on_failure(temporary, self._directory / shard_name(number)):
             self._write_file(temporary, number, arrays, index, layout)
-        before = self._pending[-1] if self._pending else None
-        self._pending.append(self._pool.submit(self._commit, temporary, number, before))
+        self._behind.put(
+            partial(self._commit, temporary, number),
+            # a shard that failed is not followed by another
+            otherwise=partial(temporary.unlink, missing_ok=True),
+        )
 
     def wait(self) -> None:
         """Wait until everything written is committed.
@@ -58,8 +56,7 @@ class ShardCommitter:
         Raises:
             StoreError: a shard cannot be committed.
         """
-        while self._pending:
-            self._pending.popleft().result()
+        self._behind.wait()
 
     def close(self) -> None:
         """Commit what is written and stop.
@@ -67,10 +64,7 @@ class ShardCommitter:
         Raises:
             StoreError: a shard cannot be committed.
         """
-        try:
-            self.wait()
-        finally:
-            self._pool.shutdown(wait=True)
+        self._behind.close()
 
     def _write_file(
         self,
@@ -90,11 +84,9 @@ class ShardCommitter:
             header = file.finish()
         check_sizes(header, path.stat().st_size, str(self._directory / shard_name(number)))
 
-    def _commit(self, temporary: Path, number: int, before: Future[None] | None) -> None:
+    def _commit(self, temporary: Path, number: int) -> None:
         """Make a written shard durable and give it its name."""
         with _removed_on_failure(temporary, self._directory / shard_name(number)):
-            if before is not None:
-                before.result()  # a shard that failed is not followed by another
             commit_shard(self._directory, temporary, number)
 
 

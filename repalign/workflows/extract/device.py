@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-Rows = Mapping[str, "Tensor"]
+# BatchRows of one batch by view.
+BatchRows = Mapping[str, "Tensor"]
 
 
 def choose_device(name: str) -> "torch.device":
@@ -66,7 +67,7 @@ def send(tensor: "Tensor", device: "torch.device") -> "Tensor":
     return tensor.to(device, non_blocking=True)
 
 
-def _fetch(rows: Rows) -> tuple[Rows, Any]:
+def _fetch(rows: BatchRows) -> tuple[BatchRows, Any]:
     """Start copies into pinned memory; the event is over when they are."""
     import torch
 
@@ -87,16 +88,16 @@ class Fetcher:
     """
 
     def __init__(self) -> None:
-        self._pending: deque[tuple[Any, Rows, Any]] = deque()
+        self._pending: deque[tuple[Any, BatchRows, Any]] = deque()
 
-    def put(self, tag: Any, rows: Rows) -> None:
+    def put(self, tag: Any, rows: BatchRows) -> None:
         """Start bringing back the rows of a batch."""
         if any(row.device.type == "cuda" for row in rows.values()):
             self._pending.append((tag, *_fetch(rows)))
         else:
             self._pending.append((tag, {key: row.cpu() for key, row in rows.items()}, None))
 
-    def ready(self, *, flush: bool = False) -> Iterator[tuple[Any, Rows]]:
+    def ready(self, *, flush: bool = False) -> Iterator[tuple[Any, BatchRows]]:
         """Hand out finished batches with their tags; all of them with ``flush``."""
         while self._pending and (flush or self._pending[0][2] is None or len(self._pending) > 1):
             tag, rows, event = self._pending.popleft()

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from repalign.data.samples import Selection, select_samples
 from repalign.exceptions import InputError
+from repalign.models.loaders.boundary import is_out_of_memory
 from repalign.workflows.extract.device import autocast_dtype, choose_device
 from repalign.workflows.extract.feed import Feed, ImageFeed, TextFeed, default_workers
 from repalign.workflows.extract.plan import samples_per_shard
 from repalign.workflows.extract.runner import (
     BatchRunner,
     fit_budget,
-    is_out_of_memory,
     probe_batch,
     release_memory,
 )

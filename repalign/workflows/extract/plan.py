@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
+from repalign.store.writing.options import WriteOptions
 
-_SHARD_BYTES = 64 * 2**20
 _MIN_SAMPLES, _MAX_SAMPLES = 16, 1024
 _RANKS = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
 
 
 def samples_per_shard(rows_per_sample: float, row_bytes: int) -> int:
-    """Samples of one shard: a power of two from 16 to 1024, about 64 MiB of rows."""
-    fitting = _SHARD_BYTES / max(1.0, rows_per_sample * row_bytes)
+    """Samples of one shard: as many rows as the store's, a power of two from 16 to 1024.
+
+    A killed run loses the shards on their way; more samples would be too much work.
+    """
+    fitting = WriteOptions().rows_of_shard(row_bytes) / max(1.0, rows_per_sample)
     power = 2 ** int(math.log2(max(1.0, fitting)))
     return min(_MAX_SAMPLES, max(_MIN_SAMPLES, power))
 

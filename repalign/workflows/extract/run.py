@@ -4,6 +4,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ from repalign.store import StoreWriter, WriteOptions, open_store
 from repalign.store.format.directory import parts_directory
 from repalign.store.format.schema import MANIFEST
 from repalign.store.format.shard import committed_numbers
+from repalign.store.writing.background import BackgroundThread
 from repalign.workflows.extract.device import Fetcher, exact_float32
 from repalign.workflows.extract.feed import Event, HostBatch, ShardEnd, ShardStart, prefetch
 from repalign.workflows.extract.job import ExtractJob, prepare_job
 from repalign.workflows.extract.plan import read_rank, shard_bounds
 from repalign.workflows.extract.settings import ExtractProgress, ExtractResult, ExtractSettings
-from repalign.workflows.extract.shards import ShardBuffer, ShardSink
+from repalign.workflows.extract.shards import ShardBuffer
 from repalign.workflows.extract.verify import verify_device
 
 OnExtract = Callable[[ExtractProgress], None]
@@ -38,7 +40,8 @@ def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> 
     job = prepare_job(settings)
     try:
         with exact_float32():
-            difference = verify_device(job) if settings.verify_device else None
+            n_verified = settings.verify_device
+            difference = None if n_verified is None else verify_device(job, n_verified)
             writer = _open_writer(job)
             if writer.is_complete:
                 return _result(job, writer.path, _Tally(job, None), None)
@@ -106,7 +109,7 @@ def _open_writer(job: ExtractJob) -> StoreWriter:
 
 def _run(job: ExtractJob, writer: StoreWriter, numbers: Sequence[int], tally: _Tally) -> None:
     """Compute and write the given shards."""
-    sink = ShardSink(writer, with_ids=job.settings.with_ids)
+    behind = BackgroundThread("repalign-writer")
     fetcher = Fetcher()
     buffers: dict[int, ShardBuffer] = {}
     ends: dict[int, ShardEnd] = {}
@@ -119,7 +122,9 @@ def _run(job: ExtractJob, writer: StoreWriter, numbers: Sequence[int], tally: _T
         for number in [n for n in ends if buffers[n].is_full]:
             start, stop = shard_bounds(number, len(job.selection), job.per_shard)
             ordinals = job.selection.ordinals[start:stop]
-            sink.put(buffers.pop(number), ends.pop(number), ordinals)
+            end, with_ids = ends.pop(number), job.settings.with_ids
+            write = buffers.pop(number).write
+            behind.put(partial(write, writer, end, ordinals, with_ids=with_ids))
 
     try:
         for event in prefetch(_events(job, numbers)):
@@ -134,7 +139,8 @@ def _run(job: ExtractJob, writer: StoreWriter, numbers: Sequence[int], tally: _T
             settle(flush=False)
         settle(flush=True)
     finally:
-        sink.close()
+        behind.close()
+        writer.flush()
 
 
 def _events(job: ExtractJob, numbers: Sequence[int]) -> Iterator[Event]:

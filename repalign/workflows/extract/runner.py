@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from repalign.exceptions import ModelError
+from repalign.models.loaders.boundary import is_out_of_memory
 from repalign.workflows.extract.device import send
 from repalign.workflows.extract.feed import HostBatch
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from repalign.models.loaders.loaded import LoadedModel
     from repalign.models.views.views import View
-
-_SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +69,6 @@ class BatchRunner:
         release_memory(self.device)
         for half in split_batch(batch):
             yield from self.run_fitting(half)
-
-
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error of torch means that memory did not suffice."""
-    return any(sign in str(error).lower() for sign in _SIGNS)
 
 
 def release_memory(device: "torch.device") -> None:

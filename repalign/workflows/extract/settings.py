@@ -4,13 +4,62 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from repalign.data.open_data import ReadOptions
+from repalign.data.read_options import PANEL as DATA
+from repalign.data.read_options import ReadOptions
+from repalign.models.loaders.families import POOLS
+from repalign.options import Settings, option
 
-Autocast = Literal["fp32", "bf16", "fp16"]
+ROWS = "The rows"
+RUNNING = "How it runs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewSettings(Settings):
+    """Which rows are taken of a model, and how its images are prepared.
+
+    Empty ``layers`` and ``pools``, and None, mean what the family or the model has itself.
+    """
+
+    layers: tuple[str, ...] = option(
+        (),
+        "final, pre-norm, all, a number (0 enters the first block, -1 is the last block's output, "
+        "-2 the one before), or a module's name. Repeat it for several views of one pass.",
+        flag="layer",
+        short="l",
+        panel=ROWS,
+        metavar="LAYER",
+        repeat=True,
+        absent="final",
+    )
+    pools: tuple[str, ...] = option(
+        (),
+        "From tokens, patches or positions to rows; may be repeated.",
+        flag="pool",
+        panel=ROWS,
+        choices=POOLS,
+        metavar="POOL",
+        repeat=True,
+        absent="decoders token, encoders mean, ViTs patch-mean, CNNs avg",
+    )
+    preprocess: str | None = option(
+        None,
+        "One preparation of images for both models of a pair: canonical224 (any size), "
+        "timm:architecture, hf:repository, or a directory.",
+        panel=DATA,
+        absent="the model's own",
+    )
+    image_backend: Literal["pil", "torchvision"] = option(
+        "pil",
+        "Library that resizes images; the image processors of transformers 5 take torchvision.",
+        panel=DATA,
+    )
+    offline: bool = option(
+        False, "Use only what is on this disk; never the network.", panel=RUNNING
+    )
 
 
 @dataclass(frozen=True)
-class ExtractSettings:
+class ExtractSettings(ViewSettings):
     """Everything that `repalign extract` can be told.
 
     Empty ``layers`` and ``pools``, and None anywhere, mean the family's or machine's default.
@@ -20,28 +69,83 @@ class ExtractSettings:
     model: str
     data: str
     output: Path
-    layers: tuple[str, ...] = ()
-    pools: tuple[str, ...] = ()
-    tokens: str = "all"
+    tokens: str = option(
+        "all",
+        "With --pool token, which tokens or patches become rows: all, last, stride:k, sample:n.",
+        panel=ROWS,
+    )
     read: ReadOptions = field(default_factory=ReadOptions)
-    limit: int | None = None
-    sample: int | None = None
-    max_length: int | None = None
-    tokenizer: Path | None = None
-    preprocess: str | None = None
-    image_backend: Literal["pil", "torchvision"] = "pil"
-    device: str = "auto"
-    dtype: Autocast = "fp32"
-    store_dtype: Literal["float32", "float16"] = "float32"
-    compression: Literal["gzip", "blosc2"] | None = None
-    batch_size: int | None = None
-    shard_samples: int | None = None
-    workers: int | None = None
-    seed: int = 0
-    with_ids: bool = True
-    offline: bool = False
-    overwrite: bool = False
-    verify_device: bool = False
+    limit: int | None = option(
+        None, "Only the first so many samples.", panel=DATA, least=1, absent="all"
+    )
+    sample: int | None = option(
+        None,
+        "Only so many samples, chosen at random by --seed.",
+        panel=DATA,
+        least=1,
+        absent="all",
+    )
+    max_length: int | None = option(
+        None,
+        "Cut texts to so many tokens.",
+        panel=DATA,
+        least=1,
+        absent="the model's positions, at most 2048",
+    )
+    tokenizer: Path | None = option(
+        None,
+        "Directory with the tokenizer to use.",
+        panel=DATA,
+        metavar="DIRECTORY",
+        absent="the model's own",
+    )
+    device: str = option(
+        "auto",
+        "auto, cpu, cuda, cuda:N or mps; auto is the first of CUDA, MPS and the CPU that is there. "
+        "A device that was asked for is never replaced by another in silence.",
+        panel=RUNNING,
+    )
+    dtype: Literal["fp32", "bf16", "fp16"] = option(
+        "fp32", "Type of matrix products; weights and stored rows stay float32.", panel=RUNNING
+    )
+    store_dtype: Literal["float32", "float16"] = option(
+        "float32", "Type of the stored rows.", panel=RUNNING
+    )
+    compression: Literal["gzip", "blosc2"] | None = option(
+        None,
+        "Compress the store; activations hardly shrink. blosc2 needs the extra blosc.",
+        flag="compress",
+        panel=RUNNING,
+        absent="no",
+    )
+    batch_size: int | None = option(
+        None,
+        "Tokens per batch with padding, or images per batch.",
+        panel=RUNNING,
+        least=1,
+        absent="on the CPU 512, or 8 images of 224×224 and more of smaller ones; found by trial "
+        "elsewhere",
+    )
+    shard_samples: int | None = option(
+        None, "Samples per shard.", panel=RUNNING, least=1, absent="up to 1024, about 128 MiB"
+    )
+    workers: int | None = option(
+        None, "Threads that decode images.", panel=RUNNING, least=1, absent="one per core"
+    )
+    seed: int = option(
+        0, "Seed of everything that is random; same seed, same result.", panel=DATA, least=0
+    )
+    with_ids: bool = option(
+        True, "Store no sample ids, which may identify people.", flag="no-ids", panel=DATA
+    )
+    overwrite: bool = option(False, "Replace the output if it exists.", panel=RUNNING)
+    verify_device: int | None = option(
+        None,
+        "First recompute so many samples on the CPU, in float32, and stop where they deviate.",
+        panel=RUNNING,
+        least=1,
+        absent="no",
+    )
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,18 @@
-"""From rows that come batch by batch to whole shards in data order, checked and written."""
+"""From rows that come batch by batch to whole shards in data order."""
 
-from collections import deque
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.exceptions import ModelError
+from repalign.exceptions import InputError, ModelError
 from repalign.store import StoreWriter
 from repalign.store.joining.index import POOLED, SHA_BYTES, RowIndex, encode_ids
 from repalign.workflows.extract.feed import HostBatch, ShardEnd, ShardStart
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-_MAX_WAITING = 2
 
 
 class ShardBuffer:
@@ -64,53 +60,40 @@ class ShardBuffer:
             ids=np.repeat(encode_ids(end.ids), self._counts) if with_ids else None,
         )
 
-    def check_finite(self, end: ShardEnd) -> None:
-        """Refuse NaN and infinity.
-
-        Raises ModelError naming the view, the sample and the token.
-        """
+    def _first_missing(self, end: ShardEnd) -> str | None:
+        """Name the view, the sample and the token of the first row with NaN or infinity."""
         for key, values in self.arrays.items():
-            if np.isfinite(values).all():
+            bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+            if not len(bad):
                 continue
-            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            row = int(bad[0])
             member = int(np.searchsorted(self._offsets, row, side="right")) - 1
             token = ""
             if end.positions is not None:
                 token = f", token {end.positions[member][row - self._offsets[member]]}"
-            raise ModelError(
-                f"non-finite activations in view {key} for sample {end.ids[member]}{token}; "
-                "the checkpoint is damaged or overflows: try --dtype fp32"
-            )
+            return f"view {key} for sample {end.ids[member]}{token}"
+        return None
 
+    def write(
+        self,
+        writer: StoreWriter,
+        end: ShardEnd,
+        ordinals: NDArray[np.int64],
+        *,
+        with_ids: bool,
+    ) -> None:
+        """Write the full shard; the store looks for NaN and infinity, and we say whose they are.
 
-class ShardSink:
-    """Writes full shards on one thread, at most two waiting."""
-
-    def __init__(self, writer: StoreWriter, *, with_ids: bool) -> None:
-        self._writer = writer
-        self._with_ids = with_ids
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="repalign-writer")
-        self._waiting: deque[Future[None]] = deque()
-
-    def put(self, buffer: ShardBuffer, end: ShardEnd, ordinals: NDArray[np.int64]) -> None:
-        """Hand over a full shard; waits while two others are on their way."""
-        while len(self._waiting) >= _MAX_WAITING:
-            self._waiting.popleft().result()
-        self._waiting.append(self._pool.submit(self._write, buffer, end, ordinals))
-
-    def close(self) -> None:
-        """Wait until everything is committed.
-
-        Raises what writing raised.
+        Raises ModelError naming the view, the sample and the token.
         """
         try:
-            while self._waiting:
-                self._waiting.popleft().result()
-            self._writer.flush()
-        finally:
-            self._pool.shutdown(wait=True)
-
-    def _write(self, buffer: ShardBuffer, end: ShardEnd, ordinals: NDArray[np.int64]) -> None:
-        buffer.check_finite(end)
-        index = buffer.index(end, ordinals, with_ids=self._with_ids)
-        self._writer.write_shard(buffer.number, buffer.arrays, index)
+            index = self.index(end, ordinals, with_ids=with_ids)
+            writer.write_shard(self.number, self.arrays, index)
+        except InputError as error:
+            place = self._first_missing(end)
+            if place is None:
+                raise
+            raise ModelError(
+                f"non-finite activations in {place}; the checkpoint is damaged or overflows: try "
+                "--dtype fp32"
+            ) from error

@@ -2,7 +2,6 @@
 
 import copy
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +13,11 @@ from repalign.workflows.extract.job import ExtractJob
 if TYPE_CHECKING:
     from repalign.workflows.extract.runner import BatchRunner
 
-_SAMPLES = 8
 # of the root mean square of a view; float32 differs by about 1e-6, bf16 by about 1e-2
 _TOLERANCE = {"fp32": 1e-3, "bf16": 1e-1, "fp16": 2e-2}
 
 
-def verify_device(job: ExtractJob) -> float:
+def verify_device(job: ExtractJob, n_samples: int) -> float:
     """Compute the first samples on the device and, in float32, on the CPU; return the gap.
 
     The gap is the largest deviation of a value over the root mean square of its view.
@@ -28,8 +26,7 @@ def verify_device(job: ExtractJob) -> float:
     """
     import torch
 
-    stop = min(_SAMPLES, len(job.selection))
-    batches = [e for e in job.feed.shard(0, 0, stop) if isinstance(e, HostBatch)]
+    stop = min(n_samples, len(job.selection))
     model = job.runner.model
     on_cpu = replace(
         job.runner,
@@ -37,7 +34,8 @@ def verify_device(job: ExtractJob) -> float:
         device=torch.device("cpu"),
         autocast=None,
     )
-    gap = max(_gap(job.runner, on_cpu, batch) for batch in islice(batches, _SAMPLES))
+    events = job.feed.shard(0, 0, stop)
+    gap = max(_gap(job.runner, on_cpu, event) for event in events if isinstance(event, HostBatch))
     tolerance = _TOLERANCE[job.settings.dtype]
     if not gap <= tolerance:
         raise ModelError(

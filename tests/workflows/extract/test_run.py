@@ -14,7 +14,7 @@ import transformers
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from repalign.data.open_data import ReadOptions
+from repalign.data.read_options import ReadOptions
 from repalign.exceptions import InputError, ModelError, RepalignError, StoreError
 from repalign.store import open_store, verify_store
 from repalign.workflows.extract.run import extract
@@ -295,7 +295,7 @@ def test_the_device_can_be_verified_and_progress_is_told(
 ) -> None:
     seen: list[ExtractProgress] = []
     settings = ExtractSettings(
-        str(models / "bert"), str(texts), tmp_path / "a.h5", verify_device=True, batch_size=50
+        str(models / "bert"), str(texts), tmp_path / "a.h5", verify_device=8, batch_size=50
     )
     result = extract(settings, seen.append)
     assert result.device_difference == 0.0

@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from repalign.data.open_data import ReadOptions
+from repalign.data.read_options import ReadOptions
 from repalign.exceptions import InputError
 from repalign.workflows.extract.source import open_source
 
