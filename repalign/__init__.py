@@ -21,6 +21,7 @@ from repalign.exceptions import (
 
 if TYPE_CHECKING:
     from repalign.core.estimators import AlignmentRegressor
+    from repalign.core.ica.settings import IcaSettings
     from repalign.core.maps.affine import AffineMap
     from repalign.store import (
         Store,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from repalign.workflows.disentangle.results import DisentangleResult
     from repalign.workflows.disentangle.run import disentangle
     from repalign.workflows.disentangle.settings import FactorSettings
+    from repalign.workflows.executor import ProcessPool
     from repalign.workflows.extract.run import extract
     from repalign.workflows.extract.settings import ExtractSettings
     from repalign.workflows.saved_maps import apply_map, read_map, save_result_maps
@@ -66,9 +68,11 @@ __all__ = [
     "ExtractSettings",
     "FactorSettings",
     "GateError",
+    "IcaSettings",
     "InputError",
     "MissingExtraError",
     "ModelError",
+    "ProcessPool",
     "RepalignError",
     "RowMismatchError",
     "Store",
@@ -105,6 +109,8 @@ _LAZY = {
     "DisentangleResult": "repalign.workflows.disentangle.results",
     "EmbeddingSource": "repalign.store.sources.source",
     "ExtractSettings": "repalign.workflows.extract.settings",
+    "IcaSettings": "repalign.core.ica.settings",
+    "ProcessPool": "repalign.workflows.executor",
     "Store": "repalign.store",
     "StoreWriter": "repalign.store",
     "WriteOptions": "repalign.store",

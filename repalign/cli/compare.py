@@ -7,10 +7,12 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options, with_presets
-from repalign.cli.error_table import render_result
+from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
+from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
+from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
 
 
@@ -21,8 +23,8 @@ def compare(
     stores: Annotated[
         list[str],
         typer.Argument(
-            help="Two or more sets of embeddings: stores, or .npy, .npz, .pt, .safetensors, "
-            ".parquet, .csv, .h5ad files; file::view chooses a view."
+            help=f"Two or more sets of embeddings: stores, or foreign files ({SUFFIX_LIST}); "
+            "file::view chooses a view."
         ),
     ],
     *,
@@ -46,6 +48,14 @@ def compare(
     given: Given,
     device: MachineDeviceOption = "auto",
     memory: MemoryOption = "2GiB",
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Processes that share out stores and pairs, each with one thread and the memory "
+            "cap; 1 is this one, with all its threads.",
+        ),
+    ] = 1,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -71,6 +81,7 @@ def compare(
     """
     from repalign.core.compute import choose_device, thread_count
     from repalign.workflows.compare.run import compare as run
+    from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
 
     chosen = output.choose_format(form, to)
@@ -78,7 +89,10 @@ def compare(
         given["n_folds",] = 0  # a share that was given stands alone
     settings = given.settings(preset)
     talk = talk_of(context)
-    with talk.stages("comparing") as on_stage:
+    with (
+        talk.stages("comparing") as on_stage,
+        InProcess() if workers == 1 else ProcessPool(workers) as executor,
+    ):
         machine = Machine(choose_device(device), parse_memory(memory), on_stage)
         talk.detail(
             f"device {machine.device}, up to {thread_count()} threads, "
@@ -91,8 +105,9 @@ def compare(
             groups=None if groups is None else _lines(groups),
             settings=settings,
             machine=machine,
+            executor=executor,
         )
-    output.emit(render_result(result, chosen), to)
+    output.emit(render(shown_comparison(result), chosen), to)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:

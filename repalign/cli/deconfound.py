@@ -7,7 +7,7 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options
-from repalign.cli.grids import render_grids
+from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import (
     FormatOption,
@@ -17,8 +17,10 @@ from repalign.cli.options import (
     OverwriteOption,
 )
 from repalign.cli.study_options import IdColumnOption, IdsOption, SaveTransformOption, machine_of
+from repalign.cli.tables import shown_batches
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
+from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.deconfound.settings import BATCHES, BatchSettings
 
 
@@ -28,8 +30,8 @@ def deconfound(
     store: Annotated[
         str,
         typer.Argument(
-            help="A set of embeddings: a store, or a .npy, .npz, .pt, .safetensors, .parquet, "
-            ".csv, .h5ad file; file::view chooses a view."
+            help=f"A set of embeddings: a store, or a foreign file ({SUFFIX_LIST}); file::view "
+            "chooses a view."
         ),
     ],
     *,
@@ -81,7 +83,6 @@ def deconfound(
     from repalign.workflows.columns import open_columns
     from repalign.workflows.conditions.saved import check_folder, save_transforms
     from repalign.workflows.deconfound.run import deconfound as run
-    from repalign.workflows.tables.deconfound import batch_tables
 
     chosen = output.choose_format(form, to)
     settings = given.settings(BatchSettings())
@@ -101,8 +102,7 @@ def deconfound(
             resume=resume,
             machine=machine_of(device, memory, talk, on_stage),
         )
-    grids = batch_tables(result)
-    output.emit(render_grids(result, grids, grids, chosen), to)
+    output.emit(render(shown_batches(result), chosen), to)
     for warning in result.warnings:
         talk.warn(warning)
     if save_transform is not None:

@@ -7,7 +7,7 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options
-from repalign.cli.grids import render_grids
+from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import (
     FormatOption,
@@ -17,7 +17,9 @@ from repalign.cli.options import (
     OverwriteOption,
 )
 from repalign.cli.study_options import IdColumnOption, IdsOption, SaveTransformOption, machine_of
+from repalign.cli.tables import shown_scores
 from repalign.cli.talk import talk_of
+from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.disentangle.settings import FACTORS, TRUST, FactorSettings
 
 MOVED = "the study of labels and batches is a command of its own: repalign deconfound"
@@ -34,8 +36,8 @@ def disentangle(
     stores: Annotated[
         list[str],
         typer.Argument(
-            help="Sets of embeddings: stores, or .npy, .npz, .pt, .safetensors, .parquet, .csv, "
-            ".h5ad files; file::view chooses a view."
+            help=f"Sets of embeddings: stores, or foreign files ({SUFFIX_LIST}); file::view "
+            "chooses a view."
         ),
     ],
     *,
@@ -88,7 +90,6 @@ def disentangle(
     from repalign.workflows.columns import open_columns
     from repalign.workflows.conditions.saved import check_folder, save_transforms
     from repalign.workflows.disentangle.run import disentangle as run
-    from repalign.workflows.tables.disentangle import paper_tables, score_tables
 
     chosen = output.choose_format(form, to)
     conditions = ("transform", "conditions")
@@ -108,7 +109,7 @@ def disentangle(
             settings=settings,
             machine=machine_of(device, memory, talk, on_stage),
         )
-    output.emit(render_grids(result, score_tables(result), paper_tables(result), chosen), to)
+    output.emit(render(shown_scores(result), chosen), to)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:

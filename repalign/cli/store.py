@@ -7,8 +7,10 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import OutputOption, OverwriteOption, PlainFormatOption
+from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
+from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
+from repalign.store.foreign.formats import SUFFIX_LIST
 
 app = typer.Typer(
     no_args_is_help=True, help="Look at, check, pack, import and export sets of embeddings."
@@ -17,15 +19,15 @@ app = typer.Typer(
 EmbeddingsArgument = Annotated[
     str,
     typer.Argument(
-        help="A store or a foreign file (.npy, .npz, .pt, .safetensors, .parquet, .csv, .h5ad, "
-        ".mat, a thingsvision folder); file::view chooses a view.",
+        help=f"A store, a foreign file ({SUFFIX_LIST}) or a thingsvision folder; file::view "
+        "chooses a view.",
     ),
 ]
 
 
 @app.command()
 def info(
-    embeddings: EmbeddingsArgument, form: PlainFormatOption = None, to: OutputOption = None
+    embeddings: EmbeddingsArgument, form: FormatOption = None, to: OutputOption = None
 ) -> None:
     """Say what a set of embeddings holds, how it was made and what identifies its rows.
 
@@ -34,11 +36,7 @@ def info(
     from repalign.store.sources.describe import describe_embeddings
 
     found = describe_embeddings(embeddings)
-    chosen = output.choose_format(form, to)
-    if chosen == "json":
-        output.emit(output.as_json(found.to_json()), to)
-    else:
-        output.emit(output.render_records(found.to_records(), chosen), to)
+    output.show(shown_records(found.to_records(), found.to_json()), form, to)
 
 
 @app.command()
@@ -51,7 +49,7 @@ def head(
             "--columns", min=0, help="Columns to show; by default 6 in a table, else all."
         ),
     ] = None,
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
     to: OutputOption = None,
 ) -> None:
     """Show the first rows: identity and values.
@@ -79,7 +77,7 @@ def verify(
     quick: Annotated[
         bool, typer.Option("--quick", help="Only structure and headers, not every value.")
     ] = False,
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
     to: OutputOption = None,
 ) -> None:
     """Check every byte of stores against their checksums; exit code 1 if one is damaged.

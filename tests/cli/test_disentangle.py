@@ -187,7 +187,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_computed(
     (tmp_path / "fits" / "pca.safetensors").touch()
     for arguments, message in (
         (["--plot", str(tmp_path / "matrix.xyz")], "can be written with the ending '.xyz'"),
-        (["--plot", str(tmp_path / "none" / "a.png")], "there is no folder"),
+        (["--plot", str(tmp_path / "none" / "a.png")], "there is no directory"),
         (["--save-transform", str(tmp_path / "fits")], "already exists"),
         (["--output", str(tmp_path / "a.xyz")], "no format belongs to the ending"),
     ):

@@ -14,6 +14,7 @@ from repalign.cli import store
 from repalign.cli.app import RepalignGroup, root
 from repalign.store import StoreWriter, WriteOptions, open_store, write_store
 from repalign.store.joining.index import RowIndex, encode_ids, pooled_index
+from repalign.store.sources.opening import open_embeddings
 
 VALUES = np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32)
 NAMES = [f"cat-{row}" for row in range(40)]
@@ -69,6 +70,16 @@ def test_info_as_lines_names_every_field(path: Path, form: str) -> None:
 
     for part in ("views.wide", "3 columns, float32", "spec.model.id", "1, 2", "is_complete"):
         assert part in text
+
+
+def test_info_says_as_compare_does_that_rows_only_have_an_order(tmp_path: Path) -> None:
+    write_store(tmp_path / "a.h5", VALUES)
+    index = RowIndex(np.arange(5, 5 + len(VALUES)), np.full(len(VALUES), -1))
+    write_store(tmp_path / "b.h5", VALUES, index=index)
+
+    for name, identity in (("a.h5", "row order"), ("b.h5", "sample numbers")):
+        found = json.loads(run("info", tmp_path / name, "--format", "json").stdout)
+        assert found["row_identity"] == identity == open_embeddings(tmp_path / name).identity
 
 
 def test_info_of_a_foreign_file_says_where_its_ids_are(tmp_path: Path) -> None:

@@ -164,7 +164,8 @@ class InSample:
         source: Rows of the source.
         target: Rows of the target.
         moments: Of all rows.
-        errors: Of every fitted map on every row.
+        errors: Of every fitted map on every row; of maps that are not those of ``fit_all`` (from
+            other rows of a side, from several starts) refitting is taken to add the same.
         groups: Group of every row.
     """
 
@@ -199,7 +200,8 @@ def refit_without_groups(
     rng = np.random.default_rng(seed)
     compared = np.sort(rng.permutation(bundle.size)[:MAX_COMPARED])
     x, y = (rows.take(compared).astype(np.float64) for rows in (fitted.source, fitted.target))
-    known = fitted.errors[:, compared]
+    fitted_again = fit_all(fitted.moments, None)
+    known = np.stack([judged.errors(x, y) for judged in fitted_again])
     without = kept.copy()
     for number, part in _moments_by_bundle(fitted, bundle, moments_bytes):
         others = bundle[compared] != number

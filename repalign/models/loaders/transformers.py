@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
+from repalign.models.inputs.images import ImagePreprocess, preprocess_of_transformers
 from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.config_policy import check_config, check_size_of
 from repalign.models.loaders.families import (
@@ -25,6 +26,7 @@ from repalign.models.loaders.families import (
 )
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import Call, LoadedModel, Origin
+from repalign.models.loaders.loader import Loader
 from repalign.models.loaders.weights import check_keys
 from repalign.models.naming.hub import snapshot_commit
 from repalign.models.views.layers import FINAL, LayerMap, Tap, find_blocks, map_layers
@@ -32,30 +34,71 @@ from repalign.models.views.layers import FINAL, LayerMap, Tap, find_blocks, map_
 _BLOCK_COUNTS = ("num_hidden_layers", "n_layer", "n_layers")
 
 
-def load_transformers(directory: Path, name: str, revision: str | None = None) -> LoadedModel:
-    """Load the encoder of a transformers checkpoint in float32, on the CPU, in eval mode.
+class TransformersLoader(Loader):
+    """Encoders of transformers, from directories as its ``save_pretrained`` writes them."""
 
-    Raises ModelError for types that are not on the list, for missing, unexpected or misshapen
-    weights, and for files that cannot be read safely.
-    """
-    config = read_json(directory / "config.json")
-    architecture = ARCHITECTURES[check_config(config, name)]
-    checkpoint = Checkpoint(directory, name)
-    module = _load_module(checkpoint, architecture, config, name)
+    def claims(self, path: Path) -> bool:
+        """Whether it is a directory; what its config.json says is looked at when it is loaded."""
+        return path.is_dir()
+
+    def load_path(self, path: Path, name: str, revision: str | None = None) -> LoadedModel:
+        """Load the encoder of a checkpoint in float32, on the CPU, in eval mode.
+
+        Raises ModelError for types that are not on the list, for missing, unexpected or
+        misshapen weights, and for files that cannot be read safely.
+        """
+        config = read_json(path / "config.json")
+        architecture = ARCHITECTURES[check_config(config, name)]
+        checkpoint = Checkpoint(path, name)
+        module = _load_module(checkpoint, architecture, config, name)
+        origin = Origin(
+            model=name,
+            loader="transformers",
+            class_name=architecture.class_name,
+            files=checkpoint.hashes(path / "config.json"),
+            revision=revision,
+            commit=snapshot_commit(path),
+        )
+        return _describe(module, origin, architecture, config, path)
+
+    def own_preprocess(self, model: LoadedModel) -> ImagePreprocess:
+        """Return what the preprocessor_config.json beside a model describes.
+
+        Raises ModelError when there is none.
+        """
+        name = model.origin.model
+        path = model.directory / "preprocessor_config.json" if model.directory else None
+        if path is None or not path.is_file():
+            size_hint = model.image_size[1] if model.image_size else 224
+            raise ModelError(
+                f"{name} comes without preprocessor_config.json; say how images are prepared, "
+                f"for instance --preprocess canonical{size_hint}"
+            )
+        return preprocess_of_transformers(read_json(path), name)
+
+    def preprocess_in(self, directory: Path) -> ImagePreprocess:
+        """Return what the preprocessor_config.json of a directory describes."""
+        config = read_json(directory / "preprocessor_config.json")
+        return preprocess_of_transformers(config, directory.name)
+
+
+LOADER = TransformersLoader()
+
+
+def _describe(
+    module: Any,
+    origin: Origin,
+    architecture: Architecture,
+    config: dict[str, Any],
+    directory: Path,
+) -> LoadedModel:
     family = _family(architecture, config)
     is_text = family.kind == "text"
     return LoadedModel(
         module=module,
         family=family,
         layers=_layers(module, architecture),
-        origin=Origin(
-            model=name,
-            loader="transformers",
-            class_name=architecture.class_name,
-            files=checkpoint.hashes(directory / "config.json"),
-            revision=revision,
-            commit=snapshot_commit(directory),
-        ),
+        origin=origin,
         call=_call_for(family),
         prefix_tokens=_prefix_tokens(architecture),
         image_size=None if is_text else _image_size(module.config),

@@ -4,7 +4,6 @@ import logging
 import os
 import re
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +67,6 @@ def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -
     for file in _SMALL_FILES:
         _fetch(name, revision, file)
     return config.parent
-
-
-def library_versions() -> dict[str, str]:
-    """Versions of the libraries that models come from and that prepare their inputs."""
-    names = ("torch", "torchvision", "transformers", "tokenizers", "timm", "pillow")
-    return {name: version(name) for name in names}
 
 
 def snapshot_commit(directory: Path) -> str | None:

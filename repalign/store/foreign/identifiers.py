@@ -7,6 +7,7 @@ from repalign.exceptions import InputError
 from repalign.store.foreign.contents import ID_NAMES
 
 MAX_IDS_BYTES = 2**34
+FILE_NAMES = "file_names.txt"  # of thingsvision, one image per line in the order of the rows
 TABLES = {".csv": ",", ".tsv": "\t"}
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from repalign.store.format.digests import column_root, fingerprint_of, leaf_digest
+from repalign.store.format.digests import column_root, leaf_digest
 from repalign.store.format.schema import Column
 from repalign.store.reading.rows import StoredRows
 
@@ -12,8 +12,8 @@ def is_aligned(column: Column, rows: StoredRows) -> bool:
     return not (rows.starts[:-1] % column.leaf_rows).any()
 
 
-def joined_fingerprint(rows: StoredRows, columns: Iterable[Column]) -> str:
-    """Return the fingerprint of the rows of all files together.
+def joined_roots(rows: StoredRows, columns: Iterable[Column]) -> dict[str, str]:
+    """Return the roots of columns of all files together, by path.
 
     The stored digests are used where the files end with whole leaves; otherwise values are read.
     """
@@ -22,13 +22,12 @@ def joined_fingerprint(rows: StoredRows, columns: Iterable[Column]) -> str:
     for file in rows.files():  # each is opened once
         for path, leaves in stored.items():
             leaves += file.column(path).digests()
-    roots = {
+    return {
         column.path: column_root(
             stored[column.path] if column.path in stored else _computed_leaves(column, rows)
         )
         for column in columns
     }
-    return fingerprint_of(int(rows.starts[-1]), columns, roots)
 
 
 def _computed_leaves(column: Column, rows: StoredRows) -> Iterator[bytes]:

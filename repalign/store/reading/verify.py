@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
-from repalign.exceptions import StoreError
+from repalign.exceptions import InputError, StoreError
+from repalign.store.format.schema import VerifyMode
 from repalign.store.reading.rows import StoredRows
 from repalign.store.reading.store import Store
-
-VerifyMode = Literal["quick", "full"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,12 @@ def verify_store(
             value against its digest.
         allow_incomplete: accept a store that is still being written.
         on_progress: called with the files done and their total.
+
+    Raises:
+        InputError: another mode.
     """
+    if mode not in get_args(VerifyMode):
+        raise InputError(f"mode: got {mode!r}, expected one of: {', '.join(get_args(VerifyMode))}")
     path = Path(path)
     try:
         store = Store(path, allow_incomplete=allow_incomplete)

@@ -1,7 +1,6 @@
 """One set of embeddings as every command sees it: rows, who they are, where they come from."""
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +10,18 @@ import numpy as np
 
 from repalign.aliases import FloatArray, Rows
 from repalign.exceptions import InputError
+from repalign.store.format.digests import column_root, content_fingerprint, leaf_digests
+from repalign.store.format.schema import index_column, view_column
 from repalign.store.joining.index import RowIndex, encode_ids
 
 Identity = Literal["ids", "sample numbers", "row order"]
 
+# Columns of the index that tell which input a row is.
+IDENTIFYING: dict[Identity, tuple[str, ...]] = {
+    "ids": ("ids", "token"),
+    "sample numbers": ("sample", "token"),
+    "row order": (),
+}
 BLOCK_BYTES = 16 * 2**20
 VIEW_MARK = "::"
 
@@ -42,7 +49,7 @@ class EmbeddingSource:
         has_sample_numbers: whether the sample numbers of the index come from a data set and are
             not merely the places of the rows.
         chunk_rows: rows that are always read together; 1 where any row can be read alone.
-        known_fingerprint: fingerprint of the content, where it is known without reading it.
+        stored_fingerprint: gives the fingerprint where it is known without reading the values.
     """
 
     name: str
@@ -54,7 +61,7 @@ class EmbeddingSource:
     info: Mapping[str, Any] = field(default_factory=dict)
     has_sample_numbers: bool = False
     chunk_rows: int = 1
-    known_fingerprint: str | None = None
+    stored_fingerprint: Callable[[], str] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -68,10 +75,15 @@ class EmbeddingSource:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of values and row identities: equal for equal content, whatever the file."""
-        if self.known_fingerprint is not None:
-            return self.known_fingerprint
-        return content_fingerprint(self.rows, self.index)
+        """Hash of the values, in their type, and of what identifies the rows.
+
+        Equal for equal content, whatever file it lies in and whatever the view is called: ids and
+        token positions enter, or sample numbers and token positions; of rows that only have an
+        order nothing does. Hashes of inputs do not enter, which many files cannot keep.
+        """
+        if self.stored_fingerprint is not None:
+            return self.stored_fingerprint()
+        return _fingerprint_of(self.rows, self.index, self.identity)
 
 
 def parse_locator(text: str | Path) -> Locator:
@@ -103,7 +115,7 @@ def with_ids(source: EmbeddingSource, ids: Sequence[str]) -> EmbeddingSource:
     columns = {**source.index.columns, "ids": encode_ids(ids)}
     info = {**source.info, "ids_from": "the ids given"}
     return replace(
-        source, index=RowIndex(**columns), identity="ids", info=info, known_fingerprint=None
+        source, index=RowIndex(**columns), identity="ids", info=info, stored_fingerprint=None
     )
 
 
@@ -115,14 +127,17 @@ def row_blocks(rows: Rows, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int
         yield start, rows.read(start, min(start + step, n_rows))
 
 
-def content_fingerprint(rows: Rows, index: RowIndex) -> str:
-    """Hash shape, type, values and row identities; reads everything once, in blocks."""
-    digest = hashlib.sha256()
-    little_endian = rows.dtype.newbyteorder("<")
-    digest.update(f"rows {rows.shape[0]} {rows.shape[1]} {little_endian.str}\n".encode())
-    for _, block in row_blocks(rows):
-        digest.update(np.ascontiguousarray(block, dtype=little_endian).view(np.uint8).data)
-    for name, column in index.columns.items():
-        digest.update(f"{name} {column.dtype.str}\n".encode())
-        digest.update(np.ascontiguousarray(column).view(np.uint8).data)
-    return digest.hexdigest()
+def _fingerprint_of(rows: Rows, index: RowIndex, identity: Identity) -> str:
+    """Hash everything once, in blocks."""
+    values = view_column("", rows.shape[1], rows.dtype.name, None)
+    whole_leaves = max(1, BLOCK_BYTES // (values.leaf_rows * values.row_bytes))
+    step = whole_leaves * values.leaf_rows
+    leaves: list[bytes] = []
+    for start in range(0, rows.shape[0], step):
+        block = rows.read(start, min(start + step, rows.shape[0]))
+        leaves += leaf_digests(values, np.ascontiguousarray(block, dtype=values.dtype))
+    roots = {"values": column_root(leaves)}
+    for name in IDENTIFYING[identity]:
+        column = index_column(name, 1)
+        roots[name] = column_root(leaf_digests(column, index.columns[name]))
+    return content_fingerprint(rows.shape[0], values, roots)

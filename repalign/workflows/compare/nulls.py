@@ -13,13 +13,17 @@ from repalign.core.inference.splits import Split
 from repalign.core.maps.fitting import IcaPair, MapInputs, fit_maps
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
+from repalign.exceptions import InputError
 from repalign.workflows.compare.judge import PairFitter
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.space_ica import SEED_STRIDE, fit_space
+from repalign.workflows.compare.spaces import fit_space
 from repalign.workflows.machine import Machine
 
 # A null on more rows costs more and says the same: far from n ≈ p it no longer depends on n.
 MAX_NULL_ROWS = 20_000
+FEWEST_ROWS = 50
+# Of each row a null holds the value itself, in double precision, and shuffled.
+COPIES = 3
 # Multiplications that the nulls of one pair may take unless a number of draws is asked for:
 # some seconds on two cores.
 NULL_BUDGET = 1.5e11
@@ -40,14 +44,15 @@ class PairNulls:
 
 def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
     """Return the shuffled-pairing nulls, or None where none are wanted."""
-    n_rows = min(fitter.pair.n_rows, MAX_NULL_ROWS)
+    n_all = fitter.pair.aligned.n_rows
+    n_rows = rows_in_memory(fitter.pair.total, n_all, fitter.machine)
     wanted = fitter.settings.n_null
     n_shuffles = affordable_shuffles(fitter, n_rows) if wanted is None else wanted
     if n_shuffles == 0:
         return None
     rng = np.random.default_rng(fitter.settings.seed)
-    chosen = np.sort(rng.choice(fitter.pair.n_rows, n_rows, replace=False))
-    whole = fitter.pair.split
+    chosen = np.sort(rng.choice(n_all, n_rows, replace=False))
+    whole = fitter.split
     split = Split(whole.part_of_row[chosen], whole.n_parts, whole.judged)
     if any(split.judged_rows(part).size == 0 for part in range(split.n_parts)):
         split = Split(np.zeros(n_rows, dtype=np.int64), 1, ())
@@ -66,10 +71,27 @@ def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
     return PairNulls(fitter.names, by_split, n_rows)
 
 
+def rows_in_memory(moments: PairMoments, n_rows: int, machine: Machine) -> int:
+    """Return how many rows a null may hold: as many as say anything new, within the memory.
+
+    Raises:
+        InputError: The cap holds too few to say anything.
+    """
+    row_bytes = COPIES * 8 * (moments.source_dim + moments.target_dim)
+    room = machine.memory_bytes // row_bytes
+    fewest = min(n_rows, FEWEST_ROWS)
+    if room < fewest:
+        raise InputError(
+            f"the memory cap is {machine.memory_bytes} bytes, and a null on {fewest} rows needs "
+            f"{fewest * row_bytes}; raise the cap, or leave nulls out (--null 0 --gaussian-null 0)"
+        )
+    return min(n_rows, MAX_NULL_ROWS, room)
+
+
 def affordable_shuffles(fitter: PairFitter, n_rows: int) -> int:
     """Return how many shuffles the budget allows, between 9 and 99."""
-    p, q = fitter.total.source_dim, fitter.total.target_dim
-    n_fits = 1 + len(fitter.pair.split.judged)
+    p, q = fitter.pair.total.source_dim, fitter.pair.total.target_dim
+    n_fits = 1 + len(fitter.split.judged)
     solving = 30 * max(p, q) ** 3 * n_fits
     judging = 2 * min(n_rows, 4000) * p * q * len(fitter.names) * 2
     cost = 2 * n_rows * p * q + solving + judging
@@ -83,26 +105,29 @@ def gaussian_efficiencies(
 
     The twins have the means and covariances of the pair, and as many rows up to a limit.
     """
-    n_rows = min(moments.n, MAX_NULL_ROWS)
+    n_rows = rows_in_memory(moments, moments.n, machine)
     dim = max(moments.source_dim, moments.target_dim)
     wanted = settings.n_gaussian
     if wanted is None:
         wanted = int(4 * n_rows * dim**2 * 2 * ICA_PASSES <= GAUSSIAN_BUDGET)
     return tuple(
-        _twin_efficiency(moments, n_rows, settings, machine, seed=settings.seed + 1 + number)
-        for number in range(wanted)
+        _twin_efficiency(moments, n_rows, settings, machine, number) for number in range(wanted)
     )
 
 
 def _twin_efficiency(
-    moments: PairMoments, n_rows: int, settings: CompareSettings, machine: Machine, *, seed: int
+    moments: PairMoments, n_rows: int, settings: CompareSettings, machine: Machine, number: int
 ) -> float:
-    source, target = draw_gaussian_twin(moments, n_rows, seed=seed)
+    source, target = draw_gaussian_twin(moments, n_rows, seed=settings.seed + 1 + number)
     half = n_rows // 2
     is_disjoint = settings.ica_rows == "disjoint"
     source_rows = source[:half] if is_disjoint else source
     target_rows = target[half:] if is_disjoint else target
-    (twin,) = pair_moments(ArrayRows(source), ArrayRows(target))
+    (twin,) = pair_moments(ArrayRows(source), ArrayRows(target), **machine.limits("null"))
+    sides = (
+        ("source", source_rows, twin.mean_x, twin.sxx),
+        ("target", target_rows, twin.mean_y, twin.syy),
+    )
     fits = [
         fit_space(
             ArrayRows(rows),
@@ -110,14 +135,9 @@ def _twin_efficiency(
             covariance=scatter / twin.n,
             settings=replace(settings, ica_seeds=1),
             machine=machine,
-            seed=seed + number * SEED_STRIDE,
+            content=f"Gaussian twin {number}, {side}",
         ).fit
-        for number, (rows, mean, scatter) in enumerate(
-            (
-                (source_rows, twin.mean_x, twin.sxx),
-                (target_rows, twin.mean_y, twin.syy),
-            )
-        )
+        for side, rows, mean, scatter in sides
     ]
     given = MapInputs(twin, IcaPair(*fits), settings.permutation_cost)
     maps = fit_maps(EFFICIENCY_MAPS, given).by_name

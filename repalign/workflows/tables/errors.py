@@ -6,6 +6,7 @@ from typing import Any
 
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.exceptions import InputError
+from repalign.workflows.tables.layout import Layout, Line
 
 Record = Mapping[str, Any]
 
@@ -76,6 +77,29 @@ class ErrorTable:
         if any(cell.endswith("*") for line in lines for cell in line.cells):
             parts.append((UNCONVERGED,))
         return tuple(text for part in parts for text in part)
+
+    def layout(self) -> Layout:
+        """Return the table as Markdown and LaTeX write it: the pair stands in the first column."""
+        flags = [False, False, *(column.is_supervised for column in self.columns)]
+        over = None
+        if any(flags):
+            over = (flags.index(True), len(flags) - 1 - flags[::-1].index(True), "Supervised")
+        lines = [
+            Line(
+                (block.title if number == 0 else "", line.label, *line.cells),
+                starts_block=number == 0 and block is not self.blocks[0],
+            )
+            for block in self.blocks
+            for number, line in enumerate(block.lines)
+        ]
+        return Layout(
+            columns=("pair", "", *(column.heading for column in self.columns)),
+            lines=tuple(lines),
+            n_labels=2,
+            over=over,
+            notes=tuple(note for block in self.blocks for note in block.notes),
+            caption=self.caption,
+        )
 
 
 def error_table(

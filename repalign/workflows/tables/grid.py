@@ -1,11 +1,11 @@
-"""Tables of labelled rows in plain text, Markdown and LaTeX."""
+"""Tables of labelled rows, and their plain text."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any, Literal
 
-from repalign.workflows.tables.text import LATEX
+from repalign.workflows.tables.layout import Layout, Line
 
 UNDEFINED = "n/a"
 GAP = "  "
@@ -37,6 +37,17 @@ class Grid:
     rows: tuple[GridRow, ...]
     notes: tuple[str, ...] = ()
 
+    def layout(self) -> Layout:
+        """Return the table as Markdown and LaTeX write it."""
+        return Layout(
+            columns=("", *self.columns),
+            lines=tuple(
+                Line((row.label, *row.cells), is_heading=row.is_heading) for row in self.rows
+            ),
+            title=self.title,
+            notes=self.notes,
+        )
+
 
 def text_lines(grid: Grid, width: int = WIDTH) -> Iterator[tuple[str, Emphasis]]:
     """Yield the lines of a table with what each is; columns that do not fit come below."""
@@ -64,22 +75,6 @@ def text_lines(grid: Grid, width: int = WIDTH) -> Iterator[tuple[str, Emphasis]]
 def as_text(grids: Sequence[Grid], width: int = WIDTH) -> str:
     """Return tables as text of at most this width, where a single column fits."""
     return "\n".join("".join(f"{line}\n" for line, _ in text_lines(grid, width)) for grid in grids)
-
-
-def as_markdown(grids: Sequence[Grid]) -> str:
-    """Return tables as Markdown."""
-    parts = []
-    for grid in grids:
-        lines = [f"**{grid.title}**", "", _markdown_row(["", *grid.columns])]
-        lines.append("|" + "---|" * (len(grid.columns) + 1))
-        lines += [_markdown_row([row.label, *row.cells]) for row in grid.rows]
-        parts.append("\n".join([*lines, "", *(f"- {note}" for note in grid.notes)]))
-    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
-
-
-def as_latex(grids: Sequence[Grid]) -> str:
-    """Return tables as LaTeX (needs the package booktabs)."""
-    return "\n\n".join(_latex(grid) for grid in grids) + "\n"
 
 
 def number(value: float | None) -> str:
@@ -144,36 +139,3 @@ def _widths(grid: Grid) -> list[int]:
 def _joined(label: str, labels: int, cells: Sequence[str], widths: Sequence[int]) -> str:
     padded = [cell.rjust(size) for cell, size in zip(cells, widths, strict=True)]
     return GAP.join([label.ljust(labels), *padded]).rstrip()
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.strip().replace("|", r"\|") for cell in cells) + " |"
-
-
-def _latex(grid: Grid) -> str:
-    rows = [
-        rf"\multicolumn{{{len(grid.columns) + 1}}}{{l}}{{\emph{{{_escaped(row.label)}}}}} \\"
-        if row.is_heading
-        else _latex_row([row.label.strip(), *row.cells])
-        for row in grid.rows
-    ]
-    head = [
-        f"% {grid.title}",
-        rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
-        r"\toprule",
-        _latex_row(["", *grid.columns]),
-        r"\midrule",
-    ]
-    notes = [f"% {note}" for note in grid.notes]
-    return "\n".join([*head, *rows, r"\bottomrule", r"\end{tabular}", *notes])
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(_escaped(cell) for cell in cells) + r" \\"
-
-
-_EXTRA_LATEX: Mapping[str, str] = {"±": r"$\pm$", "½": r"$\frac{1}{2}$"}
-
-
-def _escaped(text: str) -> str:
-    return "".join(LATEX.get(letter) or _EXTRA_LATEX.get(letter, letter) for letter in text)

@@ -1,6 +1,7 @@
 """Locators, fingerprints and arrays in memory as sources."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 import torch
 
 from repalign.exceptions import InputError
-from repalign.store import open_store, write_store
-from repalign.store.joining.index import pooled_index
+from repalign.store import WriteOptions, open_store, write_store
+from repalign.store.exchange.exports import export_store
+from repalign.store.exchange.imports import import_store
+from repalign.store.joining.index import RowIndex, pooled_index
 from repalign.store.joining.join import join_sources
 from repalign.store.rows.arrays import ArrayRows
 from repalign.store.sources.in_memory import as_source
@@ -150,6 +153,39 @@ def test_equal_content_has_one_fingerprint_whatever_the_file(tmp_path: Path) -> 
         open_embeddings(tmp_path / "a.npy").fingerprint,
         open_embeddings(tmp_path / "a.npz").fingerprint,
     }
+
+    assert len(prints) == 1
+
+
+@pytest.mark.parametrize("ids", [None, NAMES])
+def test_equal_content_has_one_fingerprint_in_stores_too(
+    tmp_path: Path, ids: list[str] | None
+) -> None:
+    source = as_source(VALUES, ids=ids)
+    import_store(source, tmp_path / "a.h5", view="one")
+    import_store(source, tmp_path / "b", view="another", compression="gzip")
+    for name in ("a.csv", "a.npz", "a.npy"):
+        export_store(open_embeddings(tmp_path / "a.h5"), tmp_path / name)
+
+    prints = {
+        open_embeddings(tmp_path / name).fingerprint for name in ("a.h5", "b", "a.npz", "a.npy")
+    }
+
+    assert prints == {source.fingerprint}
+    # text is read in double precision: other values, even if they are equal
+    assert open_embeddings(tmp_path / "a.csv").fingerprint != source.fingerprint
+
+
+def test_shards_of_any_size_have_the_fingerprint_of_the_whole(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).standard_normal((300, 2000)).astype(np.float32)
+    index = RowIndex(np.arange(300)[::-1], np.arange(300) % 3)
+    prints = set()
+    for shard_rows in (64, 100, 300):
+        options = WriteOptions(shard_rows=shard_rows)
+        where = tmp_path / f"run{shard_rows}"
+        write_store(where, values, index=index, options=options)
+        source = open_embeddings(where)
+        prints |= {source.fingerprint, replace(source, stored_fingerprint=None).fingerprint}
 
     assert len(prints) == 1
 

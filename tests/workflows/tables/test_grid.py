@@ -3,13 +3,12 @@ import pytest
 from repalign.workflows.tables.grid import (
     Grid,
     GridRow,
-    as_latex,
-    as_markdown,
     as_text,
     interval,
     number,
     text_lines,
 )
+from repalign.workflows.tables.markup import as_latex, as_markdown
 
 GRID = Grid(
     "scores of a.npy",
@@ -47,9 +46,10 @@ def test_columns_that_do_not_fit_come_below() -> None:
 
 
 def test_markdown_and_latex_keep_the_titles_whole() -> None:
-    assert "| MIG ↑ | .100 | .200 | n/a |" in as_markdown([GRID])
-    assert r"pca+random rotation & ica \\" in as_latex([GRID])
-    assert r"\multicolumn{4}{l}{\emph{concentration $\uparrow$" in as_latex([GRID])
+    assert "| MIG ↑ | .100 | .200 | n/a |" in as_markdown([GRID.layout()])
+    latex = as_latex([GRID.layout()])
+    assert r"pca+random rotation & ica \\" in latex
+    assert r"\multicolumn{4}{l}{\emph{concentration $\uparrow$" in latex
 
 
 @pytest.mark.parametrize(
