@@ -132,12 +132,16 @@ def test_what_is_not_run_is_written_right(page: str) -> None:
 
 
 SCRIPTS = "".join(path.read_text() for path in ROOT.glob("benchmarks/*.py"))
-OPTIONS = set(re.findall(r'"(--[\w-]+)"', SCRIPTS)) | {
-    option
-    for _, command in commands()
-    for p in command.params
-    for option in [*p.opts, *p.secondary_opts]
-}
+OPTIONS = (
+    {"--help"}
+    | set(re.findall(r'"(--[\w-]+)"', SCRIPTS))
+    | {
+        option
+        for _, command in commands()
+        for p in command.params
+        for option in [*p.opts, *p.secondary_opts]
+    }
+)
 
 
 @pytest.mark.parametrize("page", TEXTS)

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -251,3 +253,50 @@ def test_missing_files_are_one_line(tmp_path: Path, command: str) -> None:
     assert result.exit_code == 1
     assert "none.h5" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verify", "{pipe}"),
+        ("info", "{pipe}"),
+        ("head", "{pipe}"),
+        ("import", "{npy}", "{out}", "--ids", "{pipe}"),
+        ("import", "{npy}", "{out}", "--ids", "{pipe}.csv"),
+        ("import", "{pipe}", "{out}"),
+        ("import", "{folder}", "{out}"),
+        ("verify", "/dev/zero"),
+        ("import", "{npy}", "{out}", "--ids", "/dev/zero"),
+    ],
+)
+def test_pipes_and_devices_are_refused_and_not_waited_for(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "pipe.csv", "folder/features_01.npy"):
+        os.mkfifo(tmp_path / name)
+    np.save(tmp_path / "a.npy", VALUES)
+    places = {"pipe": "pipe", "npy": "a.npy", "out": "out.h5", "folder": "folder"}
+    paths = {name: str(tmp_path / place) for name, place in places.items()}
+
+    said = failure(run(*(word.format(**paths) for word in words)))
+
+    assert re.search("is a (pipe|device)|is a pipe or a device", said)
+
+
+@pytest.mark.parametrize("word", ["", ".", "/"])
+def test_pack_of_a_folder_without_a_name_is_refused(
+    tmp_path: Path, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    failure(run("pack", word))
+
+
+@pytest.mark.parametrize("name", ["ids.txt", "ids.csv", "ids.tsv"])
+@pytest.mark.parametrize("content", [bytes(range(256)) * 40, b"\0" * 4000, b'a,b\n"', b""])
+def test_files_of_ids_that_are_none_are_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    np.save(tmp_path / "a.npy", VALUES)
+    (tmp_path / name).write_bytes(content)
+
+    failure(run("import", tmp_path / "a.npy", tmp_path / "a.h5", "--ids", tmp_path / name))

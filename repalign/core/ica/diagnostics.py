@@ -16,9 +16,9 @@ def gaussian_excess(rank: int, n_rows: int) -> float:
     """Return how far |E log cosh y − that of a normal y| gets in ICA fits of Gaussian rows.
 
     A law that keeps at or above the largest of 4 to 30 fits in 52 shapes, k from 3 to 100 and k/n
-    from 0.002 to 0.95 (0.97 of it at least, 1.17 in the median). The last term is the chance of a single direction; the others grow
-    as more directions are searched. With k = n − 1 the rows are the corners of a regular simplex,
-    whatever they hold, and their components stay below it too.
+    from 0.002 to 0.95 (0.97 of it at least, 1.17 in the median). The last term is the chance of a
+    single direction; the others grow as more directions are searched. With k = n − 1 the rows are
+    the corners of a regular simplex, whatever they hold, and their components stay below it too.
     """
     share = rank / n_rows
     return (0.12 + 0.16 * np.sqrt(share) + 0.1 / np.sqrt(rank)) * np.sqrt(share)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError
+from repalign.files import file_sha256
 from repalign.models.inputs.images import ImagePreprocess, preprocess_of_timm
 from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.config_policy import check_size_of, check_sizes
@@ -16,7 +17,7 @@ from repalign.models.loaders.families import CNN, VIT, Family
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader
-from repalign.models.loaders.weights import file_sha256, load_strictly, read_state_dict
+from repalign.models.loaders.weights import load_strictly, read_state_dict
 from repalign.models.naming.hub import fetch_repository, snapshot_commit
 from repalign.models.naming.spec import ModelSpec
 from repalign.models.views.layers import FINAL, LayerMap, Tap, map_layers

@@ -1,6 +1,5 @@
 """Make a repalign store of foreign embeddings, with a record of where they came from."""
 
-import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, cast, get_args
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
+from repalign.files import file_sha256
 from repalign.store.format.schema import VIEW_NAME, Compression, StoredDtype
 from repalign.store.reading.info import StoreInfo
 from repalign.store.sources.native import IMPORTED, is_store
@@ -102,11 +102,7 @@ def stored_type(rows: Rows) -> StoredDtype:
 def _file_hashes(path: Path) -> dict[str, str]:
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     top = path.parent if path.is_file() else path
-    hashes = {}
-    for file in files:
-        with file.open("rb") as stream:
-            hashes[str(file.relative_to(top))] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return hashes
+    return {str(file.relative_to(top)): file_sha256(file) for file in files}
 
 
 def _without_directories(ids_from: str) -> str:

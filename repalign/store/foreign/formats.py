@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from repalign.files import check_regular
+
 if TYPE_CHECKING:
     from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
 
@@ -35,7 +37,13 @@ class ForeignFormat:
     suffixes: tuple[str, ...] = ()
 
     def read(self, request: "ForeignRequest") -> "ForeignMatrix":
-        """Open one matrix of a file."""
+        """Open one matrix of a file, which is a regular one, or of a folder.
+
+        Raises:
+            InputError: a pipe or device, which may never answer, or a file that does not hold one.
+        """
+        if self.suffixes:
+            check_regular(request.path)
         module, function = self.reader.split(":")
         read: Any = getattr(import_module(f"{__package__}.{module}"), function)
         matrix: ForeignMatrix = read(request)

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.aliases import IntArray
+from repalign.aliases import IntArray, Rows
 from repalign.exceptions import InputError
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
 from repalign.store.foreign.formats import BY_SUFFIX
 from repalign.store.foreign.identifiers import FILE_NAMES, read_id_lines
-from repalign.store.rows.arrays import RawRows
 
 SUFFIXES = (".npy", ".pt", ".mat", ".hdf5", ".txt")
 PART = re.compile(r"features.*_(\d+)(?:-(\d+))?")
@@ -29,7 +28,7 @@ PART = re.compile(r"features.*_(\d+)(?:-(\d+))?")
 class ConcatenatedRows:
     """Rows of several matrices of one width, one after the other."""
 
-    def __init__(self, parts: Sequence[RawRows], *, label: str) -> None:
+    def __init__(self, parts: Sequence[Rows], *, label: str) -> None:
         widths = {part.shape[1] for part in parts}
         types = {part.dtype for part in parts}
         if len(widths) > 1 or len(types) > 1:

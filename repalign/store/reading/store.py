@@ -16,7 +16,6 @@ from repalign.store.format.layout import Description, IndexLayout, ViewInfo
 from repalign.store.format.schema import FORMAT_VERSION
 from repalign.store.format.stats import ViewStats
 from repalign.store.joining.index import RowIndex
-from repalign.store.reading.column_roots import joined_roots
 from repalign.store.reading.file import StoreFile
 from repalign.store.reading.info import StoreInfo
 from repalign.store.reading.rows import StoredRows
@@ -114,7 +113,7 @@ class Store:
     def roots(self, *paths: str) -> dict[str, str]:
         """Return what identifies the values of columns, such as ``emb/final`` or ``index/ids``."""
         columns = columns_of(self.description, self.index_layout)
-        return joined_roots(self.rows, [column for column in columns if column.path in paths])
+        return self.rows.roots([column for column in columns if column.path in paths])
 
     @property
     def info(self) -> StoreInfo:
@@ -210,7 +209,7 @@ class StoreView:
 
 
 class StoreIndex:
-    """Identities of the rows, read in slices; satisfies :class:`IndexRows`."""
+    """Identities of the rows, read in slices; satisfies :class:`ReadableIndex`."""
 
     def __init__(self, rows: StoredRows, layout: IndexLayout) -> None:
         self._rows = rows

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import get_args
 
 from repalign.exceptions import InputError, StoreError
-from repalign.store.format.schema import VerifyMode
-from repalign.store.reading.rows import StoredRows
+from repalign.store.format.schema import INDEX_LEAF_ROWS, VerifyMode
 from repalign.store.reading.store import Store
+
+INDEX_BLOCK = 256 * INDEX_LEAF_ROWS
 
 
 @dataclass(frozen=True)
@@ -76,23 +77,27 @@ def _problems(store: Store, mode: VerifyMode) -> Iterator[str | None]:
     """Check the files one by one."""
     for number in range(store.rows.n_files):
         try:
-            check_file(store.rows, number, mode)
+            check_file(store, number, mode)
         except StoreError as error:
             yield str(error)
         else:
             yield None
 
 
-def check_file(rows: StoredRows, number: int, mode: VerifyMode) -> None:
+def check_file(store: Store, number: int, mode: VerifyMode) -> None:
     """Check one file of a store.
 
     Raises:
         StoreError: what is wrong with it.
     """
-    file = rows.file(number)
+    file = store.rows.file(number)
     for column in file.header.columns:
         reader = file.column(column.path)
         if mode == "full":
             reader.check_all()
     for view in file.header.description.views:
         file.stats(view.name)
+    if mode == "full":  # identities that no row can have are refused when they are read
+        start, stop = (int(row) for row in store.rows.starts[number : number + 2])
+        for at in range(start, stop, INDEX_BLOCK):
+            store.index.slice(at, min(stop, at + INDEX_BLOCK))

@@ -1,12 +1,12 @@
 """A repalign store as a source of embeddings."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from repalign.exceptions import InputError
+from repalign.files import open_regular
 from repalign.store.format.digests import content_fingerprint
 from repalign.store.format.hdf5 import h5py
 from repalign.store.format.schema import DESCRIPTION, INDEX, MANIFEST, Column
@@ -22,7 +22,7 @@ def is_store(path: Path) -> bool:
     """Tell whether a path is a repalign store, be it damaged, and no foreign file."""
     if path.is_dir():
         return (path / MANIFEST).exists() or (path / DESCRIPTION).exists()
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         if stream.read(len(HDF5_SIGNATURE)) != HDF5_SIGNATURE:
             return False
     try:
@@ -80,7 +80,7 @@ def native_source(path: Path, *, view: str | None = None) -> EmbeddingSource:
         },
         has_sample_numbers=identity != "row order" and IMPORTED not in store.spec,
         chunk_rows=rows.info.column.leaf_rows,
-        stored_fingerprint=partial(_fingerprint, store, rows.info.column, identity),
+        known_fingerprint=_fingerprint(store, rows.info.column, identity),
     )
 
 

@@ -1,6 +1,6 @@
 """One set of embeddings as every command sees it: rows, who they are, where they come from."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -49,7 +49,7 @@ class EmbeddingSource:
         has_sample_numbers: whether the sample numbers of the index come from a data set and are
             not merely the places of the rows.
         chunk_rows: rows that are always read together; 1 where any row can be read alone.
-        stored_fingerprint: gives the fingerprint where it is known without reading the values.
+        known_fingerprint: fingerprint of the content, where it is known without reading it.
     """
 
     name: str
@@ -61,7 +61,7 @@ class EmbeddingSource:
     info: Mapping[str, Any] = field(default_factory=dict)
     has_sample_numbers: bool = False
     chunk_rows: int = 1
-    stored_fingerprint: Callable[[], str] | None = None
+    known_fingerprint: str | None = None
 
     @property
     def n_rows(self) -> int:
@@ -81,8 +81,8 @@ class EmbeddingSource:
         token positions enter, or sample numbers and token positions; of rows that only have an
         order nothing does. Hashes of inputs do not enter, which many files cannot keep.
         """
-        if self.stored_fingerprint is not None:
-            return self.stored_fingerprint()
+        if self.known_fingerprint is not None:
+            return self.known_fingerprint
         return _fingerprint_of(self.rows, self.index, self.identity)
 
 
@@ -115,7 +115,7 @@ def with_ids(source: EmbeddingSource, ids: Sequence[str]) -> EmbeddingSource:
     columns = {**source.index.columns, "ids": encode_ids(ids)}
     info = {**source.info, "ids_from": "the ids given"}
     return replace(
-        source, index=RowIndex(**columns), identity="ids", info=info, stored_fingerprint=None
+        source, index=RowIndex(**columns), identity="ids", info=info, known_fingerprint=None
     )
 
 

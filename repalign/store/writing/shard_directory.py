@@ -121,7 +121,7 @@ class ShardDirectory:
         if content.shards:
             with Store(self.path, allow_incomplete=True) as store:
                 for number in range(store.rows.n_files):
-                    check_file(store.rows, number, self._options.verify_resumed)
+                    check_file(store, number, self._options.verify_resumed)
         return Present(
             numbers=frozenset(committed_numbers(self.path)),
             n_rows=sum(shard.n_rows for shard in content.shards),

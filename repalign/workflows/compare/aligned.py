@@ -11,7 +11,7 @@ from repalign.core.maps.affine import AffineMap
 from repalign.core.moments import PairMoments
 from repalign.core.whitening import fit_whitening
 from repalign.exceptions import InputError
-from repalign.store.joining.index import RowIndex
+from repalign.store.joining.index import POOLED, RowIndex
 from repalign.store.joining.join import Join
 from repalign.store.joining.report import JoinReport
 from repalign.workflows.compare.settings import CompareSettings
@@ -46,6 +46,11 @@ class AlignedPair:
     def n_rows(self) -> int:
         """Number of rows."""
         return self.spaces[0].n_rows
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the rows of a group stand in an order: the tokens of a sample."""
+        return bool(np.any(self.index.token != POOLED))
 
     @cached_property
     def split_key(self) -> str:

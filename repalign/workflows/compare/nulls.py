@@ -2,14 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from repalign.aliases import FloatArray
+from repalign.aliases import FloatArray, IntArray
 from repalign.core.errors.efficiency import ica_efficiency
 from repalign.core.inference.gaussian_twin import draw_gaussian_twin
-from repalign.core.inference.nulls import NullErrors, plan_shuffles, shuffled_pairing_null
-from repalign.core.inference.splits import Split
+from repalign.core.inference.nulls import (
+    CHEAP,
+    MAX_JUDGED,
+    NullErrors,
+    plan_shuffles,
+    shuffled_pairing_null,
+)
+from repalign.core.inference.splits import sample_groups
 from repalign.core.maps.fitting import IcaPair, MapInputs, fit_maps
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
@@ -35,11 +42,19 @@ EFFICIENCY_MAPS = ("permutation", "rigid", "ica")
 
 @dataclass(frozen=True, eq=False)
 class PairNulls:
-    """Nulls by split, with the names of the maps in their order."""
+    """Nulls of one pair.
+
+    Attributes:
+        names: Names of the maps in their order.
+        by_split: What shuffling whole groups gives.
+        beyond_groups: By split, what shuffling rows inside their groups gives, where asked for.
+        notes: What could not be tested, and why.
+    """
 
     names: tuple[str, ...]
     by_split: dict[str, NullErrors]
-    n_rows: int
+    beyond_groups: dict[str, NullErrors]
+    notes: tuple[str, ...]
 
 
 def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
@@ -50,25 +65,45 @@ def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
     n_shuffles = affordable_shuffles(fitter, n_rows) if wanted is None else wanted
     if n_shuffles == 0:
         return None
-    rng = np.random.default_rng(fitter.settings.seed)
-    chosen = np.sort(rng.choice(n_all, n_rows, replace=False))
-    whole = fitter.split
-    split = Split(whole.part_of_row[chosen], whole.n_parts, whole.judged)
-    if any(split.judged_rows(part).size == 0 for part in range(split.n_parts)):
-        split = Split(np.zeros(n_rows, dtype=np.int64), 1, ())
     fitter.machine.on_stage("null", 0, 1)
-    in_sample, held_out = shuffled_pairing_null(
-        fitter.pair.source.take(chosen),
-        fitter.pair.target.take(chosen),
-        plan_shuffles(np.arange(n_rows), split),
-        fit_all=fitter.fit_all,
-        n_shuffles=n_shuffles,
-        seed=fitter.settings.seed,
+    groups, is_ordered = fitter.pair.aligned.groups, fitter.pair.aligned.is_ordered
+    seed, whole = fitter.settings.seed, fitter.split
+    chosen = sample_groups(groups, whole.part_of_row, n_rows, is_ordered=is_ordered, seed=seed)
+    split, groups = whole.rows(chosen), groups[chosen]
+    rows = fitter.pair.source.take(chosen), fitter.pair.target.take(chosen)
+    plan = plan_shuffles(groups, split, is_ordered=is_ordered, seed=seed)
+    draw = partial(
+        shuffled_pairing_null, *rows, fit_all=fitter.fit_all, n_shuffles=n_shuffles, seed=seed
     )
-    by_split = {"in-sample": in_sample}
-    if held_out is not None:
-        by_split["held-out"] = held_out
-    return PairNulls(fitter.names, by_split, n_rows)
+    by_split = _by_split(draw(plan))
+    beyond: dict[str, NullErrors] = {}
+    notes = [f"{name}, {null.refusal}" for name, null in by_split.items() if null.refusal]
+    if fitter.settings.beyond_groups:
+        refusal = _beyond_refusal(groups, is_ordered=is_ordered)
+        if refusal is None:
+            plan = plan_shuffles(groups, split, beyond_groups=True)
+            beyond = _by_split(draw(plan))
+        else:
+            notes.append(refusal)
+    return PairNulls(fitter.names, by_split, beyond, tuple(notes))
+
+
+def _by_split(found: tuple[NullErrors, NullErrors | None]) -> dict[str, NullErrors]:
+    in_sample, held_out = found
+    named = {"in-sample": in_sample}
+    return named if held_out is None else named | {"held-out": held_out}
+
+
+def _beyond_refusal(groups: IntArray, *, is_ordered: bool) -> str | None:
+    """Return why rows cannot be shuffled inside their groups; None where they can."""
+    if np.unique(groups).size == groups.size:
+        return "no p-value beyond the groups: every row is a group of its own"
+    if is_ordered:
+        return (
+            "no p-value beyond the groups: rows of one sample stand in an order (tokens), and "
+            "shuffling them would not leave it as it was"
+        )
+    return None
 
 
 def rows_in_memory(moments: PairMoments, n_rows: int, machine: Machine) -> int:
@@ -93,7 +128,8 @@ def affordable_shuffles(fitter: PairFitter, n_rows: int) -> int:
     p, q = fitter.pair.total.source_dim, fitter.pair.total.target_dim
     n_fits = 1 + len(fitter.split.judged)
     solving = 30 * max(p, q) ** 3 * n_fits
-    judging = 2 * min(n_rows, 4000) * p * q * len(fitter.names) * 2
+    judged = min(n_rows, max(MAX_JUDGED, int(CHEAP / (p * q))))
+    judging = 2 * judged * p * q * len(fitter.names) * (2 if fitter.split.judged else 1)
     cost = 2 * n_rows * p * q + solving + judging
     return int(np.clip(NULL_BUDGET / cost, FEWEST_SHUFFLES, MOST_SHUFFLES))
 

@@ -88,6 +88,7 @@ def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> Pai
         *pair.aligned.report.warnings,
         *warn_of_sources(source, target),
         *_ica_warnings(judged[0]),
+        *(() if nulls is None else nulls.notes),
         *warn_of_errors(records, gaussian),
     ]
     report = _report(pair, judged, nulls=nulls, gaussian=gaussian)

@@ -30,7 +30,7 @@ def make_records(
     """Yield one record a map, in the order in which the maps were asked for."""
     summary = _Summary(errors, settings)
     null = None if nulls is None else nulls.by_split.get(errors.split)
-    p_values = None if null is None else null.p_values()
+    beyond = None if nulls is None else nulls.beyond_groups.get(errors.split)
     efficiency_null = _mean(twins)
     for number, name in enumerate(errors.norms):
         scale = errors.scales[name]
@@ -50,8 +50,8 @@ def make_records(
             error=_known(summary.errors[number]),
             ci_low=_known(interval.low),
             ci_high=_known(interval.high),
-            null=_null_mean(null, number, scale.diameter.value),
-            p_value=_p_value(p_values, number, name),
+            null=None if null is None else _over(null.means()[number], scale.diameter.value),
+            p_value=_p_value(null, number, name),
             efficiency=efficiency,
             efficiency_low=_known(efficiency_interval.low),
             efficiency_high=_known(efficiency_interval.high),
@@ -66,7 +66,12 @@ def make_records(
             n_fit_rows=errors.n_fit_rows,
             n_folds=0 if errors.split == "in-sample" else max(settings.n_folds, 1),
             n_null=0 if null is None else len(null.shuffled),
-            null_rows=0 if nulls is None or null is None else nulls.n_rows,
+            null_rows=0 if null is None else null.arrangements.kept.size,
+            null_observed=(
+                None if null is None else _over(null.observed[number], scale.diameter.value)
+            ),
+            smallest_p=None if null is None or null.refusal else null.smallest_p,
+            p_beyond_groups=_p_value(beyond, number, name),
             **_ica_columns(errors) if is_ica else _NO_ICA,
             conventions=_conventions(settings, is_ica=is_ica),
         )
@@ -157,15 +162,11 @@ def _converged(errors: SplitErrors) -> bool:
     return errors.ica is not None and all(side.fit.converged for side in errors.ica)
 
 
-def _null_mean(null: NullErrors | None, number: int, diameter: float) -> float | None:
-    return None if null is None else _over(float(null.means()[number]), diameter)
-
-
-def _p_value(p_values: FloatArray | None, number: int, name: str) -> float | None:
+def _p_value(null: NullErrors | None, number: int, name: str) -> float | None:
     """Return the p-value of a map, unless it uses no pairing that could be tested."""
-    if p_values is None or not KIND_OF[name].is_paired:
+    if null is None or not KIND_OF[name].is_paired:
         return None
-    return _known(p_values[number])
+    return _known(null.p_values()[number])
 
 
 def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:

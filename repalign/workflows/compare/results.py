@@ -53,6 +53,9 @@ class ErrorRecord:
     n_folds: int
     n_null: int
     null_rows: int
+    null_observed: float | None
+    smallest_p: float | None
+    p_beyond_groups: float | None
     ica_iterations: int | None
     ica_gradient_rms: float | None
     source_rank: int | None

@@ -28,6 +28,8 @@ class CompareSettings(Settings):
             in-sample errors only.
         n_folds: Instead of one held-out share, k folds that are all judged once; 0 for none.
         n_null: Shuffles of the pairing for the null; None takes what a small budget allows.
+        beyond_groups: Also test whether the pairing matters beyond the groups, by shuffles of the
+            rows inside them.
         n_gaussian: Gaussian twins for the null of the ICA efficiency; None takes one where it
             costs little.
         n_bootstrap: Bootstrap draws for the intervals; 0 for none.
@@ -61,6 +63,11 @@ class CompareSettings(Settings):
     )
     n_null: int | None = option(
         None, "Shuffles of the pairing.", flag="null", panel=TRUST, least=0, absent="what is cheap"
+    )
+    beyond_groups: bool = option(
+        False,
+        "Also shuffle rows inside their groups: is anything shared beyond the group?",
+        panel=TRUST,
     )
     n_gaussian: int | None = option(
         None,

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from repalign.exceptions import InputError
+from repalign.rows import ArrayRows
 from repalign.store import WriteOptions, open_store, write_store
 from repalign.store.exchange.exports import export_store
 from repalign.store.exchange.imports import import_store
 from repalign.store.joining.index import RowIndex, pooled_index
 from repalign.store.joining.join import join_sources
-from repalign.store.rows.arrays import ArrayRows
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import parse_locator, row_blocks
@@ -185,7 +185,7 @@ def test_shards_of_any_size_have_the_fingerprint_of_the_whole(tmp_path: Path) ->
         where = tmp_path / f"run{shard_rows}"
         write_store(where, values, index=index, options=options)
         source = open_embeddings(where)
-        prints |= {source.fingerprint, replace(source, stored_fingerprint=None).fingerprint}
+        prints |= {source.fingerprint, replace(source, known_fingerprint=None).fingerprint}
 
     assert len(prints) == 1
 
@@ -223,3 +223,29 @@ def test_a_frame_and_a_file_join_on_ids(tmp_path: Path) -> None:
 
     np.testing.assert_array_equal(join.target.read(0, 6), VALUES)
     assert join.report.matched_by == "ids"
+
+
+def test_masked_values_are_refused_and_not_used() -> None:
+    hidden = np.ma.masked_values(VALUES, VALUES[4, 1])
+    message = r"row 4 has a masked value \(1 in all\); fill them or leave such rows out"
+
+    with pytest.raises(InputError, match=message):
+        as_source(hidden)
+    with pytest.raises(InputError, match=message):
+        as_source(list(hidden))
+    with pytest.raises(InputError, match=message):
+        write_store("never.h5", hidden)
+    np.testing.assert_array_equal(as_source(np.ma.array(VALUES)).rows.read(0, 6), VALUES)
+
+
+def test_ids_of_half_a_surrogate_pair_are_refused() -> None:
+    with pytest.raises(InputError, match="has half a surrogate pair, which is no text"):
+        as_source(VALUES, ids=["a", "b", "c", "d", "\ud800", "f"])
+
+
+def test_meta_tensors_are_refused(tmp_path: Path) -> None:
+    torch.save(torch.empty(6, 3, device="meta"), tmp_path / "a.pt")
+
+    for values in (torch.empty(6, 3, device="meta"), tmp_path / "a.pt"):
+        with pytest.raises(InputError, match="is a meta tensor, which has no values"):
+            as_source(values)

@@ -510,7 +510,9 @@ def test_nulls_keep_within_the_memory() -> None:
         compare(x, y, settings=settings, machine=Machine(memory_bytes=size)).records[0]
         for size in (2**31, 400_000)
     )
-    assert (roomy.null_rows, tight.null_rows) == (2000, 400_000 // (3 * 8 * 12))
+    # each part of the split takes its share, rounded down
+    assert roomy.null_rows == 2000
+    assert 0 <= 400_000 // (3 * 8 * 12) - tight.null_rows <= 1
     assert tight.null == pytest.approx(roomy.null, rel=0.05)
     with pytest.raises(InputError, match="a null on 50 rows needs 14400; raise the cap"):
         rows_in_memory(moments_of(x, y), 2000, Machine(memory_bytes=14_000))
