@@ -126,7 +126,8 @@ class _Judge:
         settings = self.settings
         preset = infomec_preset(settings.infomec, discrete_latents=settings.discrete_latents)
         how = ScoreSettings(settings.groups, preset, seed)
-        found = score_factors(self.scored.factors, values, how)
+        names = _latent_names(self.source, condition.name, values.shape[1])
+        found = score_factors(self.scored.factors, values, how, names=names)
         self.steps.one()
         nulls = shuffled_scores(
             found, how, self.shuffle, n_draws=settings.n_null, on_progress=self.steps.one
@@ -212,7 +213,7 @@ def _group_notes(shuffle: FactorShuffle, settings: FactorSettings) -> list[str]:
 
 def _matrix(source: EmbeddingSource, condition: str, found: FactorScores) -> InformationMatrix:
     information = found.information
-    names = tuple(map(str, range(information.nmi.shape[1])))
+    names = _latent_names(source, condition, information.nmi.shape[1])
     return InformationMatrix(
         source.name,
         source.view,
@@ -222,6 +223,13 @@ def _matrix(source: EmbeddingSource, condition: str, found: FactorScores) -> Inf
         information.nmi,
         tuple(information.active.tolist()),
     )
+
+
+def _latent_names(source: EmbeddingSource, condition: str, width: int) -> tuple[str, ...]:
+    """Return the names of the file's columns; other conditions than raw mix them."""
+    if condition == "raw" and source.columns is not None:
+        return source.columns
+    return tuple(map(str, range(width)))
 
 
 def _pruned_note(matrix: InformationMatrix) -> list[str]:

@@ -348,3 +348,25 @@ def test_the_conventions_stand_in_every_record() -> None:
     assert record["ica_contrast"] == "logcosh"
     assert record["ica_passes"] == 400
     assert (record["bins"], record["n_halves"], record["discrete_latents"]) == (20, 3, False)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".h5ad", "frame"])
+def test_latents_keep_the_names_that_their_file_has(suffix: str, tmp_path: Path) -> None:
+    latents, factors = planted(0, n_rows=300)
+    names = ["tail", "ear", "paw", "nose", "dust", "fluff"]
+    frame = pd.DataFrame(latents, columns=names, index=[f"cat {row}" for row in range(300)])
+    path = tmp_path / f"latents{suffix}"
+    if suffix == ".csv":
+        frame.to_csv(path)
+    elif suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        frame.reset_index(names="id").to_parquet(path)
+    elif suffix == ".h5ad":
+        pytest.importorskip("anndata").AnnData(frame).write_h5ad(path)
+    table = {"id": frame.index.to_numpy(), **factors}
+    result = disentangle(frame if suffix == "frame" else path, table, settings=QUICK)
+    raw, components = result.matrices
+    assert raw.latents == tuple(names)
+    assert components.latents == ("0", "1", "2", "3", "4", "5")
+    assert any("pruned from InfoM and InfoC (latents dust, fluff)" in t for t in result.warnings)
+    assert result.to_dict()["matrices"][0]["latents"] == names
