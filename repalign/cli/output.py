@@ -72,9 +72,11 @@ def save_figure(figure: "Figure", path: Path) -> None:
     Raises:
         InputError: No figure can be written with that ending.
     """
+    from repalign.workflows.figures.drawing import save
+
     kind = _figure_kind(figure, path)
     with writing(path) as whole:
-        figure.savefig(whole, dpi=150, format=kind)
+        save(figure, whole, dpi=150, format=kind)
 
 
 def _figure_kind(figure: "Figure", path: Path) -> str:

@@ -1,16 +1,18 @@
 """``repalign store``: look at, check, pack and convert embeddings."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from repalign.cli import output
+from repalign.cli.declared import Given, with_options
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
 from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
-from repalign.store.foreign.formats import SUFFIX_LIST
+from repalign.store.foreign.formats import SUFFIX_LIST, ExportFormat
+from repalign.store.writing.options import WriteOptions
 
 app = typer.Typer(
     no_args_is_help=True, help="Look at, check, pack, import and export sets of embeddings."
@@ -137,6 +139,7 @@ def pack(
 
 
 @app.command("import")
+@with_options(WriteOptions)
 def import_embeddings(
     context: typer.Context,
     embeddings: EmbeddingsArgument,
@@ -154,13 +157,8 @@ def import_embeddings(
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the view in the store.")
     ] = None,
-    compress: Annotated[
-        Literal["gzip", "blosc2"] | None,
-        typer.Option("--compress", help="Compress the values; activations hardly shrink."),
-    ] = None,
-    licence: Annotated[
-        str | None, typer.Option("--licence", help="Note on the terms of use, kept in the store.")
-    ] = None,
+    *,
+    given: Given,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Copy foreign embeddings into a store, with hashes of the files they come from.
@@ -171,14 +169,15 @@ def import_embeddings(
     from repalign.store.sources.opening import open_embeddings
 
     talk = talk_of(context)
+    options = given.settings(WriteOptions())
     source = open_embeddings(embeddings, ids=ids, id_column=id_column)
     with talk.progress("importing") as on_progress:
         written = import_store(
             source,
             out,
             view=name,
-            compression=compress,
-            licence=licence,
+            compression=options.compression,
+            licence=options.licence,
             overwrite=overwrite,
             on_progress=on_progress,
         )
@@ -197,7 +196,7 @@ def export_embeddings(
     embeddings: EmbeddingsArgument,
     out: Annotated[Path, typer.Argument(help="The file; its ending says the format."), WRITTEN],
     file_format: Annotated[
-        Literal["npy", "npz", "csv", "parquet", "safetensors"] | None,
+        ExportFormat | None,
         typer.Option("--as", help="Format, if the ending does not say it."),
     ] = None,
     overwrite: OverwriteOption = False,

@@ -6,7 +6,7 @@ from repalign.exceptions import InputError, ModelError
 from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.files import check_directory, read_json
 from repalign.models.loaders.loaded import LoadedModel
-from repalign.models.loaders.loader import claiming_loader, loader_of
+from repalign.models.loaders.loader import claiming_loader, loader_of, refuse_part
 from repalign.models.naming.hub import fetch_repository
 from repalign.models.naming.loaders import LOADERS, parse_model
 from repalign.models.naming.presets import resolve_name
@@ -31,14 +31,15 @@ def load_model(name: str) -> LoadedModel:
 def _load(spec: ModelSpec) -> LoadedModel:
     if spec.loader == LOCAL:
         assert spec.path is not None
-        return _load_path(spec.path, spec.path.resolve().name)
+        return _load_path(spec.path, spec.path.resolve().name, spec)
     if LOADERS[spec.loader].in_hub:
         directory = fetch_repository(spec.name, spec.revision)
-        return _load_path(directory, f"{spec.loader}:{spec.name}", spec.revision)
+        return _load_path(directory, f"{spec.loader}:{spec.name}", spec)
+    refuse_part(f"{spec.loader}:{spec.name}", spec.part)
     return loader_of(spec.loader).load(spec)
 
 
-def _load_path(path: Path, name: str, revision: str | None = None) -> LoadedModel:
+def _load_path(path: Path, name: str, spec: ModelSpec) -> LoadedModel:
     if path.is_dir():
         check_directory(path)
         read_json(path / "config.json")
@@ -53,4 +54,4 @@ def _load_path(path: Path, name: str, revision: str | None = None) -> LoadedMode
             f"{path.name} does not say what architecture it is for; "
             f"give timm:name@{path.name} or torchvision:name@{path.name}"
         )
-    return loader.load_path(path, name, revision)
+    return loader.load_path(path, name, spec.revision, spec.part)

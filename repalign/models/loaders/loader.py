@@ -24,8 +24,12 @@ class Loader:
         """Whether a directory or file is in a format of this loader."""
         return False
 
-    def load_path(self, path: Path, name: str, revision: str | None = None) -> LoadedModel:
+    def load_path(
+        self, path: Path, name: str, revision: str | None = None, part: str | None = None
+    ) -> LoadedModel:
         """Load a directory or file that this loader claims; ``name`` is recorded.
+
+        ``part`` is the encoder that is meant of a model with several.
 
         Raises ModelError when it cannot be used.
         """
@@ -51,6 +55,15 @@ class Loader:
         Raises ModelError when it cannot be used.
         """
         raise InputError(f"no preprocessing in {directory.name}")
+
+
+def refuse_part(name: str, part: str | None) -> None:
+    """Refuse the choice of an encoder of a model that has one.
+
+    Raises InputError for any choice.
+    """
+    if part is not None:
+        raise InputError(f"{name} holds one encoder; leave out ::{part}")
 
 
 def loader_of(name: str) -> Loader:

@@ -12,7 +12,7 @@ from repalign.files import file_sha256
 from repalign.models.inputs.images import ImagePreprocess
 from repalign.models.loaders.families import VIT_MAE
 from repalign.models.loaders.loaded import LoadedModel, Origin
-from repalign.models.loaders.loader import Loader
+from repalign.models.loaders.loader import Loader, refuse_part
 from repalign.models.loaders.timm import LOADER as TIMM
 from repalign.models.loaders.timm import finish_timm
 from repalign.models.loaders.weights import load_strictly, read_state_dict
@@ -37,13 +37,16 @@ class MaeLoader(Loader):
         """Whether a file holds an original MAE encoder."""
         return path.is_file() and _is_mae_state(read_state_dict(path))
 
-    def load_path(self, path: Path, name: str, revision: str | None = None) -> LoadedModel:
+    def load_path(
+        self, path: Path, name: str, revision: str | None = None, part: str | None = None
+    ) -> LoadedModel:
         """Load the encoder of a file.
 
         Raises ModelError when the file is no ViT encoder or lacks weights.
         """
         from timm.models.vision_transformer import VisionTransformer
 
+        refuse_part(name, part)
         state = {k: v for k, v in read_state_dict(path).items() if not _is_decoder(k)}
         shape = _mae_shape(state, path.name)
         module = VisionTransformer(**shape, num_classes=0, global_pool="token")

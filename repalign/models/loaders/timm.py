@@ -16,7 +16,7 @@ from repalign.models.loaders.config_policy import check_size_of, check_sizes
 from repalign.models.loaders.families import CNN, VIT, Family
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
-from repalign.models.loaders.loader import Loader
+from repalign.models.loaders.loader import Loader, refuse_part
 from repalign.models.loaders.weights import load_strictly, read_state_dict
 from repalign.models.naming.hub import fetch_repository, snapshot_commit
 from repalign.models.naming.spec import ModelSpec
@@ -57,11 +57,14 @@ class TimmLoader(Loader):
         config = read_json(path / "config.json")
         return "model_type" not in config and "architecture" in config
 
-    def load_path(self, path: Path, name: str, revision: str | None = None) -> LoadedModel:
+    def load_path(
+        self, path: Path, name: str, revision: str | None = None, part: str | None = None
+    ) -> LoadedModel:
         """Load a directory with timm's config.json (``architecture``, ``model_args``).
 
         Raises ModelError when the config or the weights cannot be used.
         """
+        refuse_part(name, part)
         config = read_json(path / "config.json")
         architecture = config.get("architecture")
         if not isinstance(architecture, str):

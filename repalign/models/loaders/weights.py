@@ -16,7 +16,9 @@ from repalign.models.loaders.boundary import first_line, third_party
 _HEADS = re.compile(
     r"(lm_head|embed_out|cls|pooler|classifier|score|qa_outputs|decoder|head|fc|fc_norm|"
     r"mask_token|distillation_classifier|cls_classifier|qa_classifier|vocab_projector|"
-    r"vocab_transform|vocab_layer_norm)(\.|_|$)"
+    r"vocab_transform|vocab_layer_norm|predictions|sop_classifier|lm_predictions|"
+    r"mask_predictions|discriminator_predictions|generator_predictions|generator_lm_head|"
+    r"logit_scale|logit_bias|visual_projection|text_projection)(\.|_|$)"
 )
 # Values that old checkpoints stored although they follow from the config.
 _DERIVED = re.compile(

@@ -5,7 +5,7 @@ and messages, loading, preprocessing and the recorded versions follow from it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from repalign.exceptions import InputError
 from repalign.models.naming.spec import (
@@ -73,7 +73,12 @@ LOADERS: dict[str, LoaderEntry] = {
     )
 }
 
-FORMS = ", ".join([*(entry.form for entry in LOADERS.values()), "a directory, a file, or a preset"])
+FORMS = ", ".join(
+    [
+        *(entry.form for entry in LOADERS.values()),
+        "a directory, a file, or a preset; with ::text or ::vision where it holds two encoders",
+    ]
+)
 
 
 def parse_model(text: str) -> ModelSpec:
@@ -81,12 +86,13 @@ def parse_model(text: str) -> ModelSpec:
 
     Raises InputError when the text has none of the known forms or the path does not exist.
     """
-    prefix, colon, rest = text.partition(":")
+    name, _, part = text.partition("::")
+    prefix, colon, rest = name.partition(":")
     if colon and prefix in LOADERS and rest:
-        return LOADERS[prefix].parse(prefix, rest)
-    path = existing_path(text)
+        return replace(LOADERS[prefix].parse(prefix, rest), part=part or None)
+    path = existing_path(name)
     if path is not None:
-        return ModelSpec(LOCAL, "", path=path)
+        return ModelSpec(LOCAL, "", path=path, part=part or None)
     raise InputError(f"unknown model {text!r}; expected {FORMS} (`repalign models` lists presets)")
 
 

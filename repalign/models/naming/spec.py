@@ -24,11 +24,14 @@ class ModelSpec:
     name: str
     revision: str | None = None
     path: Path | None = None
+    part: str | None = None
 
     def __str__(self) -> str:
         text = self.name if self.path is None else f"{self.name}@{self.path}".lstrip("@")
         if self.revision is not None:
             text += f"@{self.revision}"
+        if self.part is not None:
+            text += f"::{self.part}"
         return text if self.loader == LOCAL else f"{self.loader}:{text}"
 
 

@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from repalign.files import check_regular
 
 if TYPE_CHECKING:
     from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
 
+# Those that are written too.
+ExportFormat = Literal["npy", "npz", "csv", "parquet", "safetensors"]
 IN_PLACE = "in place"
 COPIED = "through a temporary copy"
 NAMED = "`ids`, `id` or `sample_id`"

@@ -109,11 +109,6 @@ class RowIndex:
             for name in (self.keys().dtype.names or ())
         )
 
-    def is_equal(self, other: "RowIndex") -> bool:
-        """Tell whether both have the same columns with the same values."""
-        mine, its = self.columns, other.columns
-        return mine.keys() == its.keys() and all(np.array_equal(mine[k], its[k]) for k in mine)
-
 
 def pooled_index(n_rows: int, *, start: int = 0, ids: Sequence[str] | None = None) -> RowIndex:
     """Return the index of one pooled row per sample, samples numbered from ``start``."""

@@ -84,8 +84,13 @@ def native_source(path: Path, *, view: str | None = None) -> EmbeddingSource:
     )
 
 
-def _fingerprint(store: Store, values: Column, identity: Identity) -> str:
-    """Return the fingerprint of a view from the digests that the store has."""
+def _fingerprint(store: Store, values: Column, identity: Identity) -> str | None:
+    """Return the fingerprint of a view from the digests that the store has.
+
+    None if its files do not end with whole leaves: then it takes reading all values, on demand.
+    """
+    if not store.rows.is_aligned(values):
+        return None
     paths = {name: f"{INDEX}/{name}" for name in IDENTIFYING[identity]}
     stored = store.roots(values.path, *paths.values())
     roots = {"values": stored[values.path]}

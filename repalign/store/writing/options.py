@@ -19,27 +19,37 @@ class WriteOptions(Settings):
     dtype: StoredDtype = option(
         "float32",
         "Type in which values are stored; float16 halves the size and is never a default.",
+        flag="",
     )
     compression: Compression | None = option(
         None,
-        "Compress the values (blosc2 needs the extra of that name); activations hardly shrink.",
+        "Compress the values (blosc2 needs the extra blosc); activations hardly shrink.",
+        flag="compress",
     )
-    licence: str | None = option(None, "Note on the terms of use of model and data.")
+    licence: str | None = option(
+        None, "Note on the terms of use of model and data, kept in the store."
+    )
     environment: Mapping[str, Any] = option(
-        factory=dict, help="What to record besides the versions of python, numpy, h5py and HDF5."
+        factory=dict,
+        help="What to record besides the versions of python, numpy, h5py and HDF5.",
+        flag="",
     )
-    shard_rows: int | None = option(None, "Rows of one shard.", least=1, absent="about 128 MiB")
+    shard_rows: int | None = option(
+        None, "Rows of one shard.", least=1, absent="about 128 MiB", flag=""
+    )
     n_shards: int | None = option(
-        None, "Planned number of shards, for several writers of one store.", least=1
+        None, "Planned number of shards, for several writers of one store.", least=1, flag=""
     )
     n_writers: int = option(
-        1, "Processes that write shards at once; with one, a second is refused.", least=1
+        1, "Processes that write shards at once; with one, a second is refused.", least=1, flag=""
     )
     expected_rows: int | None = option(
-        None, "Planned number of rows; the disk is checked for them at the start.", least=1
+        None, "Planned number of rows; the disk is checked for them at the start.", least=1, flag=""
     )
     verify_resumed: VerifyMode = option(
-        "quick", "How shards that are there already are checked: structure, or every value too."
+        "quick",
+        "How shards that are there already are checked: structure, or every value too.",
+        flag="",
     )
 
     def rows_of_shard(self, row_bytes: int) -> int:

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +92,8 @@ class Space:
         elif source.path is None:
             sent = ArrayRows(rows.read(0, source.n_rows))
         else:
-            sent = Elsewhere(rows.shape, rows.dtype, source.stored_fingerprint is not None)
-        known = replace(source, rows=sent, stored_fingerprint=partial(str, source.fingerprint))
+            sent = Elsewhere(rows.shape, rows.dtype, source.known_fingerprint is not None)
+        known = replace(source, rows=sent, known_fingerprint=source.fingerprint)
         return {"source": known, "positions": self.positions}
 
 
@@ -122,8 +122,8 @@ def _open_again(source: EmbeddingSource, was: Elsewhere) -> Rows:
     opened = _opened(source.path, source.view)
     name = (source.path, source.view, source.fingerprint)
     if name not in _CHECKED:
-        stored = opened.stored_fingerprint if was.has_known_fingerprint else None
-        found = replace(source, rows=opened.rows, stored_fingerprint=stored)
+        known = opened.known_fingerprint if was.has_known_fingerprint else None
+        found = replace(source, rows=opened.rows, known_fingerprint=known)
         if found.fingerprint != source.fingerprint:
             raise InputError(
                 f"{source.name}: is not what it was when the comparison began; leave it alone "

@@ -19,6 +19,7 @@ from repalign.printable import from_csv
 from repalign.workflows.compare.results import COLUMNS, ErrorRecord, PairReport
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.report.typed import field_types, typed, typed_fields
+from repalign.workflows.tables.layout import side_name
 
 Record = Mapping[str, Any]
 
@@ -61,12 +62,7 @@ class PairResults:
     @property
     def title(self) -> str:
         """Source and target, with their views."""
-        first = self.records[0]
-        sides = [
-            f"{first[side]}::{first[f'{side}_view']}" if first[f"{side}_view"] else first[side]
-            for side in ("source", "target")
-        ]
-        return " → ".join(sides)
+        return " → ".join(side_name(self.records[0], side) for side in SIDES)
 
 
 @dataclass(frozen=True)

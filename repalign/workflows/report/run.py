@@ -17,6 +17,7 @@ from repalign.workflows.figures.pair import (
 from repalign.workflows.report.input import PairResults, Results, read_results
 from repalign.workflows.report.page import PAGE
 from repalign.workflows.tables.errors import ErrorTable, error_table
+from repalign.workflows.tables.layout import side_name
 
 OnProgress = Callable[[int, int], None]
 
@@ -105,7 +106,7 @@ def _table(table: ErrorTable) -> str:
 
 def _models(results: Results) -> str:
     records = results.records
-    names = {record[side] for record in records for side in ("source", "target")}
+    names = {side_name(record, side) for record in records for side in ("source", "target")}
     all_pairs = len(names) * (len(names) - 1) / 2
     if len(names) < _FEWEST_MODELS or len(results.pairs) < all_pairs / 2:
         return ""  # a map of mostly empty cells says less than the list below

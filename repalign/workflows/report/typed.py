@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from repalign.exceptions import InputError
+from repalign.printable import printable
 
 # Beyond these a value is damage, and drawing it would fail in ways that nobody can read.
 LONGEST_TEXT = 10_000
@@ -41,7 +42,10 @@ def typed(value: Any, hint: Any, where: str) -> Any:
         return _several(value, get_args(hint), where)
     assert issubclass(get_origin(hint), Mapping), f"{where}: no rule for {hint}"
     inner = get_args(hint)[1]
-    return {key: typed(item, inner, f"{where}.{key}") for key, item in _mapping(value, where)}
+    return {
+        key: typed(item, inner, f"{where}.{printable(key)[:60]}")
+        for key, item in _mapping(value, where)
+    }
 
 
 def typed_fields(value: Any, hints: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.exceptions import InputError
-from repalign.workflows.tables.layout import Layout, Line
+from repalign.workflows.tables.layout import Layout, Line, side_name
 
 Record = Mapping[str, Any]
 
@@ -130,7 +130,7 @@ def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
     """Group records by pair and, within a pair, by split, in order of appearance."""
     pairs: dict[str, dict[str, list[Record]]] = {}
     for record in records:
-        title = f"{_named(record, 'source')} → {_named(record, 'target')}"
+        title = f"{side_name(record, 'source')} → {side_name(record, 'target')}"
         pairs.setdefault(title, {}).setdefault(record["split"], []).append(record)
     titled = {}
     for title, splits in pairs.items():
@@ -139,11 +139,6 @@ def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
         dims = f"{widths['source_dim']} → {widths['target_dim']} columns"
         titled[f"{title}   {', '.join(counts)}; {dims}"] = list(splits.values())
     return titled
-
-
-def _named(record: Record, side: str) -> str:
-    view = record[f"{side}_view"]
-    return f"{record[side]}::{view}" if view else str(record[side])
 
 
 def _lines(split: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[ErrorLine]:

@@ -55,6 +55,12 @@ def records_layout(records: Sequence[Record]) -> Layout:
     )
 
 
+def side_name(record: Record, side: str) -> str:
+    """Return the name of the source or the target of a record, with its view if it has one."""
+    view = record.get(f"{side}_view")
+    return f"{record[side]}::{view}" if view else str(record[side])
+
+
 def column_names(records: Sequence[Record]) -> list[str]:
     """Return the names of all records in order of first appearance."""
     return list(dict.fromkeys(name for record in records for name in record))

@@ -51,7 +51,11 @@ def test_weights_are_float32_whatever_the_checkpoint_says(neox: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "mamba"}, "model type 'mamba', which is not supported; supported: bert"),
+        ({"model_type": "mambo"}, "model type 'mambo', which is not one of transformers"),
+        ({"model_type": ["gpt_neox"]}, r"model type \['gpt_neox'\]"),
+        ({"model_type": "dpt", "backbone_config": {"model_type": "bit"}}, "'backbone_config'"),
+        ({"vision_config": {"backbone": "resnet18"}}, "field 'backbone', which is refused"),
+        ({"heads": [{"auto_map": None}]}, "field 'auto_map'"),
         ({"model_type": None}, "model type None"),
         ({"auto_map": {"AutoModel": "x.Y"}}, "field 'auto_map', which is refused"),
         ({"_attn_implementation_internal": "a/b"}, "'_attn_implementation_internal'"),

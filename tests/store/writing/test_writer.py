@@ -36,7 +36,7 @@ def test_rows_get_pooled_identities_in_row_order_by_default(tmp_path: Path) -> N
         writer.append({"x": numbers(3, 9)})
 
     with open_store(tmp_path / "a.h5") as store:
-        assert store.index.slice(0, 9).is_equal(pooled_index(9))
+        np.testing.assert_equal(store.index.slice(0, 9).columns, pooled_index(9).columns)
 
 
 def test_the_caller_may_reuse_its_arrays(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_several_writers_share_a_store(tmp_path: Path) -> None:
     assert info.layout == "file"
     with open_store(tmp_path / "run.h5") as store:
         assert np.array_equal(store.view().read(0, 15), numbers(0, 15))
-        assert store.index.slice(0, 15).is_equal(pooled_index(15))
+        np.testing.assert_equal(store.index.slice(0, 15).columns, pooled_index(15).columns)
 
 
 def test_a_planned_directory_is_complete_without_a_manifest(tmp_path: Path) -> None:
