@@ -20,8 +20,8 @@ from repalign.core.factors.shuffles import FactorShuffle, plan_shuffle
 
 N_SHUFFLES = 19
 N_LATENTS = 4
-# Sizes of 30 groups, 20/1, 20/2, …, and at least 2 rows each.
-UNEQUAL = np.maximum(2, (90 / np.arange(1, 31)).astype(int))
+# Sizes of 30 groups: 90, 45, 30, …, 3.
+UNEQUAL = 90 // np.arange(1, 31)
 
 Rng = np.random.Generator
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.stats import t as student
 
 from repalign.core.factors.encoding import Factors
 from repalign.core.factors.kinds import GROUPS
@@ -109,11 +110,14 @@ def judge_scores(
     nulls: ShuffledScores | None,
     halves: Mapping[str, Sequence[float]],
     *,
+    n_groups: int | None = None,
     level: float = 0.95,
 ) -> tuple[JudgedScore, ...]:
     """Put every score beside its null (mean, one-sided p-value) and its interval.
 
-    The interval is the score plus the quantiles of the half-samples around their own mean.
+    The interval is Student's, from the deviation of the half-samples, with as many degrees of
+    freedom as there are half-samples or groups, less one. Quantiles of twenty half-samples would
+    be too narrow.
     """
     judged = []
     for score in found.scores:
@@ -123,11 +127,11 @@ def judge_scores(
             p_value = nulls.p_value(score.name)
         spread = halves.get(score.name, [])
         if len(spread) > 1 and score.value is not None:
-            tail = (1 - level) / 2
-            ends = np.quantile(np.array(spread) - np.mean(spread), [tail, 1 - tail])
-            low = score.value + float(ends[0])
+            freedom = min(len(spread), n_groups or len(spread)) - 1
+            reach = float(student.ppf((1 + level) / 2, freedom) * np.std(spread, ddof=1))
+            low = score.value - reach
             # No score passes 1 but by the noise of the estimator.
-            high = max(score.value, min(1.0, score.value + float(ends[1])))
+            high = max(score.value, min(1.0, score.value + reach))
         judged.append(JudgedScore(score, null, p_value, low, high))
     return tuple(judged)
 

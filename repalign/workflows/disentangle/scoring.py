@@ -139,7 +139,7 @@ class _Judge:
             groups=self.scored.groups.member,
             on_progress=self.steps.one,
         )
-        judged = judge_scores(found, nulls, halves)
+        judged = judge_scores(found, nulls, halves, n_groups=self.shuffle.n_groups)
         return found, [self._record(one, condition, found, nulls, seed) for one in judged]
 
     def _record(
@@ -205,8 +205,8 @@ def _group_notes(shuffle: FactorShuffle, settings: FactorSettings) -> list[str]:
         )
     elif settings.n_halves and n_groups < FEW_GROUPS:
         notes.append(
-            f"intervals rest on {n_groups} groups; with fewer than {FEW_GROUPS} they are too "
-            "narrow as often as not"
+            f"intervals rest on {n_groups} groups: with fewer than {FEW_GROUPS} their width is "
+            "a rough guess"
         )
     return notes
 

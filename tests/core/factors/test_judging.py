@@ -81,3 +81,16 @@ def test_undefined_scores_stay_undefined_when_judged() -> None:
     item = {i.score.name: i for i in judge_scores(found, nulls, nulls.draws)}["InfoM"]
     assert item.score.reason == "modularity needs at least two factors, got 1"
     assert (item.null, item.p_value, item.low) == (None, None, None)
+
+
+def test_intervals_are_students_with_the_freedom_of_halves_or_groups() -> None:
+    factors, latents = planted(0)
+    found = score_factors(factors, latents, ScoreSettings(groups=("mcc",)))
+    halves = {"MCC-pearson": [0.4, 0.5, 0.6, 0.5]}
+    value, deviation = found.value("MCC-pearson"), np.std([0.4, 0.5, 0.6, 0.5], ddof=1)
+    # Quantiles of Student's t from a table: 3.182 for 3 degrees of freedom, 12.706 for 1.
+    few = judge_scores(found, None, halves)[0]
+    assert few.low == pytest.approx(value - 3.182 * deviation, abs=1e-4)
+    assert few.high == pytest.approx(min(1.0, value + 3.182 * deviation), abs=1e-4)
+    fewer = judge_scores(found, None, halves, n_groups=2)[0]
+    assert fewer.low == pytest.approx(value - 12.706 * deviation, abs=1e-3)
