@@ -80,6 +80,7 @@ def compare(
     Example: repalign compare a.h5 b.h5 > results.csv
     """
     from repalign.core.compute import choose_device, thread_count
+    from repalign.store.foreign.identifiers import read_id_lines
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
@@ -101,8 +102,8 @@ def compare(
         result = run(
             *stores,
             against=against,
-            ids=None if ids is None else _lines(ids),
-            groups=None if groups is None else _lines(groups),
+            ids=None if ids is None else read_id_lines(ids),
+            groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
             executor=executor,
@@ -117,7 +118,3 @@ def compare(
 
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()

@@ -1,8 +1,9 @@
 """Damage: random bytes, and JSON and CSV with values, names and structure that nobody wrote."""
 
+import copy
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.store.reading.fuzz_worker import DAMAGES
@@ -73,8 +74,12 @@ def _place(content: Any, rng: random.Random) -> tuple[Any, Any]:
     return parent, key
 
 
+def _value(rng: random.Random, more: Sequence[Any] = ()) -> Any:
+    return copy.deepcopy(rng.choice([*VALUES, *more]))  # what is put in may be changed later
+
+
 def _replace(parent: Any, key: Any, rng: random.Random) -> None:
-    parent[key] = rng.choice(VALUES)
+    parent[key] = _value(rng)
 
 
 def _remove(parent: Any, key: Any, rng: random.Random) -> None:
@@ -84,9 +89,9 @@ def _remove(parent: Any, key: Any, rng: random.Random) -> None:
 
 def _add(parent: Any, key: Any, rng: random.Random) -> None:
     if isinstance(parent, dict):
-        parent[rng.choice(["x", "map", "", HOSTILE])] = rng.choice(VALUES)
+        parent[rng.choice(["x", "map", "", HOSTILE])] = _value(rng)
     else:
-        parent.insert(rng.randrange(len(parent) + 1), rng.choice([*VALUES, *parent]))
+        parent.insert(rng.randrange(len(parent) + 1), _value(rng, parent))
 
 
 def _nest(parent: Any, key: Any, rng: random.Random) -> None:

@@ -21,7 +21,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def saved(pair: tuple[Path, Path], folder: Path) -> list[Path]:
-    settings = CompareSettings(held_out=0, n_null=0, n_gaussian=0, n_bootstrap=0)
+    settings = CompareSettings(held_out=0, n_null=0, n_gaussian=0, n_refits=0)
     return save_result_maps(compare(*pair, settings=settings), folder)
 
 

@@ -27,16 +27,20 @@ FLAGGED_GROUPS = 10
 MAX_LEFT_OUT = 4000
 MAX_REFITS = 50
 # Rows on which refitted maps are compared with the fitted ones.
-MAX_COMPARED = 4000
+MAX_COMPARED = 2000
 # Memory of the moments of the bundles that one pass over the rows collects.
 MOMENTS_BYTES = 2**26
 
 
 class Claim(StrEnum):
-    """What an interval holds in 95 % of samples."""
+    """What an interval holds in 95 % of samples.
 
-    FITTED_MAP = "mean error of the fitted maps on new groups of the same kind"
-    PROCEDURE = "in-sample error of this procedure, averaged over samples of this size"
+    ``FITTED_MAP``: the mean error of these maps over new groups of the same kind.
+    ``PROCEDURE``: the in-sample error of this procedure, averaged over samples of this size.
+    """
+
+    FITTED_MAP = "fitted map"
+    PROCEDURE = "procedure"
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ class LeftOut:
         """
         from scipy.stats import t as student
 
-        refusal = self._refusal()
+        refusal = self.refusal
         value, values = of(self.full[None])[0], of(self.without)
         if refusal is None and not (np.isfinite(value) and np.isfinite(values).all()):
             refusal = "the number is not defined without some of the groups"
@@ -119,7 +123,9 @@ class LeftOut:
         factor = np.exp(half / value) if value > 0 else 1.0
         return Interval(value / factor, value * factor, self.claim, self.n_groups)
 
-    def _refusal(self) -> str | None:
+    @property
+    def refusal(self) -> str | None:
+        """Why there are no intervals; None where there are."""
         if self.n_groups < FEWEST_GROUPS:
             return (
                 f"no interval: {self.n_groups} judged groups, and {FEWEST_GROUPS} are needed; "

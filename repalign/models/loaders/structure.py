@@ -46,7 +46,7 @@ def read_text_structure(module: Any, name: str) -> Structure:
     other = ids.clone()
     other[:, 4:] = (other[:, 4:] + rows // 2) % rows
     call = _text_call(module)
-    seen = _Seen.of(module, lambda: call(module, {"input_ids": ids}))
+    seen = Seen.of(module, lambda: call(module, {"input_ids": ids}))
     last = seen.returned
     if last is None or last.ndim != 3 or last.shape[:2] != ids.shape:
         shape = None if last is None else tuple(last.shape)
@@ -54,7 +54,7 @@ def read_text_structure(module: Any, name: str) -> Structure:
             f"{name} returns {shape} for 2 texts of 6 tokens, not a state for every token; it is "
             "no text encoder"
         )
-    changed = _Seen.of(module, lambda: call(module, {"input_ids": other})).returned
+    changed = Seen.of(module, lambda: call(module, {"input_ids": other})).returned
     assert changed is not None
     gap = (changed[:, :4] - last[:, :4]).abs().max() / last.square().mean().sqrt()
     is_causal = bool(gap < _CAUSAL)
@@ -68,7 +68,7 @@ def read_image_structure(module: Any, name: str, size: tuple[int, int, int]) -> 
     Raises ModelError when the number of its tokens does not fit its patches.
     """
     pixels = torch.randn(2, *size, generator=torch.Generator().manual_seed(0))
-    seen = _Seen.of(module, lambda: _image_call(module, {"pixel_values": pixels}))
+    seen = Seen.of(module, lambda: _image_call(module, {"pixel_values": pixels}))
     last = seen.returned
     if last is None or last.ndim not in (2, 3) or len(last) != 2:
         shape = None if last is None else tuple(last.shape)
@@ -88,6 +88,22 @@ def read_image_structure(module: Any, name: str, size: tuple[int, int, int]) -> 
     if not any(_CLASS_TOKEN.search(key) for key, _ in module.named_parameters()):
         family = replace(family, pools=tuple(pool for pool in family.pools if pool != "cls"))
     return Structure(family, layers, _image_call, prefix_tokens=own)
+
+
+def read_blocks(module: Any, call: Call, size: tuple[int, int, int]) -> tuple[str, ...]:
+    """Find the blocks of an image model by a pass over noise; none where there is no such list."""
+    pixels = torch.randn(2, *size, generator=torch.Generator().manual_seed(0))
+    seen = Seen.of(module, lambda: call(module, {"pixel_values": pixels}))
+    return seen.blocks(module, (2,))
+
+
+def _members(name: str, part: nn.ModuleList | nn.Sequential) -> list[str]:
+    """Names of the modules of a list; those of lists inside it, which do not run themselves."""
+    names = []
+    for child, block in part.named_children():
+        own = f"{name}.{child}"
+        names += _members(own, block) if isinstance(block, nn.ModuleList) else [own]
+    return names
 
 
 def _count(tokens: Tensor) -> int:
@@ -136,7 +152,7 @@ def _last_state(returned: Any) -> Tensor | None:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class Seen:
     """What came out of every module in one pass, and how often it ran."""
 
     outputs: dict[str, Tensor]
@@ -144,7 +160,8 @@ class _Seen:
     returned: Tensor | None
 
     @classmethod
-    def of(cls, module: nn.Module, run: Callable[[], Tensor | None]) -> "_Seen":
+    def of(cls, module: nn.Module, run: Callable[[], Tensor | None]) -> "Seen":
+        """Watch one pass."""
         outputs: dict[str, Tensor] = {}
         runs: dict[str, int] = {}
 
@@ -168,7 +185,7 @@ class _Seen:
 
     def layers(self, module: nn.Module, leading: tuple[int, ...]) -> LayerMap:
         """Find the blocks, the final state and the norm before it by what they gave."""
-        blocks, names = self._blocks(module, leading), module_names(module)
+        blocks, names = self.blocks(module, leading), module_names(module)
         inside = tuple(f"{block}." for block in blocks)
         norms = [
             name
@@ -188,16 +205,16 @@ class _Seen:
     def _is_last(self, tensor: Tensor) -> bool:
         return self.returned is not None and torch.equal(tensor, self.returned)
 
-    def _blocks(self, module: nn.Module, leading: tuple[int, ...]) -> tuple[str, ...]:
-        """Names of the largest list of alike modules that each run once, on what came before."""
+    def blocks(self, module: nn.Module, leading: tuple[int, ...]) -> tuple[str, ...]:
+        """Names of the largest list of alike modules that each run once and give states."""
         best: tuple[str, ...] = ()
         most = 0
         for name, part in module.named_modules():
             if not name or not isinstance(part, nn.ModuleList | nn.Sequential) or not len(part):
                 continue
-            names = [f"{name}.{index}" for index in range(len(part))]
+            names = _members(name, part)
             size = sum(parameter.numel() for parameter in part.parameters())
-            if len({type(block) for block in part}) > 1 or size <= most:
+            if len({type(module.get_submodule(each)) for each in names}) > 1 or size <= most:
                 continue
             if all(self._is_block(each, leading) for each in names):
                 best, most = tuple(names), size

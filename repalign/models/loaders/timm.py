@@ -17,7 +17,12 @@ from repalign.models.loaders.families import CNN, VIT, Family
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader, refuse_part
-from repalign.models.loaders.weights import load_strictly, read_state_dict
+from repalign.models.loaders.structure import read_blocks
+from repalign.models.loaders.weights import (
+    is_head,
+    load_strictly,
+    read_state_dict,
+)
 from repalign.models.naming.hub import fetch_repository, snapshot_commit
 from repalign.models.naming.spec import ModelSpec
 from repalign.models.views.layers import FINAL, LayerMap, Tap, map_layers
@@ -119,6 +124,8 @@ def _build(
         raise ModelError(f"{name} is of the timm architecture {architecture!r}, which is unknown")
     pretrained = timm.get_pretrained_cfg(architecture)
     classifier = getattr(pretrained, "classifier", None) or "head"
+    if not isinstance(classifier, str):
+        classifier = classifier[0]  # the main one of several heads
     head = state.get(f"{classifier}.weight")
     arguments = _model_arguments(config, name)
     arguments["num_classes"] = 0 if head is None else head.shape[0]
@@ -127,8 +134,22 @@ def _build(
             with torch.device("meta"):
                 check_size_of(timm.create_model(architecture, **arguments), n_bytes, name)
         module = timm.create_model(architecture, pretrained=False, **arguments)
-    load_strictly(module, state, name)
+    load_strictly(module, _without_heads(state, module, architecture, arguments), name)
     return finish_timm(module, origin, config, directory)
+
+
+def _without_heads(
+    state: dict[str, Tensor], module: nn.Module, architecture: str, arguments: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """Leave out weights that the architecture has when it is built with all of its heads."""
+    import timm
+
+    unknown = {key for key in state.keys() - module.state_dict().keys() if not is_head(key)}
+    if unknown:
+        with third_party(f"timm cannot build {architecture}"), torch.device("meta"):
+            whole = timm.create_model(architecture, **{**arguments, "num_classes": 10})
+        unknown &= whole.state_dict().keys()
+    return {key: tensor for key, tensor in state.items() if key not in unknown}
 
 
 def _model_arguments(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -156,6 +177,7 @@ def finish_timm(
     """Describe a module of timm; ``vit`` is its family if it has blocks of tokens."""
     module = module.float().eval()
     is_vit = hasattr(module, "blocks") and getattr(module, "num_prefix_tokens", None) is not None
+    size = _image_size(module, config)
     family = vit if is_vit else CNN
     if is_vit and getattr(module, "cls_token", None) is None:
         # registers may stand there, or the first patch
@@ -163,12 +185,12 @@ def finish_timm(
     return LoadedModel(
         module=module,
         family=family,
-        layers=_layers(module, is_vit=is_vit),
+        layers=_layers(module, size, is_vit=is_vit),
         origin=origin,
         call=_call_timm,
         prefix_tokens=module.num_prefix_tokens if is_vit else 0,
         channels_last=getattr(module, "output_fmt", "NCHW") == "NHWC",
-        image_size=_image_size(module, config),
+        image_size=size,
         config=config,
         directory=directory,
     )
@@ -179,11 +201,13 @@ def _call_timm(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor:
     return module.forward_head(features, pre_logits=True)  # type: ignore[operator]
 
 
-def _layers(module: Any, *, is_vit: bool) -> LayerMap:
+def _layers(module: Any, size: tuple[int, int, int], *, is_vit: bool) -> LayerMap:
     if is_vit:
         return map_layers(module, [f"blocks.{k}" for k in range(len(module.blocks))])
     names = dict(module.named_modules())
-    stages = [info["module"] for info in module.feature_info if info["module"] in names]
+    stages = [info["module"] for info in getattr(module, "feature_info", ())]
+    if not stages or not all(stage in names for stage in stages):
+        stages = list(read_blocks(module, _call_timm, size))  # names that are out of date
     return map_layers(module, stages, final=Tap(FINAL, "", "returned"))
 
 

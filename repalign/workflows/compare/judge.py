@@ -9,6 +9,13 @@ from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.core.errors.diameter import Diameter, diameter
 from repalign.core.errors.robust_scale import quantile_diameter, target_rms_radius
 from repalign.core.errors.row_errors import row_errors
+from repalign.core.inference.left_out import (
+    MAX_COMPARED,
+    InSample,
+    LeftOut,
+    leave_groups_out,
+    refit_without_groups,
+)
 from repalign.core.inference.nulls import JudgedMap
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.fitting import IcaPair, MapInputs, PairMaps, fit_maps
@@ -20,6 +27,10 @@ from repalign.workflows.compare.pair_data import PairData
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import IcaRows, SpaceIca
 from repalign.workflows.machine import Machine
+
+# Multiplications that the refits of one pair may take unless a number is asked for.
+REFIT_BUDGET = 5e10
+REFITS = (10, 50)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +54,7 @@ class SplitErrors:
         n_fit_rows: Rows that fitted the maps.
         maps: The fitted maps; of the first fold where there are several.
         ica: The two ICA fits behind them, with their agreement over seeds.
+        left_out: Mean errors without each group, for intervals; None where none are wanted.
     """
 
     split: str
@@ -52,6 +64,7 @@ class SplitErrors:
     n_fit_rows: int
     maps: PairMaps
     ica: tuple[SpaceIca, SpaceIca] | None
+    left_out: LeftOut | None
 
 
 def ica_rows(settings: CompareSettings, side: int, part: int | None) -> IcaRows:
@@ -119,6 +132,27 @@ class PairFitter:
             n_fit_rows=self.pair.total.n,
             maps=maps,
             ica=self.ica_without(None),
+            left_out=self._refitted(norms),
+        )
+
+    def _refitted(self, norms: Mapping[str, FloatArray]) -> LeftOut | None:
+        """Return the in-sample errors without each group, fitted again; ICA stays as it is."""
+        wanted = self.settings.n_refits
+        if wanted is None:
+            dim = max(self.pair.total.source_dim, self.pair.total.target_dim)
+            judging = 4 * min(self.pair.total.n, MAX_COMPARED) * dim**2 * len(self.names)
+            wanted = int(np.clip(REFIT_BUDGET / (30 * dim**3 + judging), *REFITS))
+        if wanted == 0:
+            return None
+        fitted = InSample(
+            self.pair.source,
+            self.pair.target,
+            self.pair.total,
+            np.stack([norms[name] for name in self.names]),
+            self.pair.aligned.groups,
+        )
+        return refit_without_groups(
+            fitted, self.fit_all, max_refits=max(wanted, 2), seed=self.settings.seed
         )
 
     def held_out(self) -> SplitErrors:
@@ -134,12 +168,18 @@ class PairFitter:
                 norms[name].append(values)
             fitted.append(maps)
         judged = np.concatenate([split.judged_rows(part) for part in split.judged])
+        groups = self.pair.aligned.groups[judged]
+        joined = {name: np.concatenate(values) for name, values in norms.items()}
+        left_out = None
+        if self.settings.n_refits != 0:
+            stacked = np.stack([joined[name] for name in self.names])
+            left_out = leave_groups_out(stacked, groups, seed=self.settings.seed)
         every = judged.size == self.pair.aligned.n_rows or self.settings.diameter_rows == "all"
         judging = merge_all(tuple(self.pair.parts[part] for part in split.judged))
         return SplitErrors(
             split="held-out",
-            norms={name: np.concatenate(values) for name, values in norms.items()},
-            groups=self.pair.aligned.groups[judged],
+            norms=joined,
+            groups=groups,
             scales=(
                 self._scales(fitted[0], None, self.pair.total)
                 if every
@@ -148,6 +188,7 @@ class PairFitter:
             n_fit_rows=self.pair.rest[split.judged[0]].n,
             maps=fitted[0],
             ica=self.ica_without(split.judged[0]),
+            left_out=left_out,
         )
 
     def _norms(self, source: Rows, target: Rows, maps: PairMaps) -> dict[str, FloatArray]:

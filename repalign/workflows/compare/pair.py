@@ -13,7 +13,7 @@ from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.store.joining.index import POOLED, decode_ids
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.aligned import AlignedPair
-from repalign.workflows.compare.caveats import warn_of_errors, warn_of_sources
+from repalign.workflows.compare.caveats import warn_of_errors, warn_of_groups, warn_of_sources
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
 from repalign.workflows.compare.nulls import (
     EFFICIENCY_MAPS,
@@ -88,6 +88,7 @@ def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> Pai
         *pair.aligned.report.warnings,
         *warn_of_sources(source, target),
         *_ica_warnings(judged[0]),
+        *warn_of_groups(judged),
         *(() if nulls is None else nulls.notes),
         *warn_of_errors(records, gaussian),
     ]

@@ -54,6 +54,8 @@ class ErrorRecord:
     n_null: int
     null_rows: int
     null_observed: float | None
+    n_groups: int
+    ci_claim: str | None
     smallest_p: float | None
     p_beyond_groups: float | None
     ica_iterations: int | None

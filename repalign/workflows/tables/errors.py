@@ -14,7 +14,10 @@ EFFICIENCY = "% eff. ↑"
 UNDEFINED = "n/a"
 GAP = "  "
 CAPTION = ("error: mean ‖prediction − target‖ / diameter of the target, ↓ closer",)
-INTERVALS = ("95 %: bootstrap interval; null and p: the same fits on shuffled pairs",)
+INTERVALS = (
+    "95 %: in-sample, of what this procedure gives on such samples; held-out, of what these maps",
+    "err on new groups of rows; null and p: the same fits on shuffled pairs",
+)
 EFFICIENCIES = (
     "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better; its null:",
     "Gaussian rows of the same covariances, where ICA can identify nothing",

@@ -22,7 +22,7 @@ def in_groups(n_groups: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarr
 def compared(
     x: np.ndarray, y: np.ndarray, groups: np.ndarray | None, **options: object
 ) -> CompareResult:
-    chosen = {"maps": MAPS, "n_null": 19, "n_gaussian": 0, "n_bootstrap": 0} | options
+    chosen = {"maps": MAPS, "n_null": 19, "n_gaussian": 0, "n_refits": 0} | options
     return compare(x, y, groups=groups, settings=CompareSettings(**chosen))
 
 

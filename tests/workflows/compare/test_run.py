@@ -48,7 +48,7 @@ def planted(n: int = 600, dim: int = 6, noise: float = 0.1) -> tuple[np.ndarray,
 
 
 def cheap(**options) -> CompareSettings:
-    without = {"n_null": 0, "n_gaussian": 0, "n_bootstrap": 0}
+    without = {"n_null": 0, "n_gaussian": 0, "n_refits": 0}
     return CompareSettings(**(without | options))
 
 

@@ -59,7 +59,7 @@ def folder(tmp_path_factory) -> Path:
         np.save(folder / f"{name}.npy", turned + 0.1 * rng.standard_normal((300, 4)))
     result = compare(
         *(folder / f"{name}.npy" for name in ("a", "b", "c<d>")),
-        settings=CompareSettings(n_null=9, n_gaussian=1, n_bootstrap=50),
+        settings=CompareSettings(n_null=9, n_gaussian=1, n_refits=0),
     )
     output.emit(as_json(result.to_dict()), folder / "results.json")
     output.emit(as_csv(result.to_records()), folder / "results.csv")
