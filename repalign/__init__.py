@@ -41,9 +41,12 @@ if TYPE_CHECKING:
     from repalign.workflows.compare.results import CompareResult
     from repalign.workflows.compare.run import compare
     from repalign.workflows.compare.settings import CompareSettings
+    from repalign.workflows.deconfound.results import DeconfoundResult
     from repalign.workflows.deconfound.run import deconfound
+    from repalign.workflows.deconfound.settings import BatchSettings
     from repalign.workflows.disentangle.results import DisentangleResult
     from repalign.workflows.disentangle.run import disentangle
+    from repalign.workflows.disentangle.settings import FactorSettings
     from repalign.workflows.executor import ProcessPool
     from repalign.workflows.extract.run import extract
     from repalign.workflows.extract.settings import ExtractSettings
@@ -55,12 +58,15 @@ __version__ = version("repalign")
 __all__ = [
     "AffineMap",
     "AlignmentRegressor",
+    "BatchSettings",
     "CompareResult",
     "CompareSettings",
     "ConvergenceError",
+    "DeconfoundResult",
     "DisentangleResult",
     "EmbeddingSource",
     "ExtractSettings",
+    "FactorSettings",
     "GateError",
     "IcaSettings",
     "InputError",
@@ -97,6 +103,9 @@ _LAZY = {
     "AlignmentRegressor": "repalign.core.estimators",
     "CompareResult": "repalign.workflows.compare.results",
     "CompareSettings": "repalign.workflows.compare.settings",
+    "BatchSettings": "repalign.workflows.deconfound.settings",
+    "DeconfoundResult": "repalign.workflows.deconfound.results",
+    "FactorSettings": "repalign.workflows.disentangle.settings",
     "DisentangleResult": "repalign.workflows.disentangle.results",
     "EmbeddingSource": "repalign.store.sources.source",
     "ExtractSettings": "repalign.workflows.extract.settings",

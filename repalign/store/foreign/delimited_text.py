@@ -71,6 +71,7 @@ def read_delimited_text(request: ForeignRequest) -> ForeignMatrix:
         ids_from="" if layout.id_name is None else f"{request.path}::{layout.id_name or 'index'}",
         token=kept.token(),
         sample_sha=kept.sample_sha(),
+        columns=layout.value_names if layout.has_header else None,
     )
 
 
