@@ -123,9 +123,17 @@ def pooled(hidden: Tensor, patches: int | None, n_own: int) -> Tensor:
 
 
 def chosen_layers(model: LoadedModel) -> list[str]:
+    """The final state, and those of some numbered layers that can be taken."""
     count = len(model.layers.blocks)
-    numbers = sorted({0, 1, (count + 1) // 2, count}) if count else []
-    return ["final", *map(str, numbers)]
+    chosen = ["final"]
+    for number in sorted({0, 1, (count + 1) // 2, count}) if count else ():
+        try:
+            views = make_views(model, (str(number),))
+            fit_views(model, views, probe_shapes(model, [views[0].tap]))
+        except RepalignError:
+            continue
+        chosen.append(str(number))
+    return chosen
 
 
 def images_of(model: LoadedModel, plain: Any, run: Any, library: str, name: str) -> Line:
