@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from repalign.workflows.disentangle.run import disentangle
     from repalign.workflows.disentangle.settings import FactorSettings
     from repalign.workflows.executor import ProcessPool
-    from repalign.workflows.extract.run import extract
+    from repalign.workflows.extract.entry import extract
     from repalign.workflows.extract.settings import ExtractSettings
     from repalign.workflows.saved_maps import apply_map, read_map, save_result_maps
 
@@ -120,7 +120,7 @@ _LAZY = {
     "deconfound": "repalign.workflows.deconfound.run",
     "disentangle": "repalign.workflows.disentangle.run",
     "export_store": "repalign.store.exchange.exports",
-    "extract": "repalign.workflows.extract.run",
+    "extract": "repalign.workflows.extract.entry",
     "import_store": "repalign.store.exchange.imports",
     "join_sources": "repalign.store.joining.join",
     "open_embeddings": "repalign.store.sources.opening",
