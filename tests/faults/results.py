@@ -13,7 +13,7 @@ from repalign.workflows.report.run import make_report
 from tests.faults.counts import Counts, outcome_of
 from tests.faults.damage import damaged_bytes, damaged_csv, damaged_json
 
-SMALL = CompareSettings(n_null=3, n_gaussian=1, n_bootstrap=5)
+SMALL = CompareSettings(n_null=3, n_gaussian=1, n_refits=0)
 
 
 def small_results() -> dict[str, str]:
