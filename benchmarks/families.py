@@ -37,6 +37,7 @@ from repalign.models.views.pooling import Batch
 from repalign.models.views.views import View, encode_batch, fit_views, make_views, probe_shapes
 
 WRONG = 1e-3
+LARGEST = 60_000_000
 ROOT = Path(__file__).parents[1]
 
 
@@ -122,9 +123,17 @@ def pooled(hidden: Tensor, patches: int | None, n_own: int) -> Tensor:
 
 
 def chosen_layers(model: LoadedModel) -> list[str]:
+    """The final state, and those of some numbered layers that can be taken."""
     count = len(model.layers.blocks)
-    numbers = sorted({0, 1, (count + 1) // 2, count}) if count else []
-    return ["final", *map(str, numbers)]
+    chosen = ["final"]
+    for number in sorted({0, 1, (count + 1) // 2, count}) if count else ():
+        try:
+            views = make_views(model, (str(number),))
+            fit_views(model, views, probe_shapes(model, [views[0].tap]))
+        except RepalignError:
+            continue
+        chosen.append(str(number))
+    return chosen
 
 
 def images_of(model: LoadedModel, plain: Any, run: Any, library: str, name: str) -> Line:
@@ -225,20 +234,31 @@ def image_run(plain: Any) -> Any:
     return run
 
 
+SMALL = ("atto", "femto", "pico", "nano", "xxs", "xxt", "tiny", "_xs", "_t", "small", "_s", "mini")
+SMALL += ("micro", "_035", "_050", "18", "_b0", "_m0", "_x0", "_0")
+
+
 def timm_names(count: int) -> list[str]:
-    """The architectures with the fewest parameters, every family of them in turn."""
-    by_module: dict[str, list[tuple[int, str]]] = {}
-    for name in timm.list_models():
-        try:
-            with torch.device("meta"):
-                model = timm.create_model(name, pretrained=False)
-            size = sum(parameter.numel() for parameter in model.parameters())
-        except Exception:  # noqa: BLE001 - what cannot be built without memory is tried last
-            size = 10**9
-        by_module.setdefault(type(model).__module__, []).append((size, name))
-    queues = [sorted(names) for names in by_module.values()]
-    turns = [queue[k] for k in range(max(map(len, queues))) for queue in queues if k < len(queue)]
-    return [name for size, name in turns if size < 60_000_000][:count]
+    """Architectures of every family of timm in turn, those that sound small first."""
+
+    def rank(name: str) -> tuple[int, int, str]:
+        found = [place for place, word in enumerate(SMALL) if word in name]
+        return (min(found, default=len(SMALL)), len(name), name)
+
+    queues = [sorted(timm.list_models(module=m), key=rank) for m in timm.list_modules()]
+    turns = range(max(map(len, queues)))
+    return [queue[k] for k in turns for queue in queues if k < len(queue)][:count]
+
+
+def is_small(library: str, name: str) -> bool:
+    """Whether it has few enough parameters to be tried in little memory."""
+    try:
+        with torch.device("meta"):
+            make = timm.create_model if library == "timm" else torchvision.models.get_model
+            model = make(name)
+    except Exception:  # noqa: BLE001 - what cannot be built without memory is built with it
+        return True
+    return sum(parameter.numel() for parameter in model.parameters()) < LARGEST
 
 
 def try_library(library: str, names: list[str], work: Path, seconds: float) -> Iterator[Line]:
@@ -246,6 +266,8 @@ def try_library(library: str, names: list[str], work: Path, seconds: float) -> I
     for name in names:
         if time.perf_counter() - started > seconds:
             return
+        if not is_small(library, name):
+            continue
         torch.manual_seed(0)
         weights = work / "weights.pth"
         with warnings.catch_warnings():
@@ -335,8 +357,7 @@ def main() -> None:
         if not arguments.no_transformers:
             note(try_transformers(tiny_models(), work))
         names = torchvision.models.list_models(torchvision.models)
-        small = [n for n in names if not n.endswith(("_h_14", "_l_16", "_l_32", "_128gf"))]
-        names = untried("torchvision", small[: arguments.torchvision])
+        names = untried("torchvision", names[: arguments.torchvision])
         note(try_library("torchvision", names, work, arguments.seconds))
         if arguments.timm:
             names = untried("timm", timm_names(arguments.timm))

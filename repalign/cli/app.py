@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from repalign import __version__
 from repalign.cli import (
     compare,
+    deconfound,
     demo,
     disentangle,
     doctor,
@@ -139,6 +140,7 @@ app.command("demo")(demo.demo)
 app.command("extract")(extract.extract)
 app.command("compare")(compare.compare)
 app.command("disentangle")(disentangle.disentangle)
+app.command("deconfound")(deconfound.deconfound)
 app.command("apply")(maps.apply)
 app.command("report")(report.report)
 app.add_typer(maps.app, name="maps")

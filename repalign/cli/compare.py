@@ -9,20 +9,11 @@ from repalign.cli import output
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import FormatOption, MemoryOption, OutputOption
+from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
-
-CompareDeviceOption = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        help="auto, cpu, cuda or cuda:N; auto is the first CUDA device, else the CPU. Moments "
-        "need double precision, which mps lacks.",
-    ),
-]
 
 
 @with_presets(PRESETS, CompareSettings(), panel=TRUST)
@@ -55,7 +46,7 @@ def compare(
     ] = None,
     preset: CompareSettings,
     given: Given,
-    device: CompareDeviceOption = "auto",
+    device: MachineDeviceOption = "auto",
     memory: MemoryOption = "2GiB",
     workers: Annotated[
         int,

@@ -47,6 +47,14 @@ DeviceOption = Annotated[
         "by another in silence.",
     ),
 ]
+MachineDeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        help="auto, cpu, cuda or cuda:N; auto is the first CUDA device, else the CPU. Moments "
+        "need double precision, which mps lacks.",
+    ),
+]
 MemoryOption = Annotated[
     str,
     typer.Option("--memory", help="Cap on working memory, for example 2GiB; sets the block size."),

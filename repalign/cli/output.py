@@ -53,23 +53,40 @@ def emit(text: str, output: Path | None = None) -> None:
         whole.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
+def check_figure(path: Path) -> None:
+    """Check, before anything is computed, that a figure can be written there.
+
+    Raises:
+        InputError: No figure can be written with that ending, or there.
+        MissingExtraError: matplotlib is not installed.
+    """
+    from repalign.workflows.figures.drawing import new_figure
+
+    check_output(path)
+    _figure_kind(new_figure(), path)
+
+
 def save_figure(figure: "Figure", path: Path) -> None:
     """Write a figure in the format that the ending of the file says.
 
     Raises:
         InputError: No figure can be written with that ending.
     """
-    known = figure.canvas.get_supported_filetypes()
+    from repalign.workflows.figures.drawing import save
+
+    kind = _figure_kind(figure, path)
+    with writing(path) as whole:
+        save(figure, whole, dpi=150, format=kind)
+
+
+def _figure_kind(figure: "Figure", path: Path) -> str:
     kind = path.suffix.lower().removeprefix(".")
-    if kind not in known:
+    if kind not in figure.canvas.get_supported_filetypes():
         raise InputError(
             f"--plot {path}: no figure can be written with the ending '{path.suffix}'; expected "
             "for example .png, .pdf or .svg"
         )
-    from repalign.workflows.figures.drawing import save
-
-    with writing(path) as whole:
-        save(figure, whole, dpi=150, format=kind)
+    return kind
 
 
 def render_records(records: Sequence[Record], form: str) -> str:

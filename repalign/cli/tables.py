@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -23,11 +23,19 @@ from repalign.workflows.tables.layout import (
 if TYPE_CHECKING:
     from repalign.experiments.table_one import TableOne
     from repalign.workflows.compare.results import CompareResult
+    from repalign.workflows.deconfound.results import DeconfoundResult
     from repalign.workflows.disentangle.results import DisentangleResult
-    from repalign.workflows.tables.disentangle import Grid
     from repalign.workflows.tables.errors import ErrorTable
+    from repalign.workflows.tables.grid import Grid
 
-STYLES = {"heading": "bold", "title": "bold cyan", "error": "", "detail": "dim", "caption": "dim"}
+STYLES = {
+    "heading": "bold",
+    "title": "bold cyan",
+    "error": "",
+    "detail": "dim",
+    "caption": "dim",
+    "value": "",
+}
 WIDTH_OFF_TERMINAL = 120
 # Wide enough for a table of records in a file.
 WIDTH_OF_RECORDS = 200
@@ -77,16 +85,32 @@ def shown_table_one(table_one: "TableOne") -> Shown:
     )
 
 
-def shown_disentanglement(result: "DisentangleResult") -> Shown:
-    """Show the tables of a disentanglement, or of a study of batches."""
-    from repalign.workflows.tables import disentangle as tables
+def shown_scores(result: "DisentangleResult") -> Shown:
+    """Show the scores of latents against factors; LaTeX has the layout of the paper's Table 2."""
+    from repalign.workflows.tables.disentangle import paper_tables, score_tables
 
+    return _shown_grids(result, score_tables(result), paper_tables(result))
+
+
+def shown_batches(result: "DeconfoundResult") -> Shown:
+    """Show how well labels are told on held-out batches."""
+    from repalign.workflows.tables.deconfound import batch_tables
+
+    grids = batch_tables(result)
+    return _shown_grids(result, grids, grids)
+
+
+def _shown_grids(
+    result: "DisentangleResult | DeconfoundResult",
+    grids: "Sequence[Grid]",
+    papers: "Sequence[Grid]",
+) -> Shown:
     return Shown(
         records=result.to_records,
         document=result.to_dict,
-        drawing=lambda: _drawn_grids(tables.tables_of(result)),
-        layouts=lambda: [grid.layout() for grid in tables.tables_of(result)],
-        paper_layouts=lambda: [grid.layout() for grid in tables.paper_tables(result)],
+        drawing=lambda: _drawn_grids(grids),
+        layouts=lambda: [grid.layout() for grid in grids],
+        paper_layouts=lambda: [grid.layout() for grid in papers],
     )
 
 
@@ -148,23 +172,16 @@ def _drawn_errors(table: "ErrorTable") -> Text:
     return Text("\n").join([Text(text, style=STYLES[emphasis]) for text, emphasis in lines])
 
 
-def _drawn_grids(grids: "Sequence[Grid]") -> Group:
-    parts: list[RenderableType] = []
+def _drawn_grids(grids: "Sequence[Grid]") -> Text:
+    from repalign.workflows.tables.grid import WIDTH, text_lines
+
+    width = shutil.get_terminal_size((WIDTH, 0)).columns
+    lines: list[Text] = []
     for grid in grids:
-        notes = [Text(printable(note), style="dim") for note in grid.notes]
-        parts += [_drawn_grid(grid), *notes, Text("")]
-    return Group(*parts[:-1])
-
-
-def _drawn_grid(grid: "Grid") -> Table:
-    table = Table(title=_text(grid.title), title_justify="left", header_style="bold")
-    table.add_column("")
-    for name in grid.columns:
-        table.add_column(_text(name), justify="right", overflow="fold")
-    for row in grid.rows:
-        style = "dim" if row.is_detail and any(row.cells) else ("bold" if row.is_detail else "")
-        table.add_row(_text(row.label), *(_text(cell) for cell in row.cells), style=style)
-    return table
+        lines += [Text("")] if lines else []
+        for text, emphasis in text_lines(grid, width):
+            lines.append(Text(printable(text), style=STYLES[emphasis]))
+    return Text("\n").join(lines)
 
 
 def _text(text: str) -> Text:

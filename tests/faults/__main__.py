@@ -34,7 +34,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("campaigns", nargs="*", choices=[*CAMPAIGNS, []], help="default: all")
     parser.add_argument("--full", action="store_true", help="all of each, which takes an hour")
-    parser.add_argument("--count", type=int, help="this many of each")
+    parser.add_argument("-n", type=int, help="this many of each")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -43,7 +43,7 @@ def main() -> int:
     for name in given.campaigns or CAMPAIGNS:
         whole, sample, run = CAMPAIGNS[name]
         with tempfile.TemporaryDirectory(prefix="faults-") as folder:
-            count = given.count or (whole if given.full else sample)
+            count = given.n or (whole if given.full else sample)
             counts = run(Path(folder), count, given.seed)
         print(counts.line(), flush=True)
         bad += [f"{counts.name}: {each}" for each in counts.bad]

@@ -1,6 +1,7 @@
 """A quick sample of the harness; ``python -m tests.faults --full`` runs the whole."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.faults.__main__ import CAMPAIGNS
 from tests.faults.counts import BAD, Counts, outcome_of
-from tests.faults.lines import copied, leaf_commands, make_files, random_line, run_line
+from tests.faults.lines import EXIT_CODES, copied, leaf_commands, make_files, random_line, run_line
 from tests.faults.maps import damage_maps
 from tests.faults.results import damage_results
 from tests.faults.texts import inject_texts
 
+ROOT = Path(__file__).parents[2]
 COMMANDS = leaf_commands()
 LINES_PER_COMMAND = int(os.environ.get("REPALIGN_TEST_LINES", "3"))
 
@@ -83,3 +86,16 @@ def test_the_harness_tells_wrong_values_tracebacks_and_several_lines() -> None:
     assert outcome_of(fail, 1, ValueError, is_sealed=True)[0] == "traceback"
     assert outcome_of(refuse, 1, ValueError, is_sealed=True)[0] == "traceback"
     assert outcome_of(lambda: int("x"), 1, ValueError, is_sealed=True)[0] == "refused"
+
+
+def test_the_exit_codes_are_those_of_the_documentation() -> None:
+    text = (ROOT / "docs" / "output.md").read_text()
+    assert {
+        int(code) for code in re.findall(r"^\| (\d+) \|", text, flags=re.MULTILINE)
+    } == EXIT_CODES
+
+
+def test_the_commands_of_the_counts_are_those_of_the_harness() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    named = re.findall(r"`python -m tests\.faults (\w+) -n \d+ --seed \d+`", text)
+    assert set(named) == set(CAMPAIGNS)

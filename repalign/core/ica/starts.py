@@ -3,7 +3,7 @@
 The contrast has several optima of nearly one height, and which a search finds is chance that the
 rows cannot settle. On rugged data the best contrast does not repeat either, but the mean over
 pairs of starts of the two sides does, and its spread is known. Where a bad mode exists its
-contrast betrays it, hence only the better half is kept. Starts that agree need no more of them.
+contrast betrays it, hence only the better half is kept. Two that agree need no more of them.
 """
 
 from collections.abc import Sequence
@@ -19,18 +19,9 @@ AGREEMENT = 0.99
 """Mean matched |correlation| of two starts from which on they are taken for one optimum."""
 
 
-@dataclass(frozen=True)
-class Stage:
-    """How many starts a side are made, and how many of the best contrasts are kept."""
-
-    n_starts: int
-    n_kept: int
-
-
-STAGES = (Stage(2, 1), Stage(6, 3), Stage(10, 5))
-"""More starts only where fewer leave the number too uncertain; the mean needs no more than ten."""
-WIDE = 0.1
-"""Half width of the efficiency from which on more starts are made."""
+FIRST_STARTS = 2
+MORE_STARTS = 6
+"""Starts that are made where the first do not agree; of these the better half is kept."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +49,6 @@ def start_agreement(fits: Sequence[IcaFit], covariance: Float[np.ndarray, "d d"]
         return None
     known = fits[0].unmixing @ covariance
     return float(np.mean([match_signed(known @ fit.unmixing.T).value.mean() for fit in fits[1:]]))
-
-
-def of_agreeing_starts(values: Float[np.ndarray, "2 2"]) -> OverStarts:
-    """Return the number of two starts a side that agree, the best contrasts first.
-
-    Their optimum is one; three times the range of the four pairs bounds what is left.
-    """
-    return OverStarts(float(values[0, 0]), 3 * float(np.ptp(values)))
 
 
 def over_starts(values: Float[np.ndarray, "source target"]) -> OverStarts:

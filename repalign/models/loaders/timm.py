@@ -215,9 +215,12 @@ def _image_size(module: Any, config: Mapping[str, Any]) -> tuple[int, int, int]:
     embedding = getattr(module, "patch_embed", None)
     pretrained = dict(config.get("pretrained_cfg") or getattr(module, "pretrained_cfg", {}) or {})
     channels, height, width = pretrained.get("input_size") or (3, 224, 224)
-    first = next((p for p in module.modules() if isinstance(p, nn.Conv2d)), None)
-    if first is not None:
-        channels = first.in_channels
+    projection = getattr(embedding, "proj", None)
+    told = dict(config.get("model_args") or {}).get("in_chans")
+    if isinstance(projection, nn.Conv2d):
+        channels = projection.in_channels
+    elif isinstance(told, int):
+        channels = told
     if embedding is not None and getattr(embedding, "img_size", None):
         height, width = embedding.img_size
     return channels, height, width

@@ -94,8 +94,8 @@ def _read_description(text: str, source: Path) -> dict[str, Any]:
     version = description.get("format_version")
     if version not in (1, FORMAT_VERSION):
         raise StoreError(
-            f"{source}: is a map of format version {version}; this repalign reads versions 1 to "
-            f"{FORMAT_VERSION}: update repalign or save the map again"
+            f"{source}: is a map of format version {version!r:.40}; this repalign reads versions "
+            f"1 to {FORMAT_VERSION}: update repalign or save the map again"
         )
     for name, kind in (("kind", str), ("sha256", str), ("metadata", dict)):
         take(description, name, kind, str(source))

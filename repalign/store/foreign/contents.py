@@ -45,6 +45,7 @@ class ForeignMatrix:
         sample_sha: hash of each row's input, or None.
         bfloat16: the 16-bit words of ``raw`` are bfloat16 values.
         chunk_rows: rows that are always read together; 1 where any row can be read alone.
+        columns: what the file calls the columns of the matrix, or None.
     """
 
     view: str
@@ -56,6 +57,7 @@ class ForeignMatrix:
     sample_sha: NDArray[np.uint8] | None = None
     bfloat16: bool = False
     chunk_rows: int = 1
+    columns: Sequence[str] | None = None
 
 
 def choose_view(request: ForeignRequest, available: Mapping[str, tuple[int, ...]]) -> str:

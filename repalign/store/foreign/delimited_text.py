@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from repalign.exceptions import InputError
 from repalign.store.foreign.contents import (
     ID_NAMES,
-    MAX_COLUMNS,
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+"}
 BLOCK_VALUES = 2**23
 MAX_LINE_BYTES = 2**26
+MAX_TEXT_COLUMNS = 2**15  # a column costs a fraction of a millisecond, however few the rows
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ def read_delimited_text(request: ForeignRequest) -> ForeignMatrix:
         ids_from="" if layout.id_name is None else f"{request.path}::{layout.id_name or 'index'}",
         token=kept.token(),
         sample_sha=kept.sample_sha(),
+        columns=layout.value_names if layout.has_header else None,
     )
 
 
@@ -79,10 +80,10 @@ def _read_layout(request: ForeignRequest) -> _Layout:
     first, second = _first_lines(request.path, separator)
     has_header = not all(_is_number(field) for field in first)
     names = tuple(first) if has_header else tuple(str(place) for place in range(len(first)))
-    if len(names) > MAX_COLUMNS:
+    if len(names) > MAX_TEXT_COLUMNS:
         raise InputError(
-            f"{request.path}: has {len(names)} columns; at most {MAX_COLUMNS} are read, save wider "
-            "ones as .npy"
+            f"{request.path}: has {len(names)} columns; at most {MAX_TEXT_COLUMNS} are read from "
+            "text, save wider tables as .npy"
         )
     repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:

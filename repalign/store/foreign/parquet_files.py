@@ -78,6 +78,7 @@ def _read_table(request: ForeignRequest, table: "pq.ParquetFile") -> ForeignMatr
         ids_from="" if id_name is None else f"{request.path}::{id_name}",
         token=kept.token(),
         sample_sha=kept.sample_sha(),
+        columns=columns if len(columns) == shape[1] else None,
     )
 
 

@@ -58,6 +58,7 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
     """Return an object in memory as a source; only a frame has ids."""
     raw: Rows
     ids: Sequence[str] | None = None
+    columns: tuple[str, ...] | None = None
     is_bfloat16 = False
     if isinstance(values, StoreView):
         raise InputError(
@@ -70,6 +71,7 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
     elif _is_a(values, "pandas", "DataFrame"):
         raw = _array_rows(_frame_values(values, name=name), name=name)
         ids = _frame_ids(values, name=name)
+        columns = tuple(map(str, values.columns))
     else:
         raw = _array_rows(_plain_array(values, name=name), name=name)
     rows = FloatRows(raw, label=name, bfloat16=is_bfloat16)
@@ -81,6 +83,7 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
         index=pooled_index(rows.shape[0], ids=ids),
         identity="row order" if ids is None else "ids",
         info={"layout": f"{type(values).__name__} in memory"},
+        columns=columns,
     )
 
 

@@ -92,6 +92,7 @@ def _open_foreign(
         identity="row order" if matrix.ids is None else "ids",
         chunk_rows=matrix.chunk_rows,
         info={"layout": matrix.layout, "ids_from": matrix.ids_from or "row order"},
+        columns=None if matrix.columns is None else tuple(matrix.columns),
     )
 
 

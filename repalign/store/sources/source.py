@@ -50,6 +50,7 @@ class EmbeddingSource:
             not merely the places of the rows.
         chunk_rows: rows that are always read together; 1 where any row can be read alone.
         known_fingerprint: fingerprint of the content, where it is known without reading it.
+        columns: what the file calls the columns, or None.
     """
 
     name: str
@@ -62,6 +63,7 @@ class EmbeddingSource:
     has_sample_numbers: bool = False
     chunk_rows: int = 1
     known_fingerprint: str | None = None
+    columns: tuple[str, ...] | None = None
 
     @property
     def n_rows(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.left_out import FLAGGED_GROUPS
 from repalign.core.maps.kinds import KIND_OF
 from repalign.store.sources.source import EmbeddingSource
@@ -14,6 +15,9 @@ OUTLIER_RATIO = 2.0
 LARGEST_CHANCE = 0.05
 CLEARLY = 1.02
 TESTED_MAPS = ("permutation", "rigid", "linear")
+# In efficiency: a half width that is told whatever the rows do, and one too small to be told.
+WIDE_STARTS, NARROW_STARTS = 0.05, 0.01
+AGREEING = 0.95
 MODEL_KEYS = ("file_sha256",)
 # Parts that should agree, with the keys in them that only say how a library calls the thing.
 SPEC_PARTS_THAT_SHOULD_AGREE: dict[str, tuple[str, ...]] = {
@@ -42,9 +46,14 @@ def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[st
     return found
 
 
-def warn_of_errors(records: Sequence[ErrorRecord], gaussian: Sequence[float]) -> list[str]:
+def warn_of_errors(records: Sequence[ErrorRecord], twins: Mapping[str, TwinNull]) -> list[str]:
     """Warn of what the errors themselves show: few rows, outliers, nulls, convergence."""
     by_key = {(record.split, record.map): record for record in records}
+    if records and records[0].diameter == 0:
+        return [
+            "the rows of the target are all the same: no error over their diameter is defined, and "
+            "nothing can be said of the pair; check the target"
+        ]
     found = [*_warn_of_rows(by_key), *_warn_of_diameter(records)]
     found += _warn_of_pairing(by_key)
     ica = by_key.get(("in-sample", "ica"))
@@ -54,7 +63,41 @@ def warn_of_errors(records: Sequence[ErrorRecord], gaussian: Sequence[float]) ->
             f"{ica.ica_iterations} passes): its errors, marked *, may be far from the optimum's"
         )
     if ica is not None and ica.efficiency is not None:
-        found += _warn_of_efficiency(ica, gaussian)
+        found += _warn_of_efficiency(ica, twins.get(ica.split))
+        found += _warn_of_starts(ica)
+    return found
+
+
+def warn_of_components(errors: SplitErrors) -> list[str]:
+    """Say why there is no ICA efficiency where ICA found nothing on either side."""
+    if errors.ica is None or any(side.fit.n_identifiable != 0 for side in errors.ica):
+        return []
+    rows, rank = errors.ica[0].fit.n_fit_rows, errors.ica[0].fit.rank
+    return [
+        f"no ICA efficiency: neither side has a component that is less Gaussian than those which "
+        f"ICA finds in Gaussian rows of this size ({rows} rows, {rank} components)"
+    ]
+
+
+def _warn_of_starts(ica: ErrorRecord) -> list[str]:
+    """Warn where other starts of ICA would change the efficiency more than other rows."""
+    half = ica.efficiency_start_half_width
+    if half is None or ica.efficiency_low is None or ica.efficiency_high is None:
+        return []
+    rows = max(((ica.efficiency_high - ica.efficiency_low) / 2) ** 2 - half**2, 0) ** 0.5
+    found = []
+    if half > WIDE_STARTS or (half > rows and half > NARROW_STARTS):
+        found.append(
+            f"in-sample, another run of starts of ICA may move the efficiency by {100 * half:.0f} "
+            f"points, and other rows by {100 * rows:.0f}; the interval holds both, more starts "
+            "(--starts 20) narrow it"
+        )
+    agreement = min(ica.source_agreement or 1, ica.target_agreement or 1)
+    if agreement < AGREEING:
+        found.append(
+            f"the best starts of ICA agree to {agreement:.2f} only: single components hang on the "
+            "start; the saved ICA map is that of the best contrasts"
+        )
     return found
 
 
@@ -131,15 +174,14 @@ def _floor(record: ErrorRecord) -> float:
     return 1 / (record.n_null + 1)
 
 
-def _warn_of_efficiency(ica: ErrorRecord, gaussian: Sequence[float]) -> list[str]:
-    known = [value for value in gaussian if value == value]
-    if not known or ica.efficiency is None:
+def _warn_of_efficiency(ica: ErrorRecord, twin: TwinNull | None) -> list[str]:
+    if twin is None or not twin.values or ica.efficiency is None:
         return []
-    if ica.efficiency <= max(known):
+    if ica.efficiency <= max(twin.values):
         return [
             f"the ICA efficiency of {100 * ica.efficiency:.0f} % is inside its null: Gaussian rows "
-            f"with the same covariances, where ICA identifies nothing, show "
-            f"{100 * max(known):.0f} %"
+            f"with the same covariances, where ICA identifies nothing, show up to "
+            f"{100 * max(twin.values):.0f} %"
         ]
     return []
 

@@ -9,6 +9,7 @@ from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.core.errors.diameter import Diameter, diameter
 from repalign.core.errors.robust_scale import quantile_diameter, target_rms_radius
 from repalign.core.errors.row_errors import row_errors
+from repalign.core.ica.starts import over_starts
 from repalign.core.inference.left_out import (
     MAX_COMPARED,
     InSample,
@@ -55,6 +56,8 @@ class SplitErrors:
         maps: The fitted maps; of the first fold where there are several.
         ica: The two ICA fits behind them, with their agreement over seeds.
         left_out: Mean errors without each group, for intervals; None where none are wanted.
+        start_half_widths: By ICA map, how far the mean error of another run of starts may be off;
+            without the maps of a single start, of which that is not known.
     """
 
     split: str
@@ -65,6 +68,7 @@ class SplitErrors:
     maps: PairMaps
     ica: tuple[SpaceIca, SpaceIca] | None
     left_out: LeftOut | None
+    start_half_widths: Mapping[str, float]
 
 
 def ica_rows(settings: CompareSettings, side: int, part: int | None) -> IcaRows:
@@ -123,7 +127,8 @@ class PairFitter:
     def in_sample(self) -> SplitErrors:
         """Fit on all rows and judge on the same rows."""
         maps = self._fit_observed(None)
-        norms = self._norms(self.pair.source, self.pair.target, maps)
+        over = self._over_starts(self.pair.source, self.pair.target, maps, None)
+        norms = over.norms
         return SplitErrors(
             split="in-sample",
             norms=norms,
@@ -133,6 +138,7 @@ class PairFitter:
             maps=maps,
             ica=self.ica_without(None),
             left_out=self._refitted(norms),
+            start_half_widths=over.half_widths,
         )
 
     def _refitted(self, norms: Mapping[str, FloatArray]) -> LeftOut | None:
@@ -158,18 +164,16 @@ class PairFitter:
     def held_out(self) -> SplitErrors:
         """Judge every part by maps fitted on the others, and put the parts together."""
         split = self.split
-        norms: dict[str, list[FloatArray]] = {name: [] for name in self.names}
-        fitted = []
+        over, fitted = [], []
         for part in split.judged:
             rows = split.judged_rows(part)
             maps = self._fit_observed(part)
             subsets = SubsetRows(self.pair.source, rows), SubsetRows(self.pair.target, rows)
-            for name, values in self._norms(*subsets, maps).items():
-                norms[name].append(values)
+            over.append(self._over_starts(*subsets, maps, part))
             fitted.append(maps)
         judged = np.concatenate([split.judged_rows(part) for part in split.judged])
         groups = self.pair.aligned.groups[judged]
-        joined = {name: np.concatenate(values) for name, values in norms.items()}
+        joined = {name: np.concatenate([each.norms[name] for each in over]) for name in self.names}
         left_out = None
         if self.settings.n_refits != 0:
             stacked = np.stack([joined[name] for name in self.names])
@@ -189,7 +193,34 @@ class PairFitter:
             maps=fitted[0],
             ica=self.ica_without(split.judged[0]),
             left_out=left_out,
+            start_half_widths=_of_all_parts(over),
         )
+
+    def _over_starts(
+        self, source: Rows, target: Rows, maps: PairMaps, part: int | None
+    ) -> "_OverStarts":
+        """Return the errors of all maps, those of ICA as means over all pairs of kept starts."""
+        norms = self._norms(source, target, maps)
+        ica = self.ica_without(part)
+        names = [name for name in self.names if KIND_OF[name].needs_ica]
+        if ica is None or len(ica[0].fits) * len(ica[1].fits) == 1:
+            return _OverStarts(norms, {})
+        moments, cost = self.pair.moments_without(part), self.settings.permutation_cost
+        sums = {name: np.zeros_like(norms[name]) for name in names}
+        shape = len(ica[0].fits), len(ica[1].fits)
+        means = {name: np.empty(shape) for name in names}
+        for i, j in np.ndindex(shape):
+            found = norms
+            if (i, j) != (0, 0):
+                given = MapInputs(moments, IcaPair(ica[0].fits[i], ica[1].fits[j]), cost)
+                found = self._norms(source, target, fit_maps(names, given))
+            for name in names:
+                sums[name] += found[name]
+                means[name][i, j] = found[name].mean()
+        averaged = {name: total / means[name].size for name, total in sums.items()}
+        halves = {name: over_starts(means[name]).half_width for name in names}
+        known = {name: half for name, half in halves.items() if half is not None}
+        return _OverStarts(norms | averaged, known)
 
     def _norms(self, source: Rows, target: Rows, maps: PairMaps) -> dict[str, FloatArray]:
         """Return the error norms of all maps, one pass over the rows for each target space."""
@@ -232,6 +263,24 @@ class PairFitter:
             diameter_99=quantile_diameter(rows, seed=self.settings.seed),
             rms_radius=radius,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _OverStarts:
+    """Errors by map and row, and how far another run of starts may move their means."""
+
+    norms: dict[str, FloatArray]
+    half_widths: dict[str, float]
+
+
+def _of_all_parts(over: Sequence[_OverStarts]) -> dict[str, float]:
+    """Return the half widths of means over all parts, whose starts are independent."""
+    sizes = np.array([next(iter(each.norms.values())).size for each in over])
+    known = set.intersection(*(set(each.half_widths) for each in over))
+    return {
+        name: float(np.linalg.norm(sizes * [each.half_widths[name] for each in over]) / sizes.sum())
+        for name in sorted(known)
+    }
 
 
 def rms_radius(moments: PairMoments, space: AffineMap | None) -> float:

@@ -1,14 +1,11 @@
-"""The nulls of one pair: shuffled pairing for every error, a Gaussian twin for the efficiency."""
+"""The null of every error of one pair: what the same fits give on shuffled pairs."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from repalign.aliases import FloatArray, IntArray
-from repalign.core.errors.efficiency import ica_efficiency
-from repalign.core.inference.gaussian_twin import draw_gaussian_twin
+from repalign.aliases import IntArray
 from repalign.core.inference.nulls import (
     CHEAP,
     MAX_JUDGED,
@@ -17,13 +14,9 @@ from repalign.core.inference.nulls import (
     shuffled_pairing_null,
 )
 from repalign.core.inference.splits import sample_groups
-from repalign.core.maps.fitting import IcaPair, MapInputs, fit_maps
-from repalign.core.moments import PairMoments, pair_moments
-from repalign.core.rows import ArrayRows
+from repalign.core.moments import PairMoments
 from repalign.exceptions import InputError
 from repalign.workflows.compare.judge import PairFitter
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.spaces import fit_space
 from repalign.workflows.machine import Machine
 
 # A null on more rows costs more and says the same: far from n ≈ p it no longer depends on n.
@@ -34,10 +27,7 @@ COPIES = 3
 # Multiplications that the nulls of one pair may take unless a number of draws is asked for:
 # some seconds on two cores.
 NULL_BUDGET = 1.5e11
-GAUSSIAN_BUDGET = 1.5e11
 FEWEST_SHUFFLES, MOST_SHUFFLES = 9, 99
-ICA_PASSES = 300
-EFFICIENCY_MAPS = ("permutation", "rigid", "ica")
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,57 +122,3 @@ def affordable_shuffles(fitter: PairFitter, n_rows: int) -> int:
     judging = 2 * judged * p * q * len(fitter.names) * (2 if fitter.split.judged else 1)
     cost = 2 * n_rows * p * q + solving + judging
     return int(np.clip(NULL_BUDGET / cost, FEWEST_SHUFFLES, MOST_SHUFFLES))
-
-
-def gaussian_efficiencies(
-    moments: PairMoments, settings: CompareSettings, machine: Machine
-) -> tuple[float, ...]:
-    """Return the ICA efficiency on Gaussian twins of the pair, where it identifies nothing.
-
-    The twins have the means and covariances of the pair, and as many rows up to a limit.
-    """
-    n_rows = rows_in_memory(moments, moments.n, machine)
-    dim = max(moments.source_dim, moments.target_dim)
-    wanted = settings.n_gaussian
-    if wanted is None:
-        wanted = int(4 * n_rows * dim**2 * 2 * ICA_PASSES <= GAUSSIAN_BUDGET)
-    return tuple(
-        _twin_efficiency(moments, n_rows, settings, machine, number) for number in range(wanted)
-    )
-
-
-def _twin_efficiency(
-    moments: PairMoments, n_rows: int, settings: CompareSettings, machine: Machine, number: int
-) -> float:
-    source, target = draw_gaussian_twin(moments, n_rows, seed=settings.seed + 1 + number)
-    half = n_rows // 2
-    is_disjoint = settings.ica_rows == "disjoint"
-    source_rows = source[:half] if is_disjoint else source
-    target_rows = target[half:] if is_disjoint else target
-    (twin,) = pair_moments(ArrayRows(source), ArrayRows(target), **machine.limits("null"))
-    sides = (
-        ("source", source_rows, twin.mean_x, twin.sxx),
-        ("target", target_rows, twin.mean_y, twin.syy),
-    )
-    fits = [
-        fit_space(
-            ArrayRows(rows),
-            mean=mean,
-            covariance=scatter / twin.n,
-            settings=replace(settings, ica_seeds=1),
-            machine=machine,
-            content=f"Gaussian twin {number}, {side}",
-        ).fit
-        for side, rows, mean, scatter in sides
-    ]
-    given = MapInputs(twin, IcaPair(*fits), settings.permutation_cost)
-    maps = fit_maps(EFFICIENCY_MAPS, given).by_name
-    errors = [maps[name].mean_error(source, target) for name in EFFICIENCY_MAPS]
-    return efficiency_of(errors, target)
-
-
-def efficiency_of(errors: Sequence[float], target: FloatArray) -> float:
-    """Return the efficiency of permutation, rigid and ICA errors on rows in memory."""
-    radius = float(np.linalg.norm(target - target.mean(axis=0), axis=1).max())
-    permutation, rigid, ica = (np.asarray(error / max(radius, 1e-300)) for error in errors)
-    return float(ica_efficiency(permutation, rigid, ica))

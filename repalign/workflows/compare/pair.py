@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
@@ -13,19 +14,20 @@ from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.store.joining.index import POOLED, decode_ids
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.aligned import AlignedPair
-from repalign.workflows.compare.caveats import warn_of_errors, warn_of_groups, warn_of_sources
-from repalign.workflows.compare.judge import PairFitter, SplitErrors
-from repalign.workflows.compare.nulls import (
-    EFFICIENCY_MAPS,
-    PairNulls,
-    gaussian_efficiencies,
-    shuffle_pair,
+from repalign.workflows.compare.caveats import (
+    warn_of_components,
+    warn_of_errors,
+    warn_of_groups,
+    warn_of_sources,
 )
+from repalign.workflows.compare.judge import PairFitter, SplitErrors
+from repalign.workflows.compare.nulls import PairNulls, shuffle_pair
 from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
 from repalign.workflows.compare.records import make_records
 from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import SpaceIca
+from repalign.workflows.compare.twins import EFFICIENCY_MAPS, efficiency_twins
 from repalign.workflows.machine import Machine
 
 
@@ -74,14 +76,14 @@ def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> Pai
     if fitter.split.judged:
         judged.append(fitter.held_out())
     nulls = shuffle_pair(fitter)
-    gaussian: tuple[float, ...] = ()
+    twins: dict[str, TwinNull] = {}
     if set(EFFICIENCY_MAPS) <= set(names):
-        gaussian = gaussian_efficiencies(pair.total, settings, machine)
+        twins = efficiency_twins(pair, settings, machine)
     source, target = (space.source for space in pair.aligned.spaces)
     records = tuple(
         record
         for errors in judged
-        for record in make_records(errors, source, target, settings, nulls=nulls, twins=gaussian)
+        for record in make_records(errors, source, target, settings, nulls=nulls, twins=twins)
     )
     warnings = [
         *notes,
@@ -90,9 +92,10 @@ def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> Pai
         *_ica_warnings(judged[0]),
         *warn_of_groups(judged),
         *(() if nulls is None else nulls.notes),
-        *warn_of_errors(records, gaussian),
+        *warn_of_errors(records, twins),
+        *warn_of_components(judged[0]),
     ]
-    report = _report(pair, judged, nulls=nulls, gaussian=gaussian)
+    report = _report(pair, judged, nulls=nulls, twins=twins)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
     maps = {name: fitted.map for name, fitted in judged[0].maps.by_name.items()}
     return PairResult(records, report, maps)
@@ -125,7 +128,7 @@ def _report(
     judged: Sequence[SplitErrors],
     *,
     nulls: PairNulls | None,
-    gaussian: Sequence[float],
+    twins: Mapping[str, TwinNull],
 ) -> PairReport:
     errors = judged[0]
     source, target = (space.source for space in pair.aligned.spaces)
@@ -146,10 +149,25 @@ def _report(
         ica=_ica_reports(errors.ica, pair.aligned),
         matched_correlations=() if matching is None else tuple(matching.correlation.tolist()),
         null_errors={} if nulls is None else _null_errors(nulls, judged),
-        gaussian_efficiencies=tuple(gaussian),
+        matched_identifiable=_matched_identifiable(errors),
+        gaussian_efficiencies={split: twin.values for split, twin in twins.items()},
         spectra=_spectra(pair.total),
         warnings=(),
     )
+
+
+def _matched_identifiable(errors: SplitErrors) -> tuple[bool, ...]:
+    """Return which matched components are less Gaussian than chance on both sides."""
+    matching = errors.maps.matching
+    if matching is None or errors.ica is None:
+        return ()
+    is_known = np.ones(len(matching.correlation), dtype=bool)
+    pairs = matching.matching
+    for side, numbers in zip(errors.ica, (pairs.source, pairs.target), strict=True):
+        # components stand by falling non-Gaussianity
+        if side.fit.n_identifiable is not None:
+            is_known &= numbers < side.fit.n_identifiable
+    return tuple(is_known.tolist())
 
 
 def _null_errors(nulls: PairNulls, judged: Sequence[SplitErrors]) -> dict[str, tuple[float, ...]]:
@@ -202,7 +220,8 @@ def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: AlignedPair) -> tu
             dim=dim,
             identifiable=space.fit.n_identifiable,
             kurtosis=tuple(space.fit.kurtosis.tolist()),
-            seed_agreement=space.agreement,
+            n_starts=space.n_starts,
+            agreement=space.agreement,
             n_fit_rows=space.fit.n_fit_rows,
             seed=space.fit.settings.seed,
         )

@@ -112,7 +112,7 @@ def _moments_key(pair: AlignedPair, side: int) -> str:
 
 def _ica_key(pair: AlignedPair, side: int, on: IcaRows, settings: CompareSettings) -> str:
     width = pair.common_width(settings)
-    how = (asdict(settings.ica), settings.ica_seeds, settings.seed)
+    how = (asdict(settings.ica), settings.starts, settings.seed)
     return _key("ica", pair.spaces[side].key, pair.split_key, asdict(on), width, how)
 
 

@@ -1,12 +1,13 @@
 """From error norms to tidy records: denominators, intervals, nulls, efficiency, conventions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from repalign.aliases import FloatArray
 from repalign.core.errors.efficiency import ica_efficiency
+from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.left_out import Claim, Interval, Statistic
 from repalign.core.inference.nulls import NullErrors
 from repalign.core.maps.kinds import KIND_OF
@@ -25,13 +26,13 @@ def make_records(
     settings: CompareSettings,
     *,
     nulls: PairNulls | None,
-    twins: Sequence[float],
+    twins: Mapping[str, TwinNull],
 ) -> Iterator[ErrorRecord]:
     """Yield one record a map, in the order in which the maps were asked for."""
-    summary = _Summary(errors)
+    summary = Summary(errors)
     null = None if nulls is None else nulls.by_split.get(errors.split)
     beyond = None if nulls is None else nulls.beyond_groups.get(errors.split)
-    efficiency_null = _mean(twins)
+    twin = twins.get(errors.split, TwinNull(()))
     for number, name in enumerate(errors.norms):
         scale = errors.scales[name]
         is_ica = KIND_OF[name].needs_ica
@@ -58,7 +59,7 @@ def make_records(
             diameter=scale.diameter.value,
             converged=_converged(errors) if is_ica else None,
             seed=settings.seed,
-            efficiency_null=efficiency_null if name == "ica" else None,
+            efficiency_null=_known(twin.mean) if name == "ica" else None,
             error_over_rms_radius=_over(summary.means[number], scale.rms_radius),
             diameter_upper=scale.diameter.upper,
             diameter_99=_known(scale.diameter_99),
@@ -70,6 +71,13 @@ def make_records(
             null_observed=(
                 None if null is None else _over(null.observed[number], scale.diameter.value)
             ),
+            efficiency_null_sd=_known(twin.spread) if name == "ica" else None,
+            n_twins=len(twin.values) if name == "ica" else None,
+            efficiency_p=(
+                None if name != "ica" or efficiency is None else _known(twin.p_value(efficiency))
+            ),
+            start_half_width=summary.start_half_width(name),
+            efficiency_start_half_width=summary.efficiency_start_half_width(name),
             n_groups=np.unique(errors.groups).size,
             ci_claim=None if _known(interval.low) is None else interval.claim.value,
             smallest_p=None if null is None or null.refusal else null.smallest_p,
@@ -84,7 +92,7 @@ def _view(source: EmbeddingSource) -> str:
     return "" if source.path is None else source.view
 
 
-class _Summary:
+class Summary:
     """Mean errors over their diameters, and what they are without each group."""
 
     def __init__(self, errors: SplitErrors) -> None:
@@ -94,18 +102,39 @@ class _Summary:
         self.diameters = np.array([errors.scales[name].diameter.value for name in self.names])
         self.errors = _ratio(self.means, self.diameters)
         self.left_out = errors.left_out
+        self.start_half_widths = errors.start_half_widths
+        self.has_components = _has_components(errors)
+
+    def start_half_width(self, name: str) -> float | None:
+        """Return how far the error of another run of starts may be off; None where unknown."""
+        half, diameter = self.start_half_widths.get(name), self.diameters[self.names.index(name)]
+        return None if half is None else _over(half, diameter)
+
+    def efficiency_start_half_width(self, name: str) -> float | None:
+        """Return the same of the efficiency."""
+        half = self.start_half_width(name)
+        if half is None or not {"permutation", "rigid"} <= set(self.names):
+            return None
+        permutation, rigid = (
+            self.errors[self.names.index(other)] for other in ("permutation", "rigid")
+        )
+        return _over(half, float(permutation - rigid))
 
     def error_interval(self, number: int) -> Interval:
         """Return the interval of the error of one map."""
         is_held_out = self.left_out is not None and self.left_out.claim is Claim.FITTED_MAP
-        return self._interval(
+        found = self._interval(
             lambda means: _ratio(means[..., number], self.diameters[number]),
             is_positive=is_held_out,
         )
+        half = self.start_half_width(self.names[number])
+        return found if half is None else found.widened(float(self.errors[number]), half)
 
     def efficiency(self, name: str) -> tuple[float | None, Interval]:
         """Return the efficiency of an ICA map with its interval, where both are defined."""
         if not KIND_OF[name].needs_ica or not {"permutation", "rigid"} <= set(self.names):
+            return None, NO_INTERVAL
+        if not self.has_components:
             return None, NO_INTERVAL
         columns = [self.names.index(other) for other in ("permutation", "rigid", name)]
 
@@ -117,7 +146,8 @@ class _Summary:
         value = _known(float(of(self.means)))
         if value is None:
             return None, NO_INTERVAL
-        return value, self._interval(of, is_positive=False)
+        found, half = self._interval(of, is_positive=False), self.efficiency_start_half_width(name)
+        return value, found if half is None else found.widened(value, half)
 
     def _interval(self, statistic: Statistic, *, is_positive: bool) -> Interval:
         if self.left_out is None:
@@ -132,6 +162,10 @@ _NO_ICA: dict[str, Any] = {
     "source_rank": None,
     "target_rank": None,
     "matched_correlation": None,
+    "source_starts": None,
+    "target_starts": None,
+    "source_agreement": None,
+    "target_agreement": None,
     "source_ica_seed": None,
     "target_ica_seed": None,
 }
@@ -146,11 +180,29 @@ def _conventions(settings: CompareSettings, *, is_ica: bool) -> dict[str, Any]:
     }
 
 
+def _has_components(errors: SplitErrors) -> bool:
+    """Whether ICA has found anything on either side; where that is not known it may have."""
+    return errors.ica is None or any(side.fit.n_identifiable != 0 for side in errors.ica)
+
+
+def efficiency_of(errors: SplitErrors) -> float:
+    """Return the ICA efficiency as it is recorded, whatever ICA found; NaN where undefined."""
+    summary = Summary(errors)
+    summary.has_components = True
+    value, _ = summary.efficiency("ica")
+    return float("nan") if value is None else value
+
+
 def _ica_columns(errors: SplitErrors) -> dict[str, Any]:
     assert errors.ica is not None
     assert errors.maps.matching is not None
-    source, target = (side.fit for side in errors.ica)
+    both = errors.ica
+    source, target = (side.fit for side in both)
     return {
+        "source_starts": both[0].n_starts,
+        "target_starts": both[1].n_starts,
+        "source_agreement": both[0].agreement,
+        "target_agreement": both[1].agreement,
         "ica_iterations": max(source.n_iter, target.n_iter),
         "ica_gradient_rms": max(source.gradient_rms, target.gradient_rms),
         "source_rank": source.rank,
@@ -184,8 +236,3 @@ def _over(value: float, scale: float) -> float | None:
 
 def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    known = [value for value in values if np.isfinite(value)]
-    return float(np.mean(known)) if known else None

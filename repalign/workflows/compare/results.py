@@ -1,6 +1,6 @@
 """What ``compare`` returns: tidy error records, what stands behind them, and their renderings."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,11 @@ class ErrorRecord:
     n_null: int
     null_rows: int
     null_observed: float | None
+    efficiency_null_sd: float | None
+    n_twins: int | None
+    efficiency_p: float | None
+    start_half_width: float | None
+    efficiency_start_half_width: float | None
     n_groups: int
     ci_claim: str | None
     smallest_p: float | None
@@ -63,6 +68,10 @@ class ErrorRecord:
     source_rank: int | None
     target_rank: int | None
     matched_correlation: float | None
+    source_starts: int | None
+    target_starts: int | None
+    source_agreement: float | None
+    target_agreement: float | None
     source_ica_seed: int | None
     target_ica_seed: int | None
     conventions: Mapping[str, Any]
@@ -93,7 +102,8 @@ class IcaReport:
     dim: int
     identifiable: int | None
     kurtosis: tuple[float, ...]
-    seed_agreement: float | None
+    n_starts: int
+    agreement: float | None
     n_fit_rows: int
     seed: int
 
@@ -115,7 +125,8 @@ class PairReport:
     ica: tuple[IcaReport, ...]
     matched_correlations: tuple[float, ...]
     null_errors: Mapping[str, tuple[float, ...]]
-    gaussian_efficiencies: tuple[float, ...]
+    matched_identifiable: tuple[bool, ...]
+    gaussian_efficiencies: Mapping[str, tuple[float, ...]]
     spectra: Mapping[str, tuple[float, ...]]
     warnings: tuple[str, ...]
 
@@ -130,13 +141,22 @@ def pair_notes(pair: PairReport) -> tuple[str, ...]:
         spread += f"; 99 % of distances below {pair.diameter_99:.4g}"
     notes = [spread, *(_ica_note(report) for report in pair.ica)]
     if pair.matched_correlations:
-        matched = sorted(pair.matched_correlations)
-        good = sum(value > WELL_MATCHED for value in matched)
-        notes.append(
-            f"matched components: mean |correlation| {sum(matched) / len(matched):.2f}, "
-            f"{good} of {len(matched)} above {WELL_MATCHED}"
-        )
+        notes.append(_matching_note(pair.matched_correlations, pair.matched_identifiable))
     return tuple(notes)
+
+
+def _matching_note(correlations: Sequence[float], identifiable: Sequence[bool]) -> str:
+    """Count matches among components that mean something: chance may match all others as well."""
+    mean = sum(correlations) / len(correlations)
+    note = f"matched components: mean |correlation| {mean:.2f}"
+    counted = [
+        value for value, is_known in zip(correlations, identifiable, strict=True) if is_known
+    ]
+    if not counted:
+        return f"{note}, which says nothing: none is less Gaussian than chance on both sides"
+    good = sum(value > WELL_MATCHED for value in counted)
+    both = "" if len(counted) == len(correlations) else " less Gaussian than chance on both sides"
+    return f"{note}, {good} of {len(counted)}{both} above {WELL_MATCHED}"
 
 
 def _ica_note(report: IcaReport) -> str:
@@ -149,9 +169,9 @@ def _ica_note(report: IcaReport) -> str:
     )
     if report.identifiable is not None:
         note += f", {report.identifiable} components less Gaussian than chance"
-    if report.seed_agreement is not None:
-        note += f", restarts agree to {report.seed_agreement:.2f}"
-    return note
+    if report.agreement is None:
+        return f"{note}; one start: its own chance is not known (--starts 6 tells)"
+    return f"{note}; best of {report.n_starts} starts agree to {report.agreement:.2f}"
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,12 @@ class CompareSettings(Settings):
         n_null: Shuffles of the pairing for the null; None takes what a small budget allows.
         beyond_groups: Also test whether the pairing matters beyond the groups, by shuffles of the
             rows inside them.
-        n_gaussian: Gaussian twins for the null of the ICA efficiency; None takes one where it
-            costs little.
+        n_gaussian: Gaussian twins for the null of the ICA efficiency; None takes up to nine
+            where at least two cost little.
         n_refits: Fits without each group, or bundle of groups, for the intervals of in-sample
             errors; None takes what a small budget allows, 0 leaves all intervals out.
-        ica_seeds: Fits per space; more than one tells how far restarts agree.
+        starts: Independent starts of ICA a side, of which the better half by contrast is kept;
+            None makes two, and six where these do not agree, as far as a budget allows.
         ica: How ICA is fitted; its start and seed follow from ``seed`` and the content.
         ica_rows: ``disjoint`` fits the ICA of the two spaces on different halves of the rows,
             so that nothing but what holds on new rows can match.
@@ -76,7 +77,7 @@ class CompareSettings(Settings):
         flag="gaussian-null",
         panel=TRUST,
         least=0,
-        absent="one where cheap",
+        absent="up to 9 where cheap",
     )
     n_refits: int | None = option(
         None,
@@ -87,8 +88,12 @@ class CompareSettings(Settings):
         least=0,
         absent="what is cheap",
     )
-    ica_seeds: int = option(
-        1, "ICA fits a space, to see how far they agree.", panel=TRUST, least=1, recorded=True
+    starts: int | None = option(
+        None,
+        "Starts of ICA a side; the better half is kept, and their spread is in the interval.",
+        panel=TRUST,
+        least=1,
+        absent="2, or 6 where these disagree; 1 where large or by sklearn",
     )
     ica: IcaSettings = field(default_factory=IcaSettings)
     ica_rows: IcaRows = option(
@@ -160,25 +165,26 @@ PRESETS = (
             n_null=0,
             n_gaussian=0,
             n_refits=0,
+            starts=1,
             ica=IcaSettings(solver="sklearn"),
         ),
     ),
     Preset(
         "quick",
-        "In-sample errors only, no nulls.",
-        CompareSettings(held_out=0, n_null=0, n_gaussian=0),
+        "In-sample errors only, no nulls, one start of ICA.",
+        CompareSettings(held_out=0, n_null=0, n_gaussian=0, starts=1),
     ),
     Preset(
         "audit",
-        "All maps, five folds, 99 shuffles, five Gaussian twins, five ICA seeds.",
+        "All maps, five folds, 99 shuffles, nine Gaussian twins, six starts of ICA.",
         CompareSettings(
             maps=ALL_MAPS,
             held_out=0,
             n_folds=5,
             n_null=99,
-            n_gaussian=5,
+            n_gaussian=9,
             n_refits=50,
-            ica_seeds=5,
+            starts=6,
         ),
     ),
 )

@@ -9,10 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray, Rows
-from repalign.core.ica.fit import IcaFit, fit_ica
+from repalign.core.ica.fit import IcaFit, fit_starts
+from repalign.core.ica.starts import (
+    AGREEMENT,
+    FIRST_STARTS,
+    MORE_STARTS,
+    best_starts,
+    start_agreement,
+)
 from repalign.core.inference.splits import Split
 from repalign.core.maps.affine import AffineMap, MappedRows
-from repalign.core.maps.permutation import match_signed
 from repalign.core.moment_sums import Parts
 from repalign.core.moments import PairMoments, space_moments
 from repalign.core.rows import SubsetRows
@@ -21,6 +27,11 @@ from repalign.exceptions import InputError
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.space import Space
 from repalign.workflows.machine import Machine
+
+# Multiplications that the starts of one space may take unless a number is asked for: some ten
+# seconds on two cores.
+START_BUDGET = 5e11
+TYPICAL_PASSES = 150
 
 
 def start_seed(seed: int, content: str, number: int = 0) -> int:
@@ -66,15 +77,22 @@ class IcaRows:
 
 @dataclass(frozen=True, eq=False)
 class SpaceIca:
-    """An ICA fit, and how far restarts from random rotations agree with it.
+    """The ICA of a space from several independent starts.
 
     Attributes:
-        fit: The fit that is used.
-        agreement: Mean matched |correlation| of the restarts with it; None without restarts.
+        fits: The starts that are kept, the best contrast first.
+        n_starts: Starts that were made.
+        agreement: Mean matched |correlation| of the best with the others kept; None of one.
     """
 
-    fit: IcaFit
+    fits: tuple[IcaFit, ...]
+    n_starts: int
     agreement: float | None
+
+    @property
+    def fit(self) -> IcaFit:
+        """The start of best contrast, of which maps are saved."""
+        return self.fits[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,20 +172,45 @@ def fit_space(
     machine: Machine,
     content: str,
 ) -> SpaceIca:
-    """Fit ICA from a random start, and from others where more than one seed is asked for."""
-    fits = []
-    for number in range(settings.ica_seeds):
-        seed = start_seed(settings.seed, content, number)
-        chosen = replace(settings.ica, start="random", seed=seed)
-        fits.append(
-            fit_ica(
-                rows, mean=mean, covariance=covariance, settings=chosen, **machine.limits("ICA")
-            )
+    """Fit ICA from as many random starts as are asked for, or as their agreement calls for."""
+
+    # the seed of the first start chooses the rows of all
+    seed = start_seed(settings.seed, content)
+    chosen = replace(settings.ica, start="random", seed=seed)
+
+    def start(numbers: range) -> list[IcaFit]:
+        seeds = [start_seed(settings.seed, content, number) for number in numbers]
+        return fit_starts(
+            rows,
+            seeds,
+            mean=mean,
+            covariance=covariance,
+            settings=chosen,
+            **machine.limits("ICA"),
         )
-    if len(fits) == 1:
-        return SpaceIca(fits[0], None)
-    agreements = [
-        match_signed(fits[0].unmixing @ covariance @ other.unmixing.T).value.mean()
-        for other in fits[1:]
-    ]
-    return SpaceIca(fits[0], float(np.mean(agreements)))
+
+    affordable = affordable_starts(rows.shape[0], len(mean), settings)
+    wanted = settings.starts or min(FIRST_STARTS, affordable)
+    fits = start(range(wanted))
+    agreement = start_agreement(fits, covariance)
+    if settings.starts is None and agreement is not None:
+        if agreement >= AGREEMENT or affordable < MORE_STARTS:
+            return SpaceIca(best_starts(fits, len(fits)), len(fits), agreement)
+        fits += start(range(len(fits), MORE_STARTS))
+    kept = best_starts(fits, (len(fits) + 1) // 2)
+    return SpaceIca(kept, len(fits), start_agreement(kept, covariance))
+
+
+def affordable_starts(n_rows: int, dim: int, settings: CompareSettings) -> int:
+    """Return how many starts of one space the budget allows, at least one.
+
+    scikit-learn's solver is there for fidelity to what was published: one start.
+    """
+    if settings.ica.solver == "sklearn":
+        return 1
+    return max(int(START_BUDGET / fit_cost(n_rows, dim)), 1)
+
+
+def fit_cost(n_rows: int, dim: int) -> float:
+    """Return about how many multiplications one start takes."""
+    return 2.0 * n_rows * dim**2 * TYPICAL_PASSES

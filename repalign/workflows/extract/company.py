@@ -95,10 +95,21 @@ def _rows(runner: BatchRunner, batch: HostBatch) -> SampleRows:
 def _compare(batch: SampleRows, others: SampleRows, reason: str) -> None:
     import torch
 
-    for key, samples in batch.items():
-        ours, theirs = torch.cat(list(samples)), torch.cat(list(others[key]))
-        size = ours.square().mean().sqrt()
-        gap = float((ours - theirs).abs().max() / size) if size else 0.0
+    compare_rows(
+        {key: torch.cat(list(rows)) for key, rows in batch.items()},
+        {key: torch.cat(list(rows)) for key, rows in others.items()},
+        reason,
+    )
+
+
+def compare_rows(ours: Mapping[str, "Tensor"], theirs: Mapping[str, "Tensor"], reason: str) -> None:
+    """Refuse rows that differ by more than rounding.
+
+    Raises ModelError with the reason.
+    """
+    for key, rows in ours.items():
+        size = rows.square().mean().sqrt()
+        gap = float((rows - theirs[key]).abs().max() / size) if size else 0.0
         # what is no number is told later, with the sample that it belongs to
         if gap > _TOLERANCE:
             raise ModelError(

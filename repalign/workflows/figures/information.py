@@ -47,7 +47,10 @@ def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
         panel.set_title(for_figure(whole if several else matrix.condition))
         panel.set_yticks(range(len(matrix.factors)), list(map(for_figure, matrix.factors)))
         latents = range(matrix.nmi.shape[1]) if matrix.nmi.shape[1] <= MOST_NAMED else ()
-        names = [f"{j}\npruned" if j in matrix.pruned else str(j) for j in latents]
+        names = [
+            for_figure(matrix.latents[j]) + ("\npruned" if j in matrix.pruned else "")
+            for j in latents
+        ]
         panel.set_xticks(latents, names, fontsize=8)
         if matrix.nmi.size <= MOST_NUMBERED:
             for i, j in np.ndindex(*matrix.nmi.shape):

@@ -19,8 +19,9 @@ INTERVALS = (
     "err on new groups of rows; null and p: the same fits on shuffled pairs",
 )
 EFFICIENCIES = (
-    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better; its null:",
-    "Gaussian rows of the same covariances, where ICA can identify nothing",
+    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better, mean over pairs of ICA starts;",
+    "in-sample and held-out are different quantities; null (mean ± sd): Gaussian rows of the same",
+    "covariances sent through the same, where ICA can identify nothing",
 )
 UNCONVERGED = "*: ICA did not converge"
 
@@ -185,7 +186,12 @@ def _efficiency_cell(record: Record, kind: str) -> str:
         ends = (record["efficiency_low"], record["efficiency_high"])
         return " to ".join(short_percent(end) for end in ends)
     if kind == "null" and record["efficiency_null"] is not None:
-        return short_percent(record["efficiency_null"])
+        mean, spread = record["efficiency_null"], record.get("efficiency_null_sd")
+        if spread is None:
+            return short_percent(mean)
+        return f"{short_percent(mean)} ± {short_percent(spread)}"
+    if kind == "p_value" and record.get("efficiency_p") is not None:
+        return short_number(record["efficiency_p"])
     return ""
 
 

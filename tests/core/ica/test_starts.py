@@ -8,7 +8,6 @@ from repalign.core.ica.settings import IcaSettings
 from repalign.core.ica.starts import (
     AGREEMENT,
     best_starts,
-    of_agreeing_starts,
     over_starts,
     start_agreement,
 )
@@ -69,12 +68,6 @@ def test_equal_starts_have_no_spread_and_one_start_an_unknown_one() -> None:
     assert over_starts(np.full((3, 3), 0.4)).half_width == 0
     single = over_starts(np.array([[0.4]]))
     assert (single.value, single.half_width) == (0.4, None)
-
-
-def test_two_agreeing_starts_give_the_best_and_what_they_leave_open() -> None:
-    found = of_agreeing_starts(np.array([[0.5, 0.51], [0.5, 0.49]]))
-    assert found.value == 0.5
-    assert_allclose(found.half_width, 0.06)
 
 
 def test_spread_on_one_side_is_that_of_a_mean_of_its_starts() -> None:

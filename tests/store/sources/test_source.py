@@ -180,7 +180,7 @@ def test_shards_of_any_size_have_the_fingerprint_of_the_whole(tmp_path: Path) ->
     values = np.random.default_rng(1).standard_normal((300, 2000)).astype(np.float32)
     index = RowIndex(np.arange(300)[::-1], np.arange(300) % 3)
     prints = set()
-    for shard_rows in (64, 100, 300):
+    for shard_rows in (128, 100, 300):
         options = WriteOptions(shard_rows=shard_rows)
         where = tmp_path / f"run{shard_rows}"
         write_store(where, values, index=index, options=options)

@@ -1,15 +1,20 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.conditions import (
-    CONDITIONS,
-    ConditionSettings,
-    check_condition_names,
-    fit_condition,
-)
+from repalign.core.conditions.fit import Condition, ConditionFitter, ConditionSettings
+from repalign.core.conditions.kinds import CONDITION_NAMES, CONDITIONS
 from repalign.core.factors.recovery import mean_correlation
+from repalign.core.ica.settings import IcaSettings
 from repalign.exceptions import InputError
+
+
+def fit_condition(
+    name: str, values: np.ndarray, settings: ConditionSettings | None = None
+) -> Condition:
+    return ConditionFitter(values, settings or ConditionSettings()).fit(name)
 
 
 def rotation(seed: int) -> np.ndarray:
@@ -22,7 +27,7 @@ def rotated_sources(seed: int, *, gaussian: bool = False) -> tuple[np.ndarray, n
     return sources, 3 + 0.5 * sources @ rotation(seed + 100)
 
 
-@pytest.mark.parametrize("name", CONDITIONS)
+@pytest.mark.parametrize("name", CONDITION_NAMES)
 def test_every_condition_is_one_affine_map_that_leaves_its_input_alone(name) -> None:
     _, values = rotated_sources(0)
     before = values.copy()
@@ -65,7 +70,7 @@ def test_non_gaussian_sources_are_recovered_by_ica_and_by_nothing_else(seed: int
         name: mean_correlation(
             sources, fit_condition(name, values, settings).transform.apply(values)
         ).value
-        for name in CONDITIONS
+        for name in CONDITION_NAMES
     }
     assert recovered["pca+ica"] > 0.99
     assert recovered["ica"] > 0.99
@@ -139,14 +144,24 @@ def test_the_random_rotation_follows_the_seed() -> None:
     assert first.tolist() != other.tolist()
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (("raw", "zca"), "no condition is called zca; expected raw, pca"),
-        (("raw", "raw"), "conditions raw, raw; expected each one once"),
-        ((), "expected each one once"),
-    ],
-)
-def test_unknown_conditions_are_refused(names, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        check_condition_names(names)
+@pytest.mark.parametrize("kind", CONDITIONS, ids=lambda kind: kind.name)
+def test_a_condition_is_random_exactly_when_it_says_so(kind) -> None:
+    _, values = rotated_sources(0, gaussian=True)
+    first, other = (
+        fit_condition(
+            kind.name, values, ConditionSettings(ica=IcaSettings(seed=seed), seed=seed)
+        ).transform.matrix
+        for seed in (1, 2)
+    )
+    assert (np.abs(first - other).max() > 1e-3) == kind.is_random
+
+
+@pytest.mark.parametrize("kind", CONDITIONS, ids=lambda kind: kind.name)
+def test_the_docs_define_every_condition(kind) -> None:
+    docs = Path(__file__).parents[3] / "docs" / "disentangle.md"
+    assert f"| `{kind.name}` | {kind.definition} |" in docs.read_text(encoding="utf-8")
+
+
+def test_an_unknown_condition_is_refused() -> None:
+    with pytest.raises(InputError, match="no condition is called zca; expected raw, pca"):
+        fit_condition("zca", np.eye(3))

@@ -1,0 +1,116 @@
+"""The null of the ICA efficiency: Gaussian twins of a pair, sent through all that the pair was."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from repalign.aliases import FloatArray
+from repalign.core.inference.gaussian_twin import TwinNull, draw_gaussian_twin
+from repalign.core.inference.splits import sample_groups
+from repalign.core.moments import pair_moments
+from repalign.core.rows import ArrayRows
+from repalign.store.sources.in_memory import as_source
+from repalign.workflows.compare.aligned import AlignedPair
+from repalign.workflows.compare.judge import PairFitter, ica_rows
+from repalign.workflows.compare.nulls import rows_in_memory
+from repalign.workflows.compare.pair_data import IcaOfSides, PairData
+from repalign.workflows.compare.records import efficiency_of
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.space import Space
+from repalign.workflows.compare.spaces import IcaUnit, fit_cost
+from repalign.workflows.machine import Machine
+
+EFFICIENCY_MAPS = ("permutation", "rigid", "ica")
+# Multiplications that the twins of one pair may take unless a number of them is asked for.
+TWIN_BUDGET = 1e12
+MOST_TWINS = 9
+SIDES = ("source", "target")
+
+
+def efficiency_twins(
+    pair: PairData, settings: CompareSettings, machine: Machine
+) -> dict[str, TwinNull]:
+    """Return the ICA efficiency of Gaussian twins by split, where ICA identifies nothing.
+
+    A twin has the means and covariances of the pair and, up to a limit, as many rows in the same
+    groups and parts. Its efficiency is that of the same settings by the same functions: the same
+    or disjoint rows, splits, starts.
+    """
+    n_rows = rows_in_memory(pair.total, pair.aligned.n_rows, machine)
+    wanted = settings.n_gaussian
+    if wanted is None:
+        wanted = affordable_twins(pair, n_rows)
+    if wanted == 0:
+        return {}
+    aligned = _sampled(pair.aligned, n_rows, settings.seed)
+    values: dict[str, list[float]] = {}
+    for number in range(wanted):
+        rows = draw_gaussian_twin(pair.total, aligned.n_rows, seed=settings.seed + 1 + number)
+        for split, value in efficiencies(_twin(aligned, rows, settings, machine)).items():
+            values.setdefault(split, []).append(value)
+    return {
+        split: TwinNull(tuple(value for value in found if np.isfinite(value)))
+        for split, found in values.items()
+    }
+
+
+def efficiencies(fitter: PairFitter) -> dict[str, float]:
+    """Return the ICA efficiency of a pair by split."""
+    judged = [fitter.in_sample()]
+    if fitter.split.judged:
+        judged.append(fitter.held_out())
+    return {errors.split: efficiency_of(errors) for errors in judged}
+
+
+def affordable_twins(pair: PairData, n_rows: int) -> int:
+    """Return how many twins the budget allows: none rather than one, which would say nothing."""
+    starts = sum(space.n_starts for space in pair.ica.values())
+    dim = max(pair.total.source_dim, pair.total.target_dim)
+    affordable = int(TWIN_BUDGET / (max(starts, 1) * fit_cost(n_rows, dim)))
+    return min(affordable, MOST_TWINS) if affordable > 1 else 0
+
+
+def _sampled(aligned: AlignedPair, n_rows: int, seed: int) -> AlignedPair:
+    """Return a pair without rows to read: groups and split of some of its rows."""
+    if n_rows >= aligned.n_rows:
+        return aligned
+    chosen = sample_groups(aligned.groups, aligned.split.part_of_row, n_rows, seed=seed)
+    sampled = aligned.groups[chosen], aligned.split.rows(chosen)
+    return replace(aligned, groups=sampled[0], split=sampled[1])
+
+
+def _twin(
+    aligned: AlignedPair,
+    rows: tuple[FloatArray, FloatArray],
+    settings: CompareSettings,
+    machine: Machine,
+) -> PairFitter:
+    """Return the fitter of a twin, whose ICA is that of any pair."""
+    spaces = tuple(Space(as_source(side), None, ArrayRows(side)) for side in rows)
+    twin = replace(aligned, spaces=(spaces[0], spaces[1]))
+    split = twin.split
+    parts = pair_moments(
+        *(space.rows for space in spaces),
+        part_of_row=split.part_of_row,
+        n_parts=split.n_parts,
+        **machine.limits("null"),
+    )
+    unmixed = PairData(twin, spaces[0].rows, spaces[1].rows, parts, {})
+    ica: IcaOfSides = {
+        (side, on): IcaUnit(
+            key="",
+            space=space,
+            split=split,
+            on=on,
+            cut=None,
+            moments=moments if side == 0 else moments.swapped(),
+            settings=settings,
+            side=SIDES[side],
+        ).run(machine)
+        for part in (None, *split.judged)
+        for moments in (unmixed.moments_without(part),)
+        for side, space in enumerate(spaces)
+        for on in (ica_rows(settings, side, part),)
+    }
+    without_intervals = replace(settings, n_refits=0)
+    return PairFitter(replace(unmixed, ica=ica), EFFICIENCY_MAPS, without_intervals, machine)

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from repalign.core.ica.settings import IcaSettings
+from repalign.workflows.compare.results import CompareResult
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings, preset
+from repalign.workflows.compare.spaces import affordable_starts
+
+EFFICIENCY = ("permutation", "rigid", "ica")
+
+
+def ica_rows(result: CompareResult) -> dict[str, dict[str, object]]:
+    return {row["split"]: row for row in result.to_records() if row["map"] == "ica"}
+
+
+def compared(x: np.ndarray, y: np.ndarray, **options: object) -> CompareResult:
+    chosen = {"maps": EFFICIENCY, "n_null": 0, "n_gaussian": 0, "held_out": 0} | options
+    return compare(x, y, settings=CompareSettings(**chosen))
+
+
+def turned(sources: np.ndarray, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    d = sources.shape[1]
+    x, y = (sources @ np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(2))
+    return x, y + noise * rng.standard_normal(y.shape)
+
+
+def test_starts_that_agree_are_two_and_others_six() -> None:
+    rng = np.random.default_rng(0)
+    clear = ica_rows(compared(*turned(rng.laplace(size=(1500, 5)))))["in-sample"]
+    assert (clear["source_starts"], clear["target_starts"]) == (2, 2)
+    assert clear["efficiency_start_half_width"] < 0.01
+    rugged = np.hstack([rng.laplace(size=(300, 2)), rng.standard_normal((300, 6))])
+    found = ica_rows(compared(*turned(rugged)))["in-sample"]
+    assert (found["source_starts"], found["target_starts"]) == (6, 6)
+    half = (found["efficiency_high"] - found["efficiency_low"]) / 2
+    assert half > found["efficiency_start_half_width"] > 0.01
+
+
+def test_the_error_is_a_mean_over_pairs_of_starts_and_the_map_that_of_the_best() -> None:
+    rng = np.random.default_rng(0)
+    x, y = turned(np.hstack([rng.laplace(size=(300, 2)), rng.standard_normal((300, 6))]))
+    result = compared(x, y, starts=6)
+    row = ica_rows(result)["in-sample"]
+    best = np.linalg.norm(result.maps[0]["ica"].apply(x) - y, axis=1).mean() / row["diameter"]
+    assert row["error"] != pytest.approx(best, rel=1e-6)
+    assert abs(row["error"] - best) < 3 * row["start_half_width"]
+
+
+def test_quick_and_the_paper_take_one_start_and_say_so() -> None:
+    x, y = turned(np.random.default_rng(0).laplace(size=(300, 3)))
+    for name in ("quick", "paper"):
+        result = compare(x, y, settings=preset(name))
+        row = ica_rows(result)["in-sample"]
+        assert row["source_starts"] == 1
+        assert row["start_half_width"] is None
+        assert "one start: its own chance is not known" in result.table().replace("\n  ", " ")
+
+
+def test_large_sizes_and_sklearn_take_one_start() -> None:
+    assert affordable_starts(50_000, 384, CompareSettings()) == 1
+    assert affordable_starts(2500, 64, CompareSettings()) >= 6
+    assert affordable_starts(100, 3, CompareSettings(ica=IcaSettings(solver="sklearn"))) == 1
+
+
+@pytest.mark.parametrize("ica_rows_used", ["same", "disjoint"])
+def test_twins_are_judged_in_every_split_like_the_pair(ica_rows_used: str) -> None:
+    x, y = turned(np.random.default_rng(0).laplace(size=(400, 4)))
+    result = compared(x, y, n_gaussian=3, held_out=0.25, ica_rows=ica_rows_used)
+    for row in ica_rows(result).values():
+        assert row["n_twins"] == 3
+        assert row["efficiency_null_sd"] > 0
+        assert row["efficiency_p"] == 0.25
+    twins = result.pairs[0].gaussian_efficiencies
+    assert set(twins) == {"in-sample", "held-out"}
+
+
+def test_few_rows_have_no_efficiency_and_no_matches_and_the_reason_is_said() -> None:
+    x, y = (np.random.default_rng(seed).standard_normal((60, 180)) for seed in (1, 2))
+    result = compared(x, y)
+    assert ica_rows(result)["in-sample"]["efficiency"] is None
+    text = result.table().replace("\n  ", " ")
+    assert "0 components less Gaussian than chance" in text
+    assert "which says nothing: none is less Gaussian than chance on both sides" in text
+    assert any(
+        warning.startswith("no ICA efficiency: neither side has a component that is less Gaussian")
+        for warning in result.warnings
+    )
+
+
+def test_a_target_that_does_not_vary_is_said_and_not_called_unrelated() -> None:
+    x = np.random.default_rng(0).standard_normal((50, 3))
+    settings = CompareSettings(maps=("mean", "rigid"), n_null=39)
+    result = compare(x, np.ones((50, 3)), settings=settings)
+    assert any("the rows of the target are all the same" in text for text in result.warnings)
+    assert not any("look unrelated" in text for text in result.warnings)
