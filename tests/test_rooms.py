@@ -20,8 +20,6 @@ LARGE_FUNCTIONS = {
     "store/foreign/separate_process.py:run_apart": "the limits of the process, all by name",
     "workflows/compare/records.py:make_records": "a line for each column of the result",
 }
-# Rooms of tests alone.
-OF_TESTS = {"faults": "drivers that damage, interrupt and misuse the whole"}
 # Rooms of the store: what reads knows nothing of what writes.
 CLOSED = {
     "store/format": {"store.writing", "store.sources", "store.exchange"},
@@ -30,6 +28,9 @@ CLOSED = {
     "store/joining": {"store.reading", "store.writing", "store.exchange", "store.foreign"},
     "store/writing": {"store.sources", "store.exchange", "store.foreign"},
 }
+
+# Rooms of tests alone.
+OF_TESTS = {"faults": "drivers that damage, interrupt and misuse the whole"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
