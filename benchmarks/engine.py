@@ -130,7 +130,7 @@ def run_audit(source: Path, target: Path, *options: str) -> Figures:
 def run_command(source: Path, target: Path, maps: str) -> Figures:
     """Run ``repalign compare`` as a user would, start of the process included."""
     command = [sys.executable, "-m", "repalign", "compare", str(source), str(target)]
-    command += ["--maps", maps, "--quick", "--bootstrap", "0", "-f", "json"]
+    command += ["--maps", maps, "--quick", "--refits", "0", "-f", "json"]
     start = time.perf_counter()
     with (
         tempfile.TemporaryFile() as output,

@@ -21,6 +21,7 @@ from repalign.exceptions import (
 
 if TYPE_CHECKING:
     from repalign.core.estimators import AlignmentRegressor
+    from repalign.core.ica.settings import IcaSettings
     from repalign.core.maps.affine import AffineMap
     from repalign.store import (
         Store,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from repalign.workflows.deconfound.run import deconfound
     from repalign.workflows.disentangle.results import DisentangleResult
     from repalign.workflows.disentangle.run import disentangle
+    from repalign.workflows.executor import ProcessPool
     from repalign.workflows.extract.entry import extract
     from repalign.workflows.extract.settings import ExtractSettings
     from repalign.workflows.saved_maps import apply_map, read_map, save_result_maps
@@ -60,9 +62,11 @@ __all__ = [
     "EmbeddingSource",
     "ExtractSettings",
     "GateError",
+    "IcaSettings",
     "InputError",
     "MissingExtraError",
     "ModelError",
+    "ProcessPool",
     "RepalignError",
     "RowMismatchError",
     "Store",
@@ -96,6 +100,8 @@ _LAZY = {
     "DisentangleResult": "repalign.workflows.disentangle.results",
     "EmbeddingSource": "repalign.store.sources.source",
     "ExtractSettings": "repalign.workflows.extract.settings",
+    "IcaSettings": "repalign.core.ica.settings",
+    "ProcessPool": "repalign.workflows.executor",
     "Store": "repalign.store",
     "StoreWriter": "repalign.store",
     "WriteOptions": "repalign.store",

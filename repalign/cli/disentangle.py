@@ -42,7 +42,7 @@ from repalign.cli.disentangle_options import (
     TopOption,
     WorkersOption,
 )
-from repalign.cli.disentangle_table import render_disentanglement
+from repalign.cli.formats import render
 from repalign.cli.options import (
     FormatOption,
     MismatchOption,
@@ -50,6 +50,7 @@ from repalign.cli.options import (
     OverwriteOption,
     SeedOption,
 )
+from repalign.cli.tables import shown_disentanglement
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 
@@ -166,7 +167,7 @@ def disentangle(
                 resume=resume,
                 on_progress=on_progress,
             )
-    output.emit(render_disentanglement(result, chosen), to)
+    output.emit(render(shown_disentanglement(result), chosen), to)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:

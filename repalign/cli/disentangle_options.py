@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from repalign.cli.inputs import WRITTEN
+from repalign.store.foreign.formats import SUFFIX_LIST
 
 FACTORS = "Factors"
 BATCHES = "Labels and batches"
@@ -14,8 +15,8 @@ CONVENTIONS = "Conventions"
 StoresArgument = Annotated[
     list[str],
     typer.Argument(
-        help="A set of embeddings: a store, or a .npy, .npz, .pt, .safetensors, .parquet, "
-        ".csv, .h5ad file; file::view chooses a view. With --factors, several of them."
+        help=f"A set of embeddings: a store, or a foreign file ({SUFFIX_LIST}); file::view "
+        "chooses a view. With --factors, several of them."
     ),
 ]
 FactorsOption = Annotated[

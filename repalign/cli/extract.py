@@ -10,7 +10,7 @@ from repalign.cli import output
 from repalign.cli.declared import Given, with_options
 from repalign.cli.extract_progress import extract_bar
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import PlainFormatOption
+from repalign.cli.options import FormatOption
 from repalign.cli.talk import Talk, talk_of
 from repalign.models.naming.loaders import FORMS
 from repalign.workflows.extract.settings import ExtractSettings
@@ -44,7 +44,7 @@ def extract(
         WRITTEN,
     ],
     given: Given,
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
 ) -> None:
     """Extract embeddings of a pretrained model into a store; run it again to continue.
 

@@ -9,17 +9,16 @@ Blocks are centred by their own mean before they are multiplied, and merged by t
 Chan, Golub and LeVeque (1983), so that a large common offset costs no digits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
-from repalign.core.checks import check_finite_block, check_paired, check_parts
-from repalign.core.compute import torch_threads_only
-from repalign.core.rows import DEFAULT_MEMORY, block_rows_for
+from repalign.core.checks import check_paired, check_shape
+from repalign.core.moment_sums import MomentSums, Parts, sum_moments
+from repalign.core.rows import DEFAULT_MEMORY
 from repalign.exceptions import InputError
 
 DOUBLE_EPSILON = float(np.finfo(np.float64).eps)
@@ -180,55 +179,6 @@ def leave_one_out(parts: tuple[PairMoments, ...]) -> tuple[PairMoments, ...]:
     return tuple(reversed(rest))
 
 
-class _Accumulator:
-    """Moments under construction on the device; it owns its tensors and changes them."""
-
-    def __init__(self, source_dim: int, target_dim: int, device: str) -> None:
-        width = source_dim + target_dim
-        self.source_dim = source_dim
-        self.n = 0
-        self.mean = torch.zeros(width, dtype=torch.float64, device=device)
-        self.sxx, self.sxy, self.syy = (
-            torch.zeros(shape, dtype=torch.float64, device=device)
-            for shape in (
-                (source_dim, source_dim),
-                (source_dim, target_dim),
-                (target_dim, target_dim),
-            )
-        )
-
-    def add(self, x: torch.Tensor, y: torch.Tensor) -> None:
-        """Add rows in double precision; the tensors are used up."""
-        rows = x.shape[0]
-        mean_x, mean_y = x.mean(0), y.mean(0)
-        x -= mean_x
-        y -= mean_y
-        p = self.source_dim
-        total = self.n + rows
-        delta_x, delta_y = mean_x - self.mean[:p], mean_y - self.mean[p:]
-        weight = self.n * rows / total
-        self.sxx.addmm_(x.T, x).addr_(delta_x, delta_x, alpha=weight)
-        self.sxy.addmm_(x.T, y).addr_(delta_x, delta_y, alpha=weight)
-        self.syy.addmm_(y.T, y).addr_(delta_y, delta_y, alpha=weight)
-        self.mean[:p] += (rows / total) * delta_x
-        self.mean[p:] += (rows / total) * delta_y
-        self.n = total
-
-    def freeze(self, epsilon_x: float, epsilon_y: float) -> PairMoments:
-        p = self.source_dim
-        mean = self.mean.cpu().numpy()
-        return PairMoments(
-            n=self.n,
-            mean_x=mean[:p].copy(),
-            mean_y=mean[p:].copy(),
-            sxx=self.sxx.cpu().numpy(),
-            sxy=self.sxy.cpu().numpy(),
-            syy=self.syy.cpu().numpy(),
-            epsilon_x=epsilon_x,
-            epsilon_y=epsilon_y,
-        )
-
-
 def pair_moments(
     x: Rows,
     y: Rows,
@@ -248,43 +198,95 @@ def pair_moments(
         InputError: The rows do not pair, a value is not finite (the row is named), the part
             numbers are wrong, or the memory cap is too small for the statistics.
     """
-    n_rows = check_paired(x, y)
-    check_parts(part_of_row, n_rows=n_rows, n_parts=n_parts)
-    p, q = x.shape[1], y.shape[1]
-    block_rows = block_rows_for(
-        memory_bytes,
-        row_bytes=p * (x.dtype.itemsize + 16) + q * (y.dtype.itemsize + 16),
-        reserved_bytes=8 * n_parts * (p * p + p * q + q * q),
+    check_paired(x, y)
+    sums = sum_moments(
+        x,
+        y,
+        Parts(part_of_row, n_parts),
+        "all",
+        memory_bytes=memory_bytes,
+        device=device,
+        on_progress=on_progress,
     )
-    parts = [_Accumulator(p, q, device) for _ in range(n_parts)]
-    with torch_threads_only():
-        for start in range(0, n_rows, block_rows):
-            stop = min(start + block_rows, n_rows)
-            source = _to_device(x, start, stop, device=device, name="the source")
-            target = _to_device(y, start, stop, device=device, name="the target")
-            labels = None if part_of_row is None else part_of_row[start:stop]
-            _add_block(parts, source, target, labels)
-            if on_progress is not None:
-                on_progress(stop, n_rows)
-    epsilon_x, epsilon_y = float(np.finfo(x.dtype).eps), float(np.finfo(y.dtype).eps)
-    return tuple(part.freeze(epsilon_x, epsilon_y) for part in parts)
+    return tuple(_frozen(part, x, y) for part in sums)
 
 
-def _to_device(rows: Rows, start: int, stop: int, *, device: str, name: str) -> torch.Tensor:
-    block = rows.read(start, stop)
-    check_finite_block(block, first_row=start, name=name)
-    return torch.from_numpy(block).to(device=device, dtype=torch.float64, copy=True)
+def space_moments(
+    x: Rows,
+    parts: Parts | None = None,
+    *,
+    memory_bytes: int = DEFAULT_MEMORY,
+    device: str = "cpu",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[PairMoments, ...]:
+    """Return the moments of every part of one space: of a pair whose target has no columns.
+
+    Raises:
+        InputError: As ``pair_moments``.
+    """
+    check_shape(x.shape, name="the rows")
+    sums = sum_moments(
+        x,
+        None,
+        parts or Parts(),
+        "source",
+        memory_bytes=memory_bytes,
+        device=device,
+        on_progress=on_progress,
+    )
+    return tuple(_frozen(part, x, x) for part in sums)
 
 
-def _add_block(
-    parts: list[_Accumulator],
-    source: torch.Tensor,
-    target: torch.Tensor,
-    labels: np.ndarray | None,
-) -> None:
-    if labels is None:
-        parts[0].add(source, target)
-        return
-    for label in np.unique(labels):
-        chosen = torch.from_numpy(np.flatnonzero(labels == label)).to(source.device)
-        parts[int(label)].add(source[chosen], target[chosen])
+def cross_moments(
+    x: Rows,
+    y: Rows,
+    parts: Parts,
+    known: tuple[Sequence[PairMoments], Sequence[PairMoments]],
+    *,
+    memory_bytes: int = DEFAULT_MEMORY,
+    device: str = "cpu",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[PairMoments, ...]:
+    """Return what ``pair_moments`` returns, where the moments of both spaces are known already.
+
+    Raises:
+        InputError: As ``pair_moments``.
+    """
+    check_paired(x, y)
+    sums = sum_moments(
+        x,
+        y,
+        parts,
+        "cross",
+        memory_bytes=memory_bytes,
+        device=device,
+        on_progress=on_progress,
+    )
+    return tuple(
+        PairMoments(
+            n=part.n,
+            mean_x=source.mean_x,
+            mean_y=target.mean_x,
+            sxx=source.sxx,
+            sxy=part.sxy.cpu().numpy(),
+            syy=target.sxx,
+            epsilon_x=source.epsilon_x,
+            epsilon_y=target.epsilon_x,
+        )
+        for part, source, target in zip(sums, *known, strict=True)
+    )
+
+
+def _frozen(sums: MomentSums, x: Rows, y: Rows) -> PairMoments:
+    p = sums.source_dim
+    mean = sums.mean.cpu().numpy()
+    return PairMoments(
+        n=sums.n,
+        mean_x=mean[:p].copy(),
+        mean_y=mean[p:].copy(),
+        sxx=sums.sxx.cpu().numpy(),
+        sxy=sums.sxy.cpu().numpy(),
+        syy=sums.syy.cpu().numpy(),
+        epsilon_x=float(np.finfo(x.dtype).eps),
+        epsilon_y=float(np.finfo(y.dtype).eps),
+    )

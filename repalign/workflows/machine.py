@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from repalign.exceptions import InputError
 
@@ -23,6 +24,14 @@ class Machine:
     device: str = "cpu"
     memory_bytes: int = 2 * 2**30
     on_stage: OnStage = ignore_stage
+
+    def limits(self, stage: str) -> dict[str, Any]:
+        """Return what every computation over rows takes: memory, device and progress."""
+        return {
+            "memory_bytes": self.memory_bytes,
+            "device": self.device,
+            "on_progress": self.on_progress(stage),
+        }
 
     def on_progress(self, stage: str) -> Callable[[int, int], None]:
         """Return the callback for one stage, which takes (done, total)."""

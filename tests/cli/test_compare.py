@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from repalign.cli.app import app
 from repalign.workflows.compare.results import COLUMNS
 
-CHEAP = ["--null", "9", "--gaussian-null", "0", "--bootstrap", "50"]
+CHEAP = ["--null", "9", "--gaussian-null", "0", "--refits", "0"]
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_json_markdown_and_latex(files, tmp_path: Path) -> None:
 
 
 def test_all_pairs_or_against_one(files) -> None:
-    quick = ["--quick", "--bootstrap", "0", "--maps", "rigid"]
+    quick = ["--quick", "--refits", "0", "--maps", "rigid"]
     every = list(csv.DictReader(io.StringIO(run(*files, *quick))))
     assert len(every) == 3
     against = list(csv.DictReader(io.StringIO(run(*files[1:], "--against", files[0], *quick))))
@@ -97,7 +98,7 @@ def test_ids_and_groups_come_from_files(files, tmp_path: Path) -> None:
 
 def test_maps_are_saved_looked_at_and_applied(files, tmp_path: Path) -> None:
     maps = tmp_path / "maps"
-    quick = ["--quick", "--bootstrap", "0", "--maps", "rigid"]
+    quick = ["--quick", "--refits", "0", "--maps", "rigid"]
     run(*files[:2], *quick, "--save-maps", str(maps))
     shown = CliRunner().invoke(
         app, ["maps", "info", str(maps / "01-rigid.safetensors"), "-f", "json"]
@@ -147,3 +148,16 @@ def test_bad_input_is_one_line_and_an_exit_code(files, arguments, code, message)
     assert result.exit_code == code
     assert message in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("option", ["--ids", "--groups"])
+def test_pipes_of_ids_and_groups_are_refused_and_not_waited_for(files, option: str) -> None:
+    pipe = Path(files[0]).with_name("pipe")
+    os.mkfifo(pipe)
+
+    result = CliRunner().invoke(app, ["compare", *files[:2], option, str(pipe)])
+
+    assert result.exit_code == 1
+    assert result.stderr.endswith(
+        "pipe: is a pipe, expected a file; write its content into a file first\n"
+    )

@@ -13,7 +13,7 @@ from repalign.cli.app import app
 from repalign.cli.inputs import WRITTEN, protected
 from repalign.files import writing
 
-CHEAP = ["--null", "0", "--gaussian-null", "0", "--bootstrap", "0", "--maps", "mean,rigid"]
+CHEAP = ["--null", "0", "--gaussian-null", "0", "--refits", "0", "--maps", "mean,rigid"]
 
 
 @pytest.fixture

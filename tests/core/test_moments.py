@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.moments import PairMoments, leave_one_out, merge_all, pair_moments
+from repalign.core.moment_sums import Parts
+from repalign.core.moments import (
+    PairMoments,
+    cross_moments,
+    leave_one_out,
+    merge_all,
+    pair_moments,
+    space_moments,
+)
 from repalign.core.rows import ArrayRows
 from repalign.exceptions import InputError
 from tests.core.paired_data import moments_of
@@ -144,3 +152,29 @@ def test_the_inputs_are_not_changed() -> None:
     moments_of(x, y)
     assert_allclose(x, before[0], rtol=0)
     assert_allclose(y, before[1], rtol=0)
+
+
+@pytest.mark.parametrize("widths", [(4, 4), (3, 5)])
+def test_a_pair_is_its_two_spaces_and_their_cross_products(widths: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    # several blocks
+    x, y = (ArrayRows(rng.standard_normal((400, width)) + 7) for width in widths)
+    labels = rng.integers(0, 3, 400)
+    how = {"memory_bytes": 40_000}
+    parts = Parts(labels, 3)
+    known = space_moments(x, parts, **how), space_moments(y, parts, **how)
+    whole = pair_moments(x, y, part_of_row=labels, n_parts=3, **how)
+    for found, expected in zip(cross_moments(x, y, parts, known, **how), whole, strict=True):
+        for field in ("n", "epsilon_x", "epsilon_y"):
+            assert getattr(found, field) == getattr(expected, field)
+        # blocks of equal widths are the same, and so is every digit
+        assert_same(found, expected, rtol=0 if widths[0] == widths[1] else 1e-12)
+
+
+def test_a_space_alone_adds_up_and_leaves_parts_out_as_a_pair_does() -> None:
+    x = np.random.default_rng(0).standard_normal((90, 3))
+    parts = space_moments(ArrayRows(x), Parts(np.arange(90) % 3, 3))
+    rest = leave_one_out(parts)[1]
+    kept = x[np.arange(90) % 3 != 1]
+    assert_allclose(rest.sxx / rest.n, np.cov(kept.T, bias=True), atol=1e-12)
+    assert_allclose(merge_all(parts).mean_x, x.mean(0), atol=1e-12)

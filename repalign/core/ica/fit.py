@@ -1,7 +1,7 @@
 """Independent component analysis of one representation, told in full."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -91,8 +91,40 @@ def fit_ica(
         InputError: Nothing varies, or a value is not finite.
     """
     settings = settings or IcaSettings()
+    (found,) = fit_starts(
+        rows,
+        [settings.seed],
+        mean=mean,
+        covariance=covariance,
+        settings=settings,
+        memory_bytes=memory_bytes,
+        device=device,
+        on_progress=on_progress,
+    )
+    return found
+
+
+def fit_starts(
+    rows: Rows,
+    seeds: Sequence[int],
+    *,
+    mean: Float[np.ndarray, " d"],
+    covariance: Float[np.ndarray, "d d"],
+    settings: IcaSettings,
+    memory_bytes: int = DEFAULT_MEMORY,
+    device: str = "cpu",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[IcaFit]:
+    """Fit ICA from several starts, on the same rows whitened once.
+
+    Each fit is the one that its seed would give alone; the rows are chosen by ``settings.seed``.
+
+    Raises:
+        InputError: As ``fit_ica``.
+    """
+    starts = [replace(settings, seed=seed) for seed in seeds]
     if settings.whitening == "none":
-        return _fit_unwhitened(rows, mean, covariance, settings)
+        return [_fit_unwhitened(rows, mean, covariance, start) for start in starts]
     whitening = fit_whitening(
         mean,
         covariance,
@@ -101,45 +133,37 @@ def fit_ica(
         max_rank=settings.max_rank,
     )
     if settings.solver == "sklearn":
-        return _fit_sklearn(rows, whitening, settings)
-    return _fit_picard(
-        rows,
-        whitening,
-        settings,
-        memory_bytes=memory_bytes,
-        device=device,
-        on_progress=on_progress,
-    )
+        return [_fit_sklearn(rows, whitening, start) for start in starts]
+    wanted = settings.n_fit_rows or max(int(0.7 * whitening.rank**2), 50_000)
+    fitted = sample_rows(rows, wanted, seed=settings.seed)
+    with fast_float32(device):
+        data = whiten_rows(fitted, whitening, memory_bytes=memory_bytes, device=device)
+        own = None
+        if fitted is not rows:
+            data, own = whiten_sample(data)
+        return [_fit_picard(data, own, whitening, start, on_progress) for start in starts]
 
 
 def _fit_picard(
-    rows: Rows,
+    data: WhitenedRows,
+    own: Float[np.ndarray, "k k"] | None,
     whitening: Whitening,
     settings: IcaSettings,
-    *,
-    memory_bytes: int,
-    device: str,
     on_progress: Callable[[int, int], None] | None,
 ) -> IcaFit:
-    wanted = settings.n_fit_rows or max(int(0.7 * whitening.rank**2), 50_000)
-    fitted = sample_rows(rows, wanted, seed=settings.seed)
+    """Search from one start; ``own`` whitened the rows again where they are a sample of all."""
     contrast = CONTRASTS[settings.contrast]
-    with fast_float32(device):
-        data = whiten_rows(fitted, whitening, memory_bytes=memory_bytes, device=device)
-        own = np.eye(whitening.rank)
-        if fitted is not rows:
-            data, own = whiten_sample(data)
-        found = fit_rotation(
-            data,
-            contrast,
-            start_rotation(whitening, settings),
-            stopping=Stopping(settings.passes, settings.tolerance),
-            seed=settings.seed,
-            on_progress=on_progress,
-        )
-        report = report_components(data, contrast, found.rotation)
+    found = fit_rotation(
+        data,
+        contrast,
+        start_rotation(whitening, settings),
+        stopping=Stopping(settings.passes, settings.tolerance),
+        seed=settings.seed,
+        on_progress=on_progress,
+    )
+    report = report_components(data, contrast, found.rotation)
     rotation = found.rotation
-    if fitted is not rows:
+    if own is not None:
         # The nearest rotation of all rows' whitening, so that the components have unit
         # covariance on all rows and not on the sample.
         left, _, right = np.linalg.svd(rotation @ own)

@@ -31,12 +31,18 @@ class JudgedMap:
     map: AffineMap
     target_space: AffineMap | None = None
 
+    def errors(
+        self, source: Float[np.ndarray, "n p"], target: Float[np.ndarray, "n q"]
+    ) -> Float[np.ndarray, " n"]:
+        """Return ‖prediction − target‖ of every row."""
+        wanted = target if self.target_space is None else self.target_space.apply(target)
+        return np.linalg.norm(self.map.apply(source) - wanted, axis=1)
+
     def mean_error(
         self, source: Float[np.ndarray, "n p"], target: Float[np.ndarray, "n q"]
     ) -> float:
-        """Return the mean over rows of ‖prediction − target‖."""
-        wanted = target if self.target_space is None else self.target_space.apply(target)
-        return float(np.linalg.norm(self.map.apply(source) - wanted, axis=1).mean())
+        """Return the mean of these errors over the rows."""
+        return float(self.errors(source, target).mean())
 
 
 # Fits every map on moments; the second argument is the part that is left out, None for none.

@@ -30,6 +30,10 @@ class Split:
     n_parts: int
     judged: tuple[int, ...]
 
+    def rows(self, chosen: Int[np.ndarray, " m"]) -> "Split":
+        """Return the split of some of the rows; each part must keep one."""
+        return Split(self.part_of_row[chosen], self.n_parts, self.judged)
+
     def judged_rows(self, part: int) -> Int[np.ndarray, " m"]:
         """Return the rows of one part, ascending."""
         return np.flatnonzero(self.part_of_row == part)

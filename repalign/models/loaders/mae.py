@@ -8,13 +8,14 @@ from typing import Any
 from torch import Tensor
 
 from repalign.exceptions import ModelError
+from repalign.files import file_sha256
 from repalign.models.inputs.images import ImagePreprocess
 from repalign.models.loaders.families import VIT_MAE
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader, refuse_part
 from repalign.models.loaders.timm import LOADER as TIMM
 from repalign.models.loaders.timm import finish_timm
-from repalign.models.loaders.weights import file_sha256, load_strictly, read_state_dict
+from repalign.models.loaders.weights import load_strictly, read_state_dict
 from repalign.models.naming.spec import ModelSpec
 
 # Heads per width of the ViTs that MAE was trained as; the checkpoint does not say.

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError
+from repalign.files import file_sha256
 from repalign.models.inputs.images import ImagePreprocess, preprocess_of_timm
 from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.config_policy import check_size_of, check_sizes
@@ -18,7 +19,6 @@ from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader, refuse_part
 from repalign.models.loaders.structure import read_blocks
 from repalign.models.loaders.weights import (
-    file_sha256,
     is_head,
     load_strictly,
     read_state_dict,

@@ -7,11 +7,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError
+from repalign.files import file_sha256
 from repalign.models.inputs.images import ImagePreprocess, preprocess_of_torchvision
 from repalign.models.loaders.families import CNN
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader
-from repalign.models.loaders.weights import file_sha256, load_strictly, read_state_dict
+from repalign.models.loaders.weights import load_strictly, read_state_dict
 from repalign.models.naming.hub import is_offline
 from repalign.models.naming.spec import ModelSpec
 from repalign.models.views.layers import FINAL, Tap, map_layers

@@ -1,7 +1,6 @@
 """Weights files: safetensors first, pickle only through weights_only, every key accounted for."""
 
 import argparse
-import hashlib
 import re
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -26,12 +25,6 @@ _DERIVED = re.compile(
     r"(rotary_emb\.inv_freq|attn\.(masked_)?bias|attention\.(masked_)?bias|position_ids)$"
 )
 _SHOWN = 4
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_state_dict(path: Path) -> dict[str, torch.Tensor]:

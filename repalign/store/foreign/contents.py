@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.aliases import Rows
 from repalign.exceptions import InputError
-from repalign.store.rows.arrays import RawRows
 
-MAX_COLUMNS = 2**20
+MAX_COLUMNS = 2**17  # as many as a view of a store has
 MAX_ROWS = 2**40
 ID_NAMES = ("id", "ids", "sample_id")  # arrays and columns of these names are identifiers
 
@@ -48,7 +48,7 @@ class ForeignMatrix:
     """
 
     view: str
-    raw: RawRows
+    raw: Rows
     layout: str
     ids: Sequence[str] | None = None
     ids_from: str = ""

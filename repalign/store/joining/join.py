@@ -23,12 +23,15 @@ class Join:
         rows: aligned rows of each source, all with ``report.n_common`` rows.
         index: identity of the aligned rows, as the first source tells it.
         report: how the rows were matched.
+        positions: where the aligned rows stand in each source; None where they are all its rows
+            in their own order.
     """
 
     sources: tuple[EmbeddingSource, ...]
     rows: tuple[Rows, ...]
     index: RowIndex
     report: JoinReport
+    positions: tuple[IntArray | None, ...]
 
     @property
     def source(self) -> Rows:
@@ -85,6 +88,10 @@ def join_sources(sources: Sequence[EmbeddingSource], *, policy: MismatchPolicy =
         rows=tuple(rows for rows, _ in arranged),
         index=_common_index(sources[0], match),
         report=replace(report, warnings=join_warnings(report)),
+        positions=tuple(
+            None if is_in_place(positions, source.n_rows) else positions
+            for source, positions in zip(sources, match.positions, strict=True)
+        ),
     )
 
 

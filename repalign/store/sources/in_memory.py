@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
+from repalign.rows import ArrayRows
 from repalign.store.foreign.contents import check_matrix_shape, texts_of
 from repalign.store.foreign.torch_files import tensor_rows
 from repalign.store.joining.index import pooled_index
 from repalign.store.reading.store import Store, StoreView
-from repalign.store.rows.arrays import ArrayRows, RawRows
-from repalign.store.rows.floats import FloatRows
+from repalign.store.rows.floats import FloatRows, unmasked
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import EmbeddingSource, with_ids
 
@@ -57,7 +56,7 @@ def as_source(
 
 def _object_source(values: Any, *, name: str) -> EmbeddingSource:
     """Return an object in memory as a source; only a frame has ids."""
-    raw: RawRows
+    raw: Rows
     ids: Sequence[str] | None = None
     is_bfloat16 = False
     if isinstance(values, StoreView):
@@ -93,7 +92,8 @@ def _is_a(value: object, module: str, kind: str) -> bool:
 
 def _plain_array(values: Any, *, name: str) -> NDArray[Any]:
     try:
-        return np.asarray(values)
+        array: NDArray[Any] = unmasked(values, label=name)
+        return array
     except ValueError as error:
         raise InputError(
             f"{name}: is no matrix of numbers ({error}); give rows of one length"

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from repalign.core.inference.left_out import FLAGGED_GROUPS
 from repalign.core.maps.kinds import KIND_OF
 from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.results import ErrorRecord
 
 FEW_ROWS_PER_COLUMN = 5
@@ -53,6 +55,24 @@ def warn_of_errors(records: Sequence[ErrorRecord], gaussian: Sequence[float]) ->
         )
     if ica is not None and ica.efficiency is not None:
         found += _warn_of_efficiency(ica, gaussian)
+    return found
+
+
+def warn_of_groups(judged: Sequence[SplitErrors]) -> list[str]:
+    """Warn of intervals that rest on few groups, or that there is none for that reason."""
+    found = []
+    for errors in judged:
+        left_out = errors.left_out
+        if left_out is None:
+            continue
+        if left_out.refusal is not None:
+            found.append(f"{errors.split}, {left_out.refusal}")
+        elif left_out.n_groups < FLAGGED_GROUPS:
+            found.append(
+                f"{errors.split}, {left_out.n_groups} groups of rows are judged: intervals of "
+                f"fewer than {FLAGGED_GROUPS} hang on few values; judge all of them in folds "
+                "(--folds 5), or use more groups"
+            )
     return found
 
 

@@ -9,18 +9,28 @@ from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.core.errors.diameter import Diameter, diameter
 from repalign.core.errors.robust_scale import quantile_diameter, target_rms_radius
 from repalign.core.errors.row_errors import row_errors
+from repalign.core.inference.left_out import (
+    MAX_COMPARED,
+    InSample,
+    LeftOut,
+    leave_groups_out,
+    refit_without_groups,
+)
 from repalign.core.inference.nulls import JudgedMap
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.fitting import IcaPair, MapInputs, PairMaps, fit_maps
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.maps.linear import fit_linear_from_rows, is_ill_conditioned
-from repalign.core.moments import PairMoments, leave_one_out, merge_all, pair_moments
+from repalign.core.moments import PairMoments, merge_all
 from repalign.core.rows import SubsetRows
-from repalign.exceptions import InputError
-from repalign.workflows.compare.aligned import PairRows, SpaceKey
+from repalign.workflows.compare.pair_data import PairData
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.space_ica import IcaStore, SpaceIca
+from repalign.workflows.compare.spaces import IcaRows, SpaceIca
 from repalign.workflows.machine import Machine
+
+# Multiplications that the refits of one pair may take unless a number is asked for.
+REFIT_BUDGET = 5e10
+REFITS = (10, 50)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +54,7 @@ class SplitErrors:
         n_fit_rows: Rows that fitted the maps.
         maps: The fitted maps; of the first fold where there are several.
         ica: The two ICA fits behind them, with their agreement over seeds.
+        left_out: Mean errors without each group, for intervals; None where none are wanted.
     """
 
     split: str
@@ -53,90 +64,34 @@ class SplitErrors:
     n_fit_rows: int
     maps: PairMaps
     ica: tuple[SpaceIca, SpaceIca] | None
+    left_out: LeftOut | None
+
+
+def ica_rows(settings: CompareSettings, side: int, part: int | None) -> IcaRows:
+    """Return the rows on which one side fits its ICA where a part is left out."""
+    return IcaRows(part, side if settings.ica_rows == "disjoint" else None)
 
 
 class PairFitter:
     """Fits and judges the maps of one pair, whatever rows are left out."""
 
     def __init__(
-        self,
-        pair: PairRows,
-        names: Sequence[str],
-        settings: CompareSettings,
-        *,
-        machine: Machine,
-        fits: IcaStore,
+        self, pair: PairData, names: Sequence[str], settings: CompareSettings, machine: Machine
     ) -> None:
         self.pair = pair
+        self.split = pair.aligned.split
         self.names = tuple(names)
         self.settings = settings
         self.machine = machine
-        self.fits = fits
-        self.total = merge_all(pair.parts)
-        self.rest = leave_one_out(pair.parts) if pair.split.judged else ()
-
-    def moments_without(self, part: int | None) -> PairMoments:
-        """Return the moments of all rows but those of one part."""
-        return self.total if part is None else self.rest[part]
 
     def ica_without(self, part: int | None) -> tuple[SpaceIca, SpaceIca] | None:
         """Return the ICA of both sides, fitted without the rows of one part."""
         if not any(KIND_OF[name].needs_ica for name in self.names):
             return None
-        fits = []
-        for side in (0, 1):
-            half = side if self.settings.ica_rows == "disjoint" else None
-            key = self.pair.space_keys[side], (part, half)
-            if not self.fits.has(*key):
-                self._add_ica(key, part, side)
-            fits.append(self.fits.get(*key))
-        return fits[0], fits[1]
-
-    def _add_ica(
-        self, key: tuple[SpaceKey, tuple[int | None, int | None]], part: int | None, side: int
-    ) -> None:
-        rows, mean, covariance = self._ica_rows(part, side)
-        try:
-            self.fits.add(
-                *key,
-                rows,
-                mean=mean,
-                covariance=covariance,
-                settings=self.settings,
-                machine=self.machine,
-            )
-        except InputError as failure:
-            name = "source" if side == 0 else "target"
-            raise InputError(
-                f"ICA of the {name} on {rows.shape[0]} rows: {failure}, or leave ICA out "
-                "(--maps mean,permutation,rigid,linear)"
-            ) from failure
-
-    def _ica_rows(self, part: int | None, side: int) -> tuple[Rows, FloatArray, FloatArray]:
-        """Return the rows on which one side fits its ICA, with their own mean and covariance."""
-        chosen = None if part is None else self.pair.split.fitting_rows(part)
-        moments = self.moments_without(part)
-        if self.settings.ica_rows == "disjoint":
-            chosen = self._half(chosen, side)
-            # Not those of all rows: what is white on all rows is not white on half of them.
-            (moments,) = pair_moments(
-                SubsetRows(self.pair.source, chosen),
-                SubsetRows(self.pair.target, chosen),
-                memory_bytes=self.machine.memory_bytes,
-                device=self.machine.device,
-            )
-        rows = self.pair.source if side == 0 else self.pair.target
-        mean, scatter = (
-            (moments.mean_x, moments.sxx) if side == 0 else (moments.mean_y, moments.syy)
+        source, target = (
+            self.pair.ica[side, ica_rows(self.settings, side, part)] for side in (0, 1)
         )
-        return rows if chosen is None else SubsetRows(rows, chosen), mean, scatter / moments.n
-
-    def _half(self, rows: IntArray | None, side: int) -> IntArray:
-        """Return the half of the rows that belongs to one side."""
-        every = np.arange(self.pair.n_rows) if rows is None else rows
-        order = np.random.default_rng(self.settings.seed).permutation(every)
-        middle = len(order) // 2
-        return np.sort(order[:middle] if side == 0 else order[middle:])
+        return source, target
 
     def fit(self, moments: PairMoments, part: int | None) -> PairMaps:
         """Fit all maps on moments of rows without one part, be they paired or shuffled."""
@@ -149,17 +104,15 @@ class PairFitter:
 
         Where the moments cannot resolve all directions, least squares reads the rows again.
         """
-        moments = self.moments_without(part)
+        moments = self.pair.moments_without(part)
         maps = self.fit(moments, part)
         if "linear" not in maps.by_name or not is_ill_conditioned(moments):
             return maps
         rows: tuple[Rows, Rows] = self.pair.source, self.pair.target
         if part is not None:
-            chosen = self.pair.split.fitting_rows(part)
+            chosen = self.split.fitting_rows(part)
             rows = SubsetRows(rows[0], chosen), SubsetRows(rows[1], chosen)
-        linear = fit_linear_from_rows(
-            *rows, moments, memory_bytes=self.machine.memory_bytes, device=self.machine.device
-        )
+        linear = fit_linear_from_rows(*rows, moments, **self.machine.limits("linear map"))
         return replace(maps, by_name=maps.by_name | {"linear": JudgedMap(linear)})
 
     def fit_all(self, moments: PairMoments, part: int | None) -> list[JudgedMap]:
@@ -174,16 +127,37 @@ class PairFitter:
         return SplitErrors(
             split="in-sample",
             norms=norms,
-            groups=self.pair.groups,
-            scales=self._scales(maps, None, self.total),
-            n_fit_rows=self.total.n,
+            groups=self.pair.aligned.groups,
+            scales=self._scales(maps, None, self.pair.total),
+            n_fit_rows=self.pair.total.n,
             maps=maps,
             ica=self.ica_without(None),
+            left_out=self._refitted(norms),
+        )
+
+    def _refitted(self, norms: Mapping[str, FloatArray]) -> LeftOut | None:
+        """Return the in-sample errors without each group, fitted again; ICA stays as it is."""
+        wanted = self.settings.n_refits
+        if wanted is None:
+            dim = max(self.pair.total.source_dim, self.pair.total.target_dim)
+            judging = 4 * min(self.pair.total.n, MAX_COMPARED) * dim**2 * len(self.names)
+            wanted = int(np.clip(REFIT_BUDGET / (30 * dim**3 + judging), *REFITS))
+        if wanted == 0:
+            return None
+        fitted = InSample(
+            self.pair.source,
+            self.pair.target,
+            self.pair.total,
+            np.stack([norms[name] for name in self.names]),
+            self.pair.aligned.groups,
+        )
+        return refit_without_groups(
+            fitted, self.fit_all, max_refits=max(wanted, 2), seed=self.settings.seed
         )
 
     def held_out(self) -> SplitErrors:
         """Judge every part by maps fitted on the others, and put the parts together."""
-        split = self.pair.split
+        split = self.split
         norms: dict[str, list[FloatArray]] = {name: [] for name in self.names}
         fitted = []
         for part in split.judged:
@@ -194,20 +168,27 @@ class PairFitter:
                 norms[name].append(values)
             fitted.append(maps)
         judged = np.concatenate([split.judged_rows(part) for part in split.judged])
-        every = judged.size == self.pair.n_rows or self.settings.diameter_rows == "all"
+        groups = self.pair.aligned.groups[judged]
+        joined = {name: np.concatenate(values) for name, values in norms.items()}
+        left_out = None
+        if self.settings.n_refits != 0:
+            stacked = np.stack([joined[name] for name in self.names])
+            left_out = leave_groups_out(stacked, groups, seed=self.settings.seed)
+        every = judged.size == self.pair.aligned.n_rows or self.settings.diameter_rows == "all"
         judging = merge_all(tuple(self.pair.parts[part] for part in split.judged))
         return SplitErrors(
             split="held-out",
-            norms={name: np.concatenate(values) for name, values in norms.items()},
-            groups=self.pair.groups[judged],
+            norms=joined,
+            groups=groups,
             scales=(
-                self._scales(fitted[0], None, self.total)
+                self._scales(fitted[0], None, self.pair.total)
                 if every
                 else self._scales(fitted[0], np.sort(judged), judging)
             ),
-            n_fit_rows=self.rest[split.judged[0]].n,
+            n_fit_rows=self.pair.rest[split.judged[0]].n,
             maps=fitted[0],
             ica=self.ica_without(split.judged[0]),
+            left_out=left_out,
         )
 
     def _norms(self, source: Rows, target: Rows, maps: PairMaps) -> dict[str, FloatArray]:
@@ -222,9 +203,7 @@ class PairFitter:
                 source,
                 rows,
                 [maps.by_name[name].map for name in names],
-                memory_bytes=self.machine.memory_bytes,
-                device=self.machine.device,
-                on_progress=self.machine.on_progress("errors"),
+                **self.machine.limits("errors"),
             )
             norms |= dict(zip(names, errors, strict=True))
         return norms
@@ -248,14 +227,8 @@ class PairFitter:
         return scales
 
     def _scale(self, rows: Rows, radius: float) -> Scale:
-        largest = diameter(
-            rows,
-            memory_bytes=self.machine.memory_bytes,
-            device=self.machine.device,
-            on_progress=self.machine.on_progress("diameter"),
-        )
         return Scale(
-            diameter=largest,
+            diameter=diameter(rows, **self.machine.limits("diameter")),
             diameter_99=quantile_diameter(rows, seed=self.settings.seed),
             rms_radius=radius,
         )

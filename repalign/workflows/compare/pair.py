@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from repalign.aliases import IntArray
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.kinds import KIND_OF
+from repalign.core.moments import PairMoments
 from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.store.joining.index import POOLED, decode_ids
-from repalign.store.joining.join import Join
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.aligned import PairRows, read_pair
-from repalign.workflows.compare.caveats import warn_of_errors, warn_of_sources
+from repalign.workflows.compare.aligned import AlignedPair
+from repalign.workflows.compare.caveats import warn_of_errors, warn_of_groups, warn_of_sources
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
 from repalign.workflows.compare.nulls import (
     EFFICIENCY_MAPS,
@@ -22,10 +21,11 @@ from repalign.workflows.compare.nulls import (
     gaussian_efficiencies,
     shuffle_pair,
 )
+from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
 from repalign.workflows.compare.records import make_records
 from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.space_ica import IcaStore, SpaceIca
+from repalign.workflows.compare.spaces import SpaceIca
 from repalign.workflows.machine import Machine
 
 
@@ -38,43 +38,46 @@ class PairResult:
     maps: Mapping[str, AffineMap]
 
 
-def compare_pair(
-    join: Join,
-    settings: CompareSettings,
-    *,
-    machine: Machine,
-    fits: IcaStore,
-    groups: IntArray | None = None,
-) -> list[PairResult]:
-    """Compare the first source of a join with its last, in one direction or both."""
-    source, target = join.sources[0], join.sources[-1]
-    with one_thread_if(is_small(join.report.n_common, source.dim, target.dim)):
-        pair = read_pair(join, settings, machine, groups)
-        results = [_compare(pair, source, target, settings, machine=machine, fits=fits)]
-        if settings.both_directions:
-            back = pair.reversed()
-            results.append(_compare(back, target, source, settings, machine=machine, fits=fits))
-    return results
+@dataclass(frozen=True, eq=False)
+class PairUnit:
+    """All that is computed of two spaces together: maps, errors, nulls, in one direction or both.
+
+    Attributes:
+        key: Name of the work.
+        aligned: The two spaces.
+        moments: Of the parts of both, each alone.
+        ica: Of both sides, by side and rows.
+        settings: Conventions.
+    """
+
+    key: str
+    aligned: AlignedPair
+    moments: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]]
+    ica: IcaOfSides
+    settings: CompareSettings
+    stage = "pairs"
+
+    def run(self, machine: Machine) -> list[PairResult]:
+        """Compare them."""
+        with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
+            pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine)
+            results = [_compare(pair, self.settings, machine)]
+            if self.settings.both_directions:
+                results.append(_compare(pair.reversed(), self.settings, machine))
+        return results
 
 
-def _compare(
-    pair: PairRows,
-    source: EmbeddingSource,
-    target: EmbeddingSource,
-    settings: CompareSettings,
-    *,
-    machine: Machine,
-    fits: IcaStore,
-) -> PairResult:
-    names, notes = _usable_maps(pair, settings)
-    fitter = PairFitter(pair, names, settings, machine=machine, fits=fits)
+def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> PairResult:
+    names, notes = usable_maps(pair.aligned, settings)
+    fitter = PairFitter(pair, names, settings, machine)
     judged = [fitter.in_sample()]
-    if pair.split.judged:
+    if fitter.split.judged:
         judged.append(fitter.held_out())
     nulls = shuffle_pair(fitter)
     gaussian: tuple[float, ...] = ()
     if set(EFFICIENCY_MAPS) <= set(names):
-        gaussian = gaussian_efficiencies(fitter.total, settings, machine)
+        gaussian = gaussian_efficiencies(pair.total, settings, machine)
+    source, target = (space.source for space in pair.aligned.spaces)
     records = tuple(
         record
         for errors in judged
@@ -82,20 +85,22 @@ def _compare(
     )
     warnings = [
         *notes,
-        *pair.join.report.warnings,
+        *pair.aligned.report.warnings,
         *warn_of_sources(source, target),
         *_ica_warnings(judged[0]),
+        *warn_of_groups(judged),
+        *(() if nulls is None else nulls.notes),
         *warn_of_errors(records, gaussian),
     ]
-    report = _report(pair, source, target, judged, nulls=nulls, gaussian=gaussian)
+    report = _report(pair, judged, nulls=nulls, gaussian=gaussian)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
     maps = {name: fitted.map for name, fitted in judged[0].maps.by_name.items()}
     return PairResult(records, report, maps)
 
 
-def _usable_maps(pair: PairRows, settings: CompareSettings) -> tuple[list[str], list[str]]:
+def usable_maps(pair: AlignedPair, settings: CompareSettings) -> tuple[list[str], list[str]]:
     """Return the maps that these widths allow, and why others are left out."""
-    widths = pair.join.source.shape[1], pair.join.target.shape[1]
+    widths = pair.dims
     if widths[0] == widths[1]:
         return list(settings.maps), []
     note = f"widths differ ({widths[0]} and {widths[1]}), policy {settings.width_policy}: "
@@ -116,34 +121,33 @@ def _ica_warnings(errors: SplitErrors) -> list[str]:
 
 
 def _report(
-    pair: PairRows,
-    source: EmbeddingSource,
-    target: EmbeddingSource,
+    pair: PairData,
     judged: Sequence[SplitErrors],
     *,
     nulls: PairNulls | None,
     gaussian: Sequence[float],
 ) -> PairReport:
     errors = judged[0]
+    source, target = (space.source for space in pair.aligned.spaces)
     scale = next(errors.scales[name] for name in errors.scales if not KIND_OF[name].in_components)
     ends = scale.diameter.first_row, scale.diameter.second_row
     matching = errors.maps.matching
     return PairReport(
         source=_provenance(source),
         target=_provenance(target),
-        join=asdict(pair.join.report),
-        n_rows=pair.n_rows,
+        join=asdict(pair.aligned.report),
+        n_rows=pair.aligned.n_rows,
         diameter=scale.diameter.value,
         diameter_upper=scale.diameter.upper,
         diameter_exact=scale.diameter.exact,
-        diameter_rows=(_row_name(pair, ends[0]), _row_name(pair, ends[1])),
+        diameter_rows=(_row_name(pair.aligned, ends[0]), _row_name(pair.aligned, ends[1])),
         rms_radius=scale.rms_radius,
         diameter_99=scale.diameter_99,
-        ica=_ica_reports(errors.ica, (source.dim, target.dim), pair),
+        ica=_ica_reports(errors.ica, pair.aligned),
         matched_correlations=() if matching is None else tuple(matching.correlation.tolist()),
         null_errors={} if nulls is None else _null_errors(nulls, judged),
         gaussian_efficiencies=tuple(gaussian),
-        spectra=_spectra(pair),
+        spectra=_spectra(pair.total),
         warnings=(),
     )
 
@@ -174,17 +178,15 @@ def _provenance(source: EmbeddingSource) -> dict[str, Any]:
     }
 
 
-def _row_name(pair: PairRows, row: int) -> str:
+def _row_name(pair: AlignedPair, row: int) -> str:
     """Name a row as its user does: by id, else by sample number, and by token where it has one."""
-    index = pair.join.index.slice(row, row + 1)
+    index = pair.index.slice(row, row + 1)
     name = str(int(index.sample[0])) if index.ids is None else decode_ids(index.ids)[0]
     token = int(index.token[0])
     return name if token == POOLED else f"{name}, token {token}"
 
 
-def _ica_reports(
-    ica: tuple[SpaceIca, SpaceIca] | None, dims: tuple[int, int], pair: PairRows
-) -> tuple[IcaReport, ...]:
+def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: AlignedPair) -> tuple[IcaReport, ...]:
     if ica is None:
         return ()
     return tuple(
@@ -204,15 +206,12 @@ def _ica_reports(
             n_fit_rows=space.fit.n_fit_rows,
             seed=space.fit.settings.seed,
         )
-        for side, space, dim in zip(("source", "target"), ica, dims, strict=True)
+        for side, space, dim in zip(("source", "target"), ica, pair.dims, strict=True)
     )
 
 
-def _spectra(pair: PairRows) -> dict[str, tuple[float, ...]]:
+def _spectra(total: PairMoments) -> dict[str, tuple[float, ...]]:
     """Return the variances along the principal directions of both sides, falling."""
-    total = pair.parts[0]
-    for part in pair.parts[1:]:
-        total = total + part
     return {
         side: tuple(np.linalg.eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
         for side, scatter in (("source", total.sxx), ("target", total.syy))

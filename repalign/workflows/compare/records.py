@@ -1,13 +1,13 @@
 """From error norms to tidy records: denominators, intervals, nulls, efficiency, conventions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from repalign.aliases import FloatArray
 from repalign.core.errors.efficiency import ica_efficiency
-from repalign.core.inference.intervals import ErrorDraws, Interval, draw_error_means
+from repalign.core.inference.left_out import Claim, Interval, Statistic
 from repalign.core.inference.nulls import NullErrors
 from repalign.core.maps.kinds import KIND_OF
 from repalign.options import recorded_values
@@ -28,9 +28,9 @@ def make_records(
     twins: Sequence[float],
 ) -> Iterator[ErrorRecord]:
     """Yield one record a map, in the order in which the maps were asked for."""
-    summary = _Summary(errors, settings)
+    summary = _Summary(errors)
     null = None if nulls is None else nulls.by_split.get(errors.split)
-    p_values = None if null is None else null.p_values()
+    beyond = None if nulls is None else nulls.beyond_groups.get(errors.split)
     efficiency_null = _mean(twins)
     for number, name in enumerate(errors.norms):
         scale = errors.scales[name]
@@ -50,8 +50,8 @@ def make_records(
             error=_known(summary.errors[number]),
             ci_low=_known(interval.low),
             ci_high=_known(interval.high),
-            null=_null_mean(null, number, scale.diameter.value),
-            p_value=_p_value(p_values, number, name),
+            null=None if null is None else _over(null.means()[number], scale.diameter.value),
+            p_value=_p_value(null, number, name),
             efficiency=efficiency,
             efficiency_low=_known(efficiency_interval.low),
             efficiency_high=_known(efficiency_interval.high),
@@ -66,7 +66,14 @@ def make_records(
             n_fit_rows=errors.n_fit_rows,
             n_folds=0 if errors.split == "in-sample" else max(settings.n_folds, 1),
             n_null=0 if null is None else len(null.shuffled),
-            null_rows=0 if nulls is None or null is None else nulls.n_rows,
+            null_rows=0 if null is None else null.arrangements.kept.size,
+            null_observed=(
+                None if null is None else _over(null.observed[number], scale.diameter.value)
+            ),
+            n_groups=np.unique(errors.groups).size,
+            ci_claim=None if _known(interval.low) is None else interval.claim.value,
+            smallest_p=None if null is None or null.refusal else null.smallest_p,
+            p_beyond_groups=_p_value(beyond, number, name),
             **_ica_columns(errors) if is_ica else _NO_ICA,
             conventions=_conventions(settings, is_ica=is_ica),
         )
@@ -78,46 +85,47 @@ def _view(source: EmbeddingSource) -> str:
 
 
 class _Summary:
-    """Mean errors over their diameters, and their bootstrap draws."""
+    """Mean errors over their diameters, and what they are without each group."""
 
-    def __init__(self, errors: SplitErrors, settings: CompareSettings) -> None:
+    def __init__(self, errors: SplitErrors) -> None:
         self.names = list(errors.norms)
         norms = np.stack([errors.norms[name] for name in self.names])
         self.means = norms.mean(axis=1)
         self.diameters = np.array([errors.scales[name].diameter.value for name in self.names])
         self.errors = _ratio(self.means, self.diameters)
-        self.draws: ErrorDraws | None = None
-        if settings.n_bootstrap:
-            self.draws = draw_error_means(
-                norms, errors.groups, n_draws=settings.n_bootstrap, seed=settings.seed
-            )
+        self.left_out = errors.left_out
 
     def error_interval(self, number: int) -> Interval:
         """Return the interval of the error of one map."""
-        return self._interval(lambda means: _ratio(means[:, number], self.diameters[number]))
+        is_held_out = self.left_out is not None and self.left_out.claim is Claim.FITTED_MAP
+        return self._interval(
+            lambda means: _ratio(means[..., number], self.diameters[number]),
+            is_positive=is_held_out,
+        )
 
     def efficiency(self, name: str) -> tuple[float | None, Interval]:
         """Return the efficiency of an ICA map with its interval, where both are defined."""
-        undefined = Interval(float("nan"), float("nan"))
         if not KIND_OF[name].needs_ica or not {"permutation", "rigid"} <= set(self.names):
-            return None, undefined
+            return None, NO_INTERVAL
         columns = [self.names.index(other) for other in ("permutation", "rigid", name)]
 
-        def of(errors: FloatArray) -> FloatArray:
+        def of(means: FloatArray) -> FloatArray:
+            errors = _ratio(means, self.diameters)
             permutation, rigid, ica = (errors[..., column] for column in columns)
             return ica_efficiency(permutation, rigid, ica)
 
-        value = _known(float(of(self.errors)))
+        value = _known(float(of(self.means)))
         if value is None:
-            return None, undefined
-        return value, self._interval(lambda means: of(_ratio(means, self.diameters)))
+            return None, NO_INTERVAL
+        return value, self._interval(of, is_positive=False)
 
-    def _interval(self, statistic: Callable[[FloatArray], FloatArray]) -> Interval:
-        if self.draws is None:
-            return Interval(float("nan"), float("nan"))
-        return self.draws.interval(statistic)
+    def _interval(self, statistic: Statistic, *, is_positive: bool) -> Interval:
+        if self.left_out is None:
+            return NO_INTERVAL
+        return self.left_out.interval(statistic, is_positive=is_positive)
 
 
+NO_INTERVAL = Interval(float("nan"), float("nan"), Claim.FITTED_MAP, 0)
 _NO_ICA: dict[str, Any] = {
     "ica_iterations": None,
     "ica_gradient_rms": None,
@@ -157,15 +165,11 @@ def _converged(errors: SplitErrors) -> bool:
     return errors.ica is not None and all(side.fit.converged for side in errors.ica)
 
 
-def _null_mean(null: NullErrors | None, number: int, diameter: float) -> float | None:
-    return None if null is None else _over(float(null.means()[number]), diameter)
-
-
-def _p_value(p_values: FloatArray | None, number: int, name: str) -> float | None:
+def _p_value(null: NullErrors | None, number: int, name: str) -> float | None:
     """Return the p-value of a map, unless it uses no pairing that could be tested."""
-    if p_values is None or not KIND_OF[name].is_paired:
+    if null is None or not KIND_OF[name].is_paired:
         return None
-    return _known(p_values[number])
+    return _known(null.p_values()[number])
 
 
 def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:

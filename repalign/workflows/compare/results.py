@@ -53,6 +53,11 @@ class ErrorRecord:
     n_folds: int
     n_null: int
     null_rows: int
+    null_observed: float | None
+    n_groups: int
+    ci_claim: str | None
+    smallest_p: float | None
+    p_beyond_groups: float | None
     ica_iterations: int | None
     ica_gradient_rms: float | None
     source_rank: int | None

@@ -13,13 +13,16 @@ from repalign.core.compute import choose_device
 from repalign.exceptions import InputError
 from repalign.store.joining.join import join_sources
 from repalign.store.sources.in_memory import Embeddings, as_source
-from repalign.workflows.compare.pair import compare_pair
+from repalign.workflows.compare.aligned import AlignedPair, align
+from repalign.workflows.compare.plan import compare_all
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.space_ica import IcaStore
+from repalign.workflows.executor import Executor, InProcess
 from repalign.workflows.machine import Machine
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from repalign.store.sources.source import EmbeddingSource
 
 VERSIONED = ("repalign", "numpy", "scipy", "scikit-learn", "torch", "h5py")
@@ -32,6 +35,7 @@ def compare(
     groups: Iterable[Any] | None = None,
     settings: CompareSettings | None = None,
     machine: Machine | None = None,
+    executor: Executor | None = None,
 ) -> CompareResult:
     """Compare two or more representations of the same inputs, every pair of them.
 
@@ -43,6 +47,7 @@ def compare(
             split together and drawn together. By default rows of one sample are a group.
         settings: Conventions; ``CompareSettings()`` by default.
         machine: Device, memory cap and progress callback.
+        executor: Who computes: this process by default, or a ``ProcessPool``.
 
     Returns:
         The errors of every map and split, with intervals, nulls, warnings and provenance.
@@ -63,20 +68,15 @@ def compare(
     machine = machine or Machine(device=choose_device("auto"))
     sources = _sources(embeddings, ids)
     if against is None:
-        pairs = list(combinations(sources, 2))
+        chosen = list(combinations(sources, 2))
     else:
-        pairs = [(as_source(against, ids=ids, name="against"), source) for source in sources]
-    if not pairs:
+        fixed = as_source(against, ids=ids, name="against")
+        chosen = [(fixed, source) for source in sources]
+    if not chosen:
         raise InputError(f"compare: got {len(sources)} set of embeddings, expected at least two")
-    fits = IcaStore()
-    if settings.has_ica:
-        for source in dict.fromkeys(source for pair in pairs for source in pair):
-            fits.seed_of(source.fingerprint, settings)
-    results = []
-    for source, target in pairs:
-        join = join_sources([source, target], policy=settings.on_mismatch)
-        members = None if groups is None else _members(groups, source, join.report.is_complete)
-        results += compare_pair(join, settings, machine=machine, fits=fits, groups=members)
+    labels = None if groups is None else np.asarray(list(groups))
+    pairs = [_align(pair, settings, labels) for pair in chosen]
+    results = compare_all(pairs, settings, executor or InProcess(), machine)
     return CompareResult(
         records=tuple(record for result in results for record in result.records),
         pairs=tuple(result.report for result in results),
@@ -85,6 +85,17 @@ def compare(
         versions={name: version(name) for name in VERSIONED},
         maps=tuple(result.maps for result in results),
     )
+
+
+def _align(
+    pair: tuple["EmbeddingSource", "EmbeddingSource"],
+    settings: CompareSettings,
+    labels: "NDArray[Any] | None",
+) -> AlignedPair:
+    join = join_sources(pair, policy=settings.on_mismatch)
+    if labels is None:
+        return align(join, settings)
+    return align(join, settings, _members(labels, pair[0], join.report.is_complete))
 
 
 def _sources(
@@ -102,9 +113,8 @@ def _sources(
     ]
 
 
-def _members(groups: Iterable[Any], source: "EmbeddingSource", is_complete: bool) -> IntArray:
+def _members(labels: "NDArray[Any]", source: "EmbeddingSource", is_complete: bool) -> IntArray:
     """Number the groups of the rows of the first source."""
-    labels = np.asarray(list(groups))
     if labels.shape != (source.n_rows,):
         raise InputError(
             f"groups: got {labels.size} for the {source.n_rows} rows of {source.name}; expected "

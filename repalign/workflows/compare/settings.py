@@ -28,9 +28,12 @@ class CompareSettings(Settings):
             in-sample errors only.
         n_folds: Instead of one held-out share, k folds that are all judged once; 0 for none.
         n_null: Shuffles of the pairing for the null; None takes what a small budget allows.
+        beyond_groups: Also test whether the pairing matters beyond the groups, by shuffles of the
+            rows inside them.
         n_gaussian: Gaussian twins for the null of the ICA efficiency; None takes one where it
             costs little.
-        n_bootstrap: Bootstrap draws for the intervals; 0 for none.
+        n_refits: Fits without each group, or bundle of groups, for the intervals of in-sample
+            errors; None takes what a small budget allows, 0 leaves all intervals out.
         ica_seeds: Fits per space; more than one tells how far restarts agree.
         ica: How ICA is fitted; its start and seed follow from ``seed`` and the content.
         ica_rows: ``disjoint`` fits the ICA of the two spaces on different halves of the rows,
@@ -62,6 +65,11 @@ class CompareSettings(Settings):
     n_null: int | None = option(
         None, "Shuffles of the pairing.", flag="null", panel=TRUST, least=0, absent="what is cheap"
     )
+    beyond_groups: bool = option(
+        False,
+        "Also shuffle rows inside their groups: is anything shared beyond the group?",
+        panel=TRUST,
+    )
     n_gaussian: int | None = option(
         None,
         "Gaussian twins for the null of the ICA efficiency.",
@@ -70,14 +78,14 @@ class CompareSettings(Settings):
         least=0,
         absent="one where cheap",
     )
-    n_bootstrap: int = option(
-        1000,
-        "Bootstrap draws for the intervals.",
-        flag="bootstrap",
+    n_refits: int | None = option(
+        None,
+        "Fits without some of the groups, for the intervals of in-sample errors; 0 for no "
+        "intervals at all.",
+        flag="refits",
         panel=TRUST,
         least=0,
-        recorded=True,
-        column="n_bootstrap",
+        absent="what is cheap",
     )
     ica_seeds: int = option(
         1, "ICA fits a space, to see how far they agree.", panel=TRUST, least=1, recorded=True
@@ -151,7 +159,7 @@ PRESETS = (
             held_out=0,
             n_null=0,
             n_gaussian=0,
-            n_bootstrap=0,
+            n_refits=0,
             ica=IcaSettings(solver="sklearn"),
         ),
     ),
@@ -169,7 +177,7 @@ PRESETS = (
             n_folds=5,
             n_null=99,
             n_gaussian=5,
-            n_bootstrap=2000,
+            n_refits=50,
             ica_seeds=5,
         ),
     ),

@@ -1,13 +1,13 @@
 """The records of ``disentangle`` as the tables that people read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from repalign.workflows.disentangle.results import BatchRecord, DisentangleResult, ScoreRecord
-from repalign.workflows.tables.text import LATEX
+from repalign.workflows.tables.layout import Layout, Line
 
 UNDEFINED = "n/a"
 PAPER_SCORES = ("InfoM", "InfoE", "InfoC")
@@ -43,6 +43,18 @@ class Grid:
     rows: tuple[GridRow, ...]
     notes: tuple[str, ...] = ()
 
+    def layout(self) -> Layout:
+        """Return the table as Markdown and LaTeX write it."""
+        return Layout(
+            columns=("", *self.columns),
+            lines=tuple(
+                Line((row.label, *row.cells), is_heading=row.is_detail and not any(row.cells))
+                for row in self.rows
+            ),
+            title=self.title,
+            notes=self.notes,
+        )
+
 
 def tables_of(result: DisentangleResult) -> tuple[Grid, ...]:
     """Return the tables of a result: one a source for factors, one a protocol for batches."""
@@ -69,22 +81,6 @@ def paper_tables(result: DisentangleResult) -> tuple[Grid, ...]:
                 cells.append(_over_seeds([one.value for one in found]))
             rows.append(GridRow(f"{title} {_condition(condition)}", tuple(cells)))
     return (Grid("disentanglement", tuple(f"{name} ↑" for name in names), tuple(rows)),)
-
-
-def as_markdown(grids: Sequence[Grid]) -> str:
-    """Return tables as Markdown."""
-    parts = []
-    for grid in grids:
-        lines = [f"**{grid.title}**", "", _markdown_row(["", *grid.columns])]
-        lines.append("|" + "---|" * (len(grid.columns) + 1))
-        lines += [_markdown_row([row.label, *row.cells]) for row in grid.rows]
-        parts.append("\n".join([*lines, "", *(f"- {note}" for note in grid.notes)]))
-    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
-
-
-def as_latex(grids: Sequence[Grid]) -> str:
-    """Return tables as LaTeX (needs the package booktabs)."""
-    return "\n\n".join(_latex(grid) for grid in grids) + "\n"
 
 
 def _score_grid(source: str, records: list[ScoreRecord]) -> Grid:
@@ -209,36 +205,3 @@ def _condition(name: str) -> str:
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(values))
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.strip().replace("|", r"\|") for cell in cells) + " |"
-
-
-def _latex(grid: Grid) -> str:
-    rows = [
-        rf"\multicolumn{{{len(grid.columns) + 1}}}{{l}}{{\emph{{{_escaped(row.label)}}}}} \\"
-        if row.is_detail and not any(row.cells)
-        else _latex_row([row.label.strip(), *row.cells])
-        for row in grid.rows
-    ]
-    head = [
-        f"% {grid.title}",
-        rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
-        r"\toprule",
-        _latex_row(["", *grid.columns]),
-        r"\midrule",
-    ]
-    notes = [f"% {note}" for note in grid.notes]
-    return "\n".join([*head, *rows, r"\bottomrule", r"\end{tabular}", *notes])
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(_escaped(cell) for cell in cells) + r" \\"
-
-
-_EXTRA_LATEX: Mapping[str, str] = {"±": r"$\pm$", "½": r"$\frac{1}{2}$"}
-
-
-def _escaped(text: str) -> str:
-    return "".join(LATEX.get(letter) or _EXTRA_LATEX.get(letter, letter) for letter in text)

@@ -10,10 +10,13 @@ import pytest
 from repalign import InputError, RowMismatchError
 from repalign.core.ica.settings import IcaSettings
 from repalign.core.maps.kinds import ALL_MAPS
+from repalign.workflows.compare.nulls import rows_in_memory
 from repalign.workflows.compare.results import COLUMNS, CompareResult, ErrorRecord
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
+from repalign.workflows.machine import Machine
 from repalign.workflows.tables.errors import error_table
+from tests.core.paired_data import moments_of
 
 SPEC_COLUMNS_TEXT = """
 source target source_view target_view n_rows source_dim target_dim map split error ci_low ci_high
@@ -45,7 +48,7 @@ def planted(n: int = 600, dim: int = 6, noise: float = 0.1) -> tuple[np.ndarray,
 
 
 def cheap(**options) -> CompareSettings:
-    without = {"n_null": 0, "n_gaussian": 0, "n_bootstrap": 0}
+    without = {"n_null": 0, "n_gaussian": 0, "n_refits": 0}
     return CompareSettings(**(without | options))
 
 
@@ -251,7 +254,9 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     shuffled_y = pd.DataFrame(y[order], [ids[i] for i in order])
     second = compare(pd.DataFrame(x, ids), shuffled_y, settings=cheap())
     for a, b in zip(first.records, second.records, strict=True):
-        assert a.error == pytest.approx(b.error, rel=1e-9)
+        # rows in another order are other content, whose ICA starts elsewhere and ends close by
+        near = {"abs": 1e-4} if a.map == "ica" else {"rel": 1e-9}
+        assert a.error == pytest.approx(b.error, **near)
     assert not any("row order" in warning for warning in first.warnings)
 
 
@@ -496,3 +501,18 @@ def test_a_map_that_the_table_does_not_know_is_an_error_and_no_gap() -> None:
     records = compare(*planted(), settings=cheap(maps=("rigid",), held_out=0)).to_records()
     with pytest.raises(InputError, match="map: got affine, expected some of: mean"):
         error_table([*records, records[0] | {"map": "affine"}])
+
+
+def test_nulls_keep_within_the_memory() -> None:
+    x, y = planted(2000)
+    settings = CompareSettings(maps=("rigid",), n_null=9)
+    roomy, tight = (
+        compare(x, y, settings=settings, machine=Machine(memory_bytes=size)).records[0]
+        for size in (2**31, 400_000)
+    )
+    # each part of the split takes its share, rounded down
+    assert roomy.null_rows == 2000
+    assert 0 <= 400_000 // (3 * 8 * 12) - tight.null_rows <= 1
+    assert tight.null == pytest.approx(roomy.null, rel=0.05)
+    with pytest.raises(InputError, match="a null on 50 rows needs 14400; raise the cap"):
+        rows_in_memory(moments_of(x, y), 2000, Machine(memory_bytes=14_000))

@@ -7,10 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
+from repalign.store.foreign.budget import check_identities
 from repalign.store.joining.index import SHA_BYTES
 
+TEXT_BYTES = 57  # of a text of Python beside its letters, with its place in a list
 
-class RowColumns:
+
+class RowIdentities:
     """Collects ids, token positions and hashes of a table that is read in blocks.
 
     Args:
@@ -24,6 +27,7 @@ class RowColumns:
         self._id_name = id_name
         self._label = label
         self._columns: dict[str, list[str]] = {}
+        self._n_bytes = 0
 
     def add(self, columns: Mapping[str, Sequence[Any]]) -> None:
         """Add the next rows: lists of text or integers by the name of the column."""
@@ -36,6 +40,8 @@ class RowColumns:
                         "expected text or an integer"
                     )
                 kept.append(str(value))
+            self._n_bytes += sum(TEXT_BYTES + len(text) for text in kept[-len(values) :])
+            check_identities(self._n_bytes, label=self._label)
 
     def ids(self) -> list[str] | None:
         """Return one id per row, or None."""

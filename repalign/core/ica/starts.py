@@ -1,0 +1,90 @@
+"""What to make of several independent starts of ICA: which to keep, what they say, how surely.
+
+The contrast has several optima of nearly one height, and which a search finds is chance that the
+rows cannot settle. On rugged data the best contrast does not repeat either, but the mean over
+pairs of starts of the two sides does, and its spread is known. Where a bad mode exists its
+contrast betrays it, hence only the better half is kept. Starts that agree need no more of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from repalign.core.ica.fit import IcaFit
+from repalign.core.maps.permutation import match_signed
+
+AGREEMENT = 0.99
+"""Mean matched |correlation| of two starts from which on they are taken for one optimum."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How many starts a side are made, and how many of the best contrasts are kept."""
+
+    n_starts: int
+    n_kept: int
+
+
+STAGES = (Stage(2, 1), Stage(6, 3), Stage(10, 5))
+"""More starts only where fewer leave the number too uncertain; the mean needs no more than ten."""
+WIDE = 0.1
+"""Half width of the efficiency from which on more starts are made."""
+
+
+@dataclass(frozen=True)
+class OverStarts:
+    """A number of pairs of starts: its mean, and how far another run of starts may be off.
+
+    Attributes:
+        value: The number.
+        half_width: Half of the 95 % prediction interval of another run's value, starts alone;
+            None of a single start, which says nothing of that.
+    """
+
+    value: float
+    half_width: float | None
+
+
+def best_starts(fits: Sequence[IcaFit], n_kept: int) -> tuple[IcaFit, ...]:
+    """Return the starts of best contrast, the best first."""
+    return tuple(sorted(fits, key=lambda fit: fit.contrast_value)[:n_kept])
+
+
+def start_agreement(fits: Sequence[IcaFit], covariance: Float[np.ndarray, "d d"]) -> float | None:
+    """Return the mean matched |correlation| of the first start with the others."""
+    if len(fits) < 2:
+        return None
+    known = fits[0].unmixing @ covariance
+    return float(np.mean([match_signed(known @ fit.unmixing.T).value.mean() for fit in fits[1:]]))
+
+
+def of_agreeing_starts(values: Float[np.ndarray, "2 2"]) -> OverStarts:
+    """Return the number of two starts a side that agree, the best contrasts first.
+
+    Their optimum is one; three times the range of the four pairs bounds what is left.
+    """
+    return OverStarts(float(values[0, 0]), 3 * float(np.ptp(values)))
+
+
+def over_starts(values: Float[np.ndarray, "source target"]) -> OverStarts:
+    """Return the mean over all pairs of kept starts, and how far another run's may be from it.
+
+    The variance of the mean is that of the means over source starts plus that of the means over
+    target starts (the starts are independent), with degrees of freedom by Satterthwaite; another
+    run has the same variance, hence the factor two.
+    """
+    from scipy.stats import t as student
+
+    value = float(values.mean())
+    n_source, n_target = values.shape
+    if min(values.shape) < 2:
+        return OverStarts(value, None)
+    source = float(values.mean(axis=1).var(ddof=1)) / n_source
+    target = float(values.mean(axis=0).var(ddof=1)) / n_target
+    total = source + target
+    if total == 0:
+        return OverStarts(value, 0.0)
+    freedom = total**2 / (source**2 / (n_source - 1) + target**2 / (n_target - 1))
+    return OverStarts(value, float(student.ppf(0.975, freedom) * np.sqrt(2 * total)))

@@ -1,0 +1,235 @@
+"""Intervals by leaving out one group at a time: what each claims, and how it is computed.
+
+Rows of one group are alike, so that what could have come out otherwise is seen by leaving whole
+groups out. Two things can be asked. Of errors on rows that fitted nothing: what these very maps
+err on average over groups of the same kind; the maps stay. Of errors on the rows that fitted the
+maps: what this procedure, fitted and judged on as many rows of the same kind, errs on average;
+the maps are fitted again without each group. The denominator stays in both, since a maximum such
+as the diameter has no consistent resampling law.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from repalign.aliases import Rows
+from repalign.core.inference.nulls import FitAll
+from repalign.core.moments import PairMoments, pair_moments
+from repalign.core.rows import SubsetRows
+
+FEWEST_GROUPS = 3
+# Fewer than this many judged groups give an interval that hangs on the law of few values.
+FLAGGED_GROUPS = 10
+# The mean over many groups varies as much by this many random bundles of them.
+MAX_LEFT_OUT = 4000
+MAX_REFITS = 50
+# Rows on which refitted maps are compared with the fitted ones.
+MAX_COMPARED = 2000
+# Memory of the moments of the bundles that one pass over the rows collects.
+MOMENTS_BYTES = 2**26
+
+
+class Claim(StrEnum):
+    """What an interval holds in 95 % of samples.
+
+    ``FITTED_MAP``: the mean error of these maps over new groups of the same kind.
+    ``PROCEDURE``: the in-sample error of this procedure, averaged over samples of this size.
+    """
+
+    FITTED_MAP = "fitted map"
+    PROCEDURE = "procedure"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval with its claim; both ends NaN where there is none.
+
+    Attributes:
+        low: Lower end.
+        high: Upper end.
+        claim: What it holds.
+        n_groups: Groups that were judged.
+        refusal: Why there is none.
+    """
+
+    low: float
+    high: float
+    claim: Claim
+    n_groups: int
+    refusal: str | None = None
+
+    @property
+    def has_few_groups(self) -> bool:
+        """Whether so few groups were judged that the interval should be read with care."""
+        return self.n_groups < FLAGGED_GROUPS
+
+    def widened(self, middle: float, half_width: float) -> "Interval":
+        """Return the interval with one more independent source of chance around its middle."""
+        low = middle - np.hypot(middle - self.low, half_width)
+        high = middle + np.hypot(self.high - middle, half_width)
+        return replace(self, low=float(low), high=float(high))
+
+
+Statistic = Callable[[Float[np.ndarray, "*shape maps"]], Float[np.ndarray, " *shape"]]
+"""A number made of the mean errors of all maps, such as a ratio of two."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Mean errors of every map with all groups, and without each of them.
+
+    Attributes:
+        full: With all groups.
+        without: By group (or bundle of groups) that is left out.
+        sizes: Rows of each.
+        n_groups: Groups there were before they were bundled.
+        claim: What intervals of these errors claim.
+    """
+
+    full: Float[np.ndarray, " maps"]
+    without: Float[np.ndarray, "left_out maps"]
+    sizes: Float[np.ndarray, " left_out"]
+    n_groups: int
+    claim: Claim
+
+    @property
+    def effective_groups(self) -> float:
+        """(Σ n)² / Σ n²: as many groups of one size as the unequal ones are worth."""
+        return float(self.sizes.sum() ** 2 / np.sum(self.sizes**2))
+
+    def interval(self, of: Statistic, *, is_positive: bool, level: float = 0.95) -> Interval:
+        """Return the jackknife interval of a statistic, by Student's t over effective groups.
+
+        ``is_positive`` is for errors: they are compared as logarithms, so that no end is negative
+        and few groups of skewed errors are covered.
+        """
+        from scipy.stats import t as student
+
+        refusal = self.refusal
+        value, values = of(self.full[None])[0], of(self.without)
+        if refusal is None and not (np.isfinite(value) and np.isfinite(values).all()):
+            refusal = "the number is not defined without some of the groups"
+        if refusal is not None:
+            return Interval(np.nan, np.nan, self.claim, self.n_groups, refusal)
+        n = len(values)
+        middle = value if self.claim is Claim.FITTED_MAP else values.mean()
+        error = np.sqrt((n - 1) / n * np.sum((values - middle) ** 2))
+        half = float(student.ppf((1 + level) / 2, self.effective_groups - 1) * error)
+        if not is_positive:
+            return Interval(value - half, value + half, self.claim, self.n_groups)
+        factor = np.exp(half / value) if value > 0 else 1.0
+        return Interval(value / factor, value * factor, self.claim, self.n_groups)
+
+    @property
+    def refusal(self) -> str | None:
+        """Why there are no intervals; None where there are."""
+        if self.n_groups < FEWEST_GROUPS:
+            return (
+                f"no interval: {self.n_groups} judged groups, and {FEWEST_GROUPS} are needed; "
+                "judge more groups, for example in 5 folds"
+            )
+        if self.effective_groups < 2:
+            return (
+                f"no interval: one group holds most of the judged rows ({self.n_groups} groups "
+                f"are worth {self.effective_groups:.1f} of one size); judge more groups"
+            )
+        return None
+
+
+def leave_groups_out(
+    errors: Float[np.ndarray, "maps n"], groups: Int[np.ndarray, " n"], *, seed: int = 0
+) -> LeftOut:
+    """Leave out every group of the judged rows in turn; the maps stay as they are fitted."""
+    bundle, n_groups = bundle_groups(groups, MAX_LEFT_OUT, seed=seed)
+    sizes = np.bincount(bundle).astype(np.float64)
+    sums = np.stack([np.bincount(bundle, weights=row) for row in errors], axis=1)
+    rest = np.maximum(sizes.sum() - sizes, 1)[:, None]
+    without = (sums.sum(axis=0) - sums) / rest
+    return LeftOut(errors.mean(axis=1), without, sizes, n_groups, Claim.FITTED_MAP)
+
+
+def bundle_groups(
+    groups: Int[np.ndarray, " n"], most: int, *, seed: int
+) -> tuple[Int[np.ndarray, " n"], int]:
+    """Return the bundle of every row, at most so many of equally many groups, and the groups."""
+    labels, member = np.unique(groups, return_inverse=True)
+    if labels.size <= most:
+        return member, int(labels.size)
+    bundle = np.random.default_rng(seed).permutation(labels.size) % most
+    return bundle[member], int(labels.size)
+
+
+@dataclass(frozen=True, eq=False)
+class InSample:
+    """Maps that were fitted and judged on the same rows.
+
+    Attributes:
+        source: Rows of the source.
+        target: Rows of the target.
+        moments: Of all rows.
+        errors: Of every fitted map on every row; of maps that are not those of ``fit_all`` (from
+            other rows of a side, from several starts) refitting is taken to add the same.
+        groups: Group of every row.
+    """
+
+    source: Rows
+    target: Rows
+    moments: PairMoments
+    errors: Float[np.ndarray, "maps n"]
+    groups: Int[np.ndarray, " n"]
+
+
+def refit_without_groups(
+    fitted: InSample,
+    fit_all: FitAll,
+    *,
+    max_refits: int = MAX_REFITS,
+    seed: int = 0,
+    moments_bytes: int = MOMENTS_BYTES,
+) -> LeftOut:
+    """Fit and judge again without every group in turn, or without every bundle of groups.
+
+    The moments of the rest are those of all rows less those of the group, which costs one pass
+    over the rows altogether. Of the errors without a group, those of the fitted maps are known
+    for every row; what refitting adds to them is a small difference, measured on some rows.
+    """
+    bundle, n_groups = bundle_groups(fitted.groups, max_refits, seed=seed)
+    sizes = np.bincount(bundle).astype(np.float64)
+    full = fitted.errors.mean(axis=1)
+    if sizes.size < FEWEST_GROUPS:
+        without = np.tile(full, (sizes.size, 1))
+        return LeftOut(full, without, sizes, n_groups, Claim.PROCEDURE)
+    kept = leave_groups_out(fitted.errors, bundle).without
+    rng = np.random.default_rng(seed)
+    compared = np.sort(rng.permutation(bundle.size)[:MAX_COMPARED])
+    x, y = (rows.take(compared).astype(np.float64) for rows in (fitted.source, fitted.target))
+    fitted_again = fit_all(fitted.moments, None)
+    known = np.stack([judged.errors(x, y) for judged in fitted_again])
+    without = kept.copy()
+    for number, part in _moments_by_bundle(fitted, bundle, moments_bytes):
+        others = bundle[compared] != number
+        refitted = fit_all(fitted.moments.subtract(part), None)
+        new = np.array([judged.mean_error(x[others], y[others]) for judged in refitted])
+        without[number] += new - known[:, others].mean(axis=1)
+    return LeftOut(full, without, sizes, n_groups, Claim.PROCEDURE)
+
+
+def _moments_by_bundle(
+    fitted: InSample, bundle: Int[np.ndarray, " n"], memory_bytes: int
+) -> Iterator[tuple[int, PairMoments]]:
+    """Yield the moments of every bundle, as many at once as their memory allows."""
+    p, q = fitted.moments.source_dim, fitted.moments.target_dim
+    at_once = max(memory_bytes // (8 * (p * p + p * q + q * q)), 1)
+    for first in range(0, int(bundle.max()) + 1, at_once):
+        rows = np.flatnonzero((bundle >= first) & (bundle < first + at_once))
+        labels = bundle[rows] - first
+        moments = pair_moments(
+            SubsetRows(fitted.source, rows),
+            SubsetRows(fitted.target, rows),
+            part_of_row=labels,
+            n_parts=int(labels.max()) + 1,
+        )
+        yield from enumerate(moments, start=first)

@@ -1,0 +1,122 @@
+"""A comparison as independent units of work, in three rounds: moments, ICA, pairs.
+
+The units of a round need only results of the rounds before. A space that is in several pairs is
+a unit once; keys name content, rows and conventions, so that equal work has equal keys.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from repalign.core.moments import PairMoments, leave_one_out, merge_all
+from repalign.workflows.compare.aligned import AlignedPair, leading_components
+from repalign.workflows.compare.judge import ica_rows
+from repalign.workflows.compare.pair import PairResult, PairUnit
+from repalign.workflows.compare.pair_data import map_source
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.space import digest
+from repalign.workflows.compare.spaces import IcaRows, IcaUnit, MomentsUnit, SpaceIca
+from repalign.workflows.executor import Executor, Unit
+from repalign.workflows.machine import Machine
+
+SIDES = ("source", "target")
+Moments = Mapping[str, tuple[PairMoments, ...]]
+
+
+def compare_all(
+    pairs: Sequence[AlignedPair], settings: CompareSettings, executor: Executor, machine: Machine
+) -> list[PairResult]:
+    """Return the results of all pairs, in their order."""
+    moments = _do_once(moments_units(pairs), executor, machine)
+    fits = _do_once(ica_units(pairs, moments, settings), executor, machine)
+    units = [pair_unit(pair, moments, fits, settings) for pair in pairs]
+    return [result for results in executor.map(units, machine) for result in results]
+
+
+def _do_once(units: Iterator[Unit[Any]], executor: Executor, machine: Machine) -> dict[str, Any]:
+    """Return results by key; of units of one key the first is done."""
+    by_key: dict[str, Unit[Any]] = {}
+    for unit in units:
+        by_key.setdefault(unit.key, unit)
+    return dict(zip(by_key, executor.map(list(by_key.values()), machine), strict=True))
+
+
+def moments_units(pairs: Sequence[AlignedPair]) -> Iterator[MomentsUnit]:
+    """Yield the moments of both sides of every pair."""
+    for pair in pairs:
+        for side, space in enumerate(pair.spaces):
+            yield MomentsUnit(_moments_key(pair, side), space, pair.split)
+
+
+def ica_units(
+    pairs: Sequence[AlignedPair], moments: Moments, settings: CompareSettings
+) -> Iterator[IcaUnit]:
+    """Yield the ICA fits that the maps of all pairs need."""
+    if not settings.has_ica:
+        return
+    seen: set[str] = set()
+    for pair in pairs:
+        for side, on in _ica_needs(pair, settings):
+            key = _ica_key(pair, side, on, settings)
+            if key not in seen:
+                seen.add(key)
+                yield _ica_unit(key, pair, side, on, moments[_moments_key(pair, side)], settings)
+
+
+def pair_unit(
+    pair: AlignedPair, moments: Moments, fits: Mapping[str, SpaceIca], settings: CompareSettings
+) -> PairUnit:
+    """Return what is left to do of one pair."""
+    keys = [_moments_key(pair, side) for side in (0, 1)]
+    needs = _ica_needs(pair, settings) if settings.has_ica else ()
+    return PairUnit(
+        key=_key("pair", keys, pair.report.names, digest(pair.groups), asdict(settings)),
+        aligned=pair,
+        moments=(moments[keys[0]], moments[keys[1]]),
+        ica={(side, on): fits[_ica_key(pair, side, on, settings)] for side, on in needs},
+        settings=settings,
+    )
+
+
+def _ica_needs(pair: AlignedPair, settings: CompareSettings) -> Iterator[tuple[int, IcaRows]]:
+    """Yield sides and rows of the ICA fits of one pair, in one direction or both."""
+    for part in (None, *pair.split.judged):
+        for side in (0, 1):
+            # the halves of a side are those of its place, which the way back exchanges
+            places = (side, 1 - side) if settings.both_directions else (side,)
+            for on in dict.fromkeys(ica_rows(settings, place, part) for place in places):
+                yield side, on
+
+
+def _ica_unit(
+    key: str,
+    pair: AlignedPair,
+    side: int,
+    on: IcaRows,
+    parts: tuple[PairMoments, ...],
+    settings: CompareSettings,
+) -> IcaUnit:
+    space, cut, width = pair.spaces[side], None, pair.common_width(settings)
+    if width is not None and space.dim > width:
+        cut = leading_components(merge_all(parts), width)
+        parts = tuple(map_source(part, cut) for part in parts)
+    fitting = merge_all(parts) if on.part is None else leave_one_out(parts)[on.part]
+    return IcaUnit(key, space, pair.split, on, cut, fitting, settings, SIDES[side])
+
+
+def _moments_key(pair: AlignedPair, side: int) -> str:
+    return _key("moments", pair.spaces[side].key, pair.split_key)
+
+
+def _ica_key(pair: AlignedPair, side: int, on: IcaRows, settings: CompareSettings) -> str:
+    width = pair.common_width(settings)
+    how = (asdict(settings.ica), settings.ica_seeds, settings.seed)
+    return _key("ica", pair.spaces[side].key, pair.split_key, asdict(on), width, how)
+
+
+def _key(kind: str, *told: Any) -> str:
+    """Return a name for work of this kind on what is told."""
+    text = json.dumps(told, sort_keys=True)
+    return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"

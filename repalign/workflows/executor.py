@@ -1,0 +1,192 @@
+"""Who does independent units of work: this process, or a pool of others.
+
+A unit is a plain value that can be sent to another process; its result can be sent back. What
+it computes depends on the unit alone, never on its place among others or on who computes it.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from repalign.exceptions import InputError, RepalignError
+from repalign.workflows.machine import Machine, ignore_stage
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Unit(Protocol[T_co]):
+    """One piece of work that needs no other at the same time."""
+
+    @property
+    def key(self) -> str:
+        """Name that is equal where the work is: of content and settings, not of place."""
+        ...
+
+    @property
+    def stage(self) -> str:
+        """What it is called while people wait for it."""
+        ...
+
+    def run(self, machine: Machine) -> T_co:
+        """Do it."""
+        ...
+
+
+class Executor(Protocol):
+    """Does units, in any order and anywhere, and returns their results in the order given."""
+
+    def map(self, units: Sequence[Unit[T]], machine: Machine) -> list[T]:
+        """Return the result of every unit.
+
+        Raises:
+            RepalignError: What a unit raised; of several, that of the first in order.
+        """
+        ...
+
+
+class InProcess:
+    """Does one unit after the other in this process."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Nothing was started."""
+
+    def map(self, units: Sequence[Unit[T]], machine: Machine) -> list[T]:
+        """Return the result of every unit."""
+        return [unit.run(machine) for unit in units]
+
+
+@dataclass(frozen=True)
+class _Done(Generic[T]):
+    """What came back: a result, or the kind and message of an expected failure."""
+
+    result: T | None = None
+    failure: tuple[type[RepalignError], str] | None = None
+
+
+class ProcessPool:
+    """Does units in several processes, each with one thread and the memory cap of the machine.
+
+    Use it in a ``with`` block; the processes end with it, and also when this process ends in
+    any other way.
+
+    Args:
+        workers: How many processes.
+
+    Raises:
+        InputError: There is not at least one.
+    """
+
+    def __init__(self, workers: int) -> None:
+        if workers < 1:
+            raise InputError(f"workers: got {workers}, expected at least 1")
+        self.workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+        self._life: Connection | None = None
+
+    def __enter__(self) -> Self:
+        context = get_context("spawn")
+        watched, self._life = context.Pipe(duplex=False)
+        self._pool = ProcessPoolExecutor(
+            self.workers, mp_context=context, initializer=_start_worker, initargs=(watched,)
+        )
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
+        assert self._pool is not None
+        assert self._life is not None
+        if kind is not None:
+            self._life.close()  # ends the workers at once
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._life.close()
+        self._pool = self._life = None
+
+    def map(self, units: Sequence[Unit[T]], machine: Machine) -> list[T]:
+        """Return the result of every unit.
+
+        Raises:
+            RepalignError: What a unit raised, or a worker died.
+        """
+        if self._pool is None:
+            raise InputError("ProcessPool: not started; use it in a with block")
+        quiet = replace(machine, on_stage=ignore_stage)
+        futures = [self._pool.submit(_do, unit, quiet) for unit in units]
+        progress = _Progress(units, machine)
+        for future in futures:
+            future.add_done_callback(progress.count)
+        try:
+            return [_result(future.result()) for future in futures]
+        except BrokenProcessPool as failure:
+            raise RepalignError(
+                "a worker process ended before its work was done, killed or out of memory; use "
+                "fewer --workers or a smaller --memory"
+            ) from failure
+
+
+class _Progress:
+    """Counts the units that are done; futures call it from a thread of their own."""
+
+    def __init__(self, units: Sequence[Unit[Any]], machine: Machine) -> None:
+        self._machine = machine
+        self._stage = units[0].stage if units else ""
+        self._total = len(units)
+        self._done = 0
+        self._lock = threading.Lock()
+        if units:
+            machine.on_stage(self._stage, 0, self._total)
+
+    def count(self, future: "Future[Any]") -> None:
+        """Hear that one more is done, unless it was called off."""
+        if future.cancelled():
+            return
+        with self._lock:
+            self._done += 1
+            self._machine.on_stage(self._stage, self._done, self._total)
+
+
+def _result(done: _Done[T]) -> T:
+    if done.failure is not None:
+        kind, message = done.failure
+        # Not by calling the class: some take other arguments than their message.
+        error = kind.__new__(kind, message)
+        Exception.__init__(error, message)
+        raise error
+    return done.result  # type: ignore[return-value]
+
+
+def _do(unit: Unit[T], machine: Machine) -> _Done[T]:
+    """Do a unit in a worker; an expected failure is sent back as its message."""
+    try:
+        return _Done(unit.run(machine))
+    except RepalignError as failure:
+        return _Done(failure=(type(failure), str(failure)))
+
+
+def _start_worker(watched: Connection) -> None:
+    """Make this process a worker: one thread, no answer to Ctrl-C, and no life of its own."""
+    from repalign.core.thread_choice import one_thread
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _FOR_LIFE.enter_context(one_thread())
+    threading.Thread(target=_end_with, args=(watched,), daemon=True).start()
+
+
+_FOR_LIFE = contextlib.ExitStack()
+
+
+def _end_with(watched: Connection) -> None:
+    """Wait until the other end is closed, by the process that started this one or its death."""
+    with contextlib.suppress(EOFError, OSError):
+        watched.recv()
+    os._exit(1)
