@@ -19,12 +19,8 @@ import numpy as np
 from repalign.core.batches.trees import BoostingSettings
 from repalign.core.factors.mutual_info import neighbour_mi_matrix
 from repalign.workflows.deconfound.run import deconfound
-from repalign.workflows.disentangle.settings import (
-    BATCH_CONDITIONS,
-    BatchSettings,
-    FactorSettings,
-    TransformSettings,
-)
+from repalign.workflows.deconfound.settings import BatchSettings
+from repalign.workflows.disentangle.settings import FactorSettings
 
 LEVELS = (3, 4, 6, 8, 10, 10, 10, 15, 32, 40)
 
@@ -126,8 +122,7 @@ def deconfounding_table(scale: float) -> dict[str, object]:
     seconds, results = {}, []
     for workers in (1, 2):
         settings = BatchSettings(
-            top_shares=(), n_permuted=0, judge_batches=False, workers=workers,
-            transform=TransformSettings(conditions=BATCH_CONDITIONS),
+            top_percent=(), n_permuted=0, judge_batches=False, workers=workers,
         )  # fmt: skip
         result, seconds[workers] = timed(
             lambda settings=settings: deconfound(
@@ -152,8 +147,7 @@ def planted_over_seeds(scale: float) -> dict[str, object]:
     for seed in range(10):
         values, labels, plates = planted(seed, round(2000 * scale), 16, 10)
         settings = BatchSettings(
-            top_shares=(0.25,), workers=2,
-            transform=TransformSettings(conditions=BATCH_CONDITIONS, seed=seed),
+            top_percent=(25,), workers=2, seed=seed,
         )  # fmt: skip
         result = deconfound(
             values, {"label": labels, "plate": plates}, labels=["label"], batch="plate",

@@ -41,11 +41,14 @@ if TYPE_CHECKING:
     from repalign.workflows.compare.results import CompareResult
     from repalign.workflows.compare.run import compare
     from repalign.workflows.compare.settings import CompareSettings
+    from repalign.workflows.deconfound.results import DeconfoundResult
     from repalign.workflows.deconfound.run import deconfound
+    from repalign.workflows.deconfound.settings import BatchSettings
     from repalign.workflows.disentangle.results import DisentangleResult
     from repalign.workflows.disentangle.run import disentangle
+    from repalign.workflows.disentangle.settings import FactorSettings
     from repalign.workflows.executor import ProcessPool
-    from repalign.workflows.extract.run import extract
+    from repalign.workflows.extract.entry import extract
     from repalign.workflows.extract.settings import ExtractSettings
     from repalign.workflows.saved_maps import apply_map, read_map, save_result_maps
 
@@ -55,12 +58,15 @@ __version__ = version("repalign")
 __all__ = [
     "AffineMap",
     "AlignmentRegressor",
+    "BatchSettings",
     "CompareResult",
     "CompareSettings",
     "ConvergenceError",
+    "DeconfoundResult",
     "DisentangleResult",
     "EmbeddingSource",
     "ExtractSettings",
+    "FactorSettings",
     "GateError",
     "IcaSettings",
     "InputError",
@@ -97,6 +103,9 @@ _LAZY = {
     "AlignmentRegressor": "repalign.core.estimators",
     "CompareResult": "repalign.workflows.compare.results",
     "CompareSettings": "repalign.workflows.compare.settings",
+    "BatchSettings": "repalign.workflows.deconfound.settings",
+    "DeconfoundResult": "repalign.workflows.deconfound.results",
+    "FactorSettings": "repalign.workflows.disentangle.settings",
     "DisentangleResult": "repalign.workflows.disentangle.results",
     "EmbeddingSource": "repalign.store.sources.source",
     "ExtractSettings": "repalign.workflows.extract.settings",
@@ -111,7 +120,7 @@ _LAZY = {
     "deconfound": "repalign.workflows.deconfound.run",
     "disentangle": "repalign.workflows.disentangle.run",
     "export_store": "repalign.store.exchange.exports",
-    "extract": "repalign.workflows.extract.run",
+    "extract": "repalign.workflows.extract.entry",
     "import_store": "repalign.store.exchange.imports",
     "join_sources": "repalign.store.joining.join",
     "open_embeddings": "repalign.store.sources.opening",

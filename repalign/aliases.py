@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.floating[Any]]
 IntArray = NDArray[np.integer[Any]]
 
-OutputFormat = Literal["table", "csv", "json", "markdown", "latex"]
 MismatchPolicy = Literal["refuse", "intersect"]
 
 

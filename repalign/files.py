@@ -1,5 +1,6 @@
 """Files as they come in and go out: what is read is a regular file, what is written is whole."""
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -9,8 +10,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from repalign.exceptions import InputError, RepalignError
 
@@ -26,7 +27,7 @@ _MOST_LINKS = 40
 _protected: ContextVar[tuple[Path, ...]] = ContextVar("protected", default=())
 
 
-def open_regular(path: str | Path, *, failure: type[RepalignError] = InputError) -> BinaryIO:
+def open_regular(path: str | Path, *, failure: type[RepalignError] = InputError) -> BufferedReader:
     """Open a file for reading; a pipe or device, which may never answer, is refused at once.
 
     Links are followed. A name that stands for something else by now is refused as well.
@@ -52,6 +53,16 @@ def open_regular(path: str | Path, *, failure: type[RepalignError] = InputError)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise failure(_unreadable(path, error)) from error
     raise failure(_not_regular(path, kind))
+
+
+def file_sha256(path: str | Path) -> str:
+    """Return the sha256 of a file, as hexadecimal digits.
+
+    Raises:
+        InputError: As ``open_regular``.
+    """
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_regular(path: str | Path, *, failure: type[RepalignError] = InputError) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from repalign.exceptions import InputError
 
 KEY = "option"
+NESTED = "nested"
 T = TypeVar("T", bound="Settings")
 
 
@@ -28,6 +29,7 @@ class Option:
         short: One letter for the command line.
         panel: Heading in the help under which it stands.
         least: Smallest number allowed.
+        above: Number that it must exceed.
         below: Number that it must stay under.
         choices: Names allowed in a tuple of names; a Literal type says it for single values.
         absent: What None or an empty tuple stands for, shown as the default.
@@ -43,6 +45,7 @@ class Option:
     short: str | None = None
     panel: str | None = None
     least: float | None = None
+    above: float | None = None
     below: float | None = None
     choices: tuple[str, ...] = ()
     absent: str | None = None
@@ -62,6 +65,15 @@ def option(
     if default is MISSING:
         return field(metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def nested(settings: "Settings", *, without: tuple[str, ...] = ()) -> Any:
+    """Return the field that holds other settings, with these values by default.
+
+    ``without`` names fields of theirs that mean nothing here: the command line and the records
+    leave them out.
+    """
+    return field(default=settings, metadata={NESTED: without})
 
 
 @dataclass(frozen=True)
@@ -108,15 +120,24 @@ class Settings:
         check_settings(self)
 
 
-def options_of(settings: type, path: tuple[str, ...] = ()) -> Iterator[DeclaredOption]:
-    """Yield the options of a settings class in order, those of nested settings in place."""
+def options_of(
+    settings: type, path: tuple[str, ...] = (), default: Any = None
+) -> Iterator[DeclaredOption]:
+    """Yield the options of a settings class in order, those of nested settings in place.
+
+    The defaults are those of the class, or of ``default``, an instance of it.
+    """
     hints = get_type_hints(settings)
     for each in fields(settings):
         hint, declared = hints[each.name], each.metadata.get(KEY)
+        value = _default(each) if default is None else getattr(default, each.name)
         if is_dataclass(hint) and isinstance(hint, type) and declared is None:
-            yield from options_of(hint, (*path, each.name))
+            without = each.metadata.get(NESTED, ())
+            for inner in options_of(hint, (*path, each.name), value):
+                if inner.name not in without:
+                    yield inner
         elif declared is not None:
-            yield DeclaredOption((*path, each.name), hint, _default(each), declared)
+            yield DeclaredOption((*path, each.name), hint, value, declared)
 
 
 def _default(each: "Field[Any]") -> Any:
@@ -259,14 +280,21 @@ def _is_number(value: Any, *, whole: bool) -> bool:
 
 
 def _check_range(name: str, value: Any, declared: Option) -> None:
-    least, below = declared.least, declared.below
+    least, above, below = declared.least, declared.above, declared.below
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
-    if (least is not None and not value >= least) or (below is not None and not value < below):
-        raise InputError(f"{name}: got {value}, expected {_range_text(least, below)}")
+    if (
+        (least is not None and not value >= least)
+        or (above is not None and not value > above)
+        or (below is not None and not value < below)
+    ):
+        raise InputError(f"{name}: got {value}, expected {_range_text(least, above, below)}")
 
 
-def _range_text(least: float | None, below: float | None) -> str:
+def _range_text(least: float | None, above: float | None, below: float | None) -> str:
     if least is not None and below is not None:
         return f"{least:g} up to, but less than, {below:g}"
-    return f"at least {least:g}" if least is not None else f"less than {below:g}"
+    if least is not None:
+        return f"at least {least:g}"
+    parts = [] if above is None else [f"more than {above:g}"]
+    return " and ".join(parts + ([] if below is None else [f"less than {below:g}"]))

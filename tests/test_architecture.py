@@ -20,6 +20,7 @@ ALLOWED = {
     "files": {"exceptions"},
     "options": {"exceptions"},
     "printable": set[str](),
+    "rows": {"aliases"},
     "core": set[str](),
     "store": set[str](),
     "models": set[str](),
@@ -31,7 +32,7 @@ ALLOWED = {
     "__init__": MIDDLE | {"workflows"},
     "__main__": {"cli"},
 }
-BASE = {"aliases", "exceptions", "files", "options", "printable"}
+BASE = {"aliases", "exceptions", "files", "options", "printable", "rows"}
 
 # Third-party packages that have one owner.
 OWNERS = {

@@ -9,6 +9,7 @@ import pytest
 from repalign.exceptions import InputError
 from repalign.options import (
     Settings,
+    nested,
     option,
     options_of,
     recorded_columns,
@@ -114,3 +115,32 @@ def test_settings_are_told_in_words_of_the_command_line() -> None:
         "--share 0.5 --names a,b --both --inner-solver exact"
     )
     assert words_of(Outer(), Outer()) == []
+
+
+@dataclass(frozen=True)
+class Nesting(Settings):
+    inner: Inner = nested(Inner(passes=7), without=("solver",))
+
+
+def test_nested_settings_bring_the_defaults_that_they_are_given_here() -> None:
+    assert {each.path: each.default for each in options_of(Nesting)} == {("inner", "passes"): 7}
+    assert recorded_columns(Nesting) == ()
+    assert with_values(Nesting(), {("inner", "solver"): "exact"}).inner == Inner("exact", passes=7)
+
+
+@dataclass(frozen=True)
+class Percentages(Settings):
+    top: tuple[float, ...] = option((5,), "Percentages.", above=0, below=100)
+    rate: float = option(0.1, "Rate.", above=0)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"top": (5, 0)}, "top: got 0, expected more than 0 and less than 100"),
+        ({"rate": 0}, "rate: got 0, expected more than 0"),
+    ],
+)
+def test_a_number_can_have_to_exceed_another(values: dict, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}$"):
+        Percentages(**values)

@@ -93,6 +93,96 @@ TRANSFORMERS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit_mae": ("ViTMAE", _IMAGE),
     "resnet": ("ResNet", _RESNET),
 }
+_GROUPED = {**_ENCODER, "num_key_value_heads": 2, "head_dim": 8}
+_WORDS = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 40,
+    "pad_token_id": 0,
+}
+# Families that nothing is known of beforehand: kind → (class, settings of its config).
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gemma": ("Gemma", _GROUPED),
+    "gemma2": ("Gemma2", _GROUPED),
+    "gemma3_text": ("Gemma3Text", _GROUPED),
+    "phi": ("Phi", {**_ENCODER, "bos_token_id": 0, "eos_token_id": 0}),
+    "opt": ("OPT", {**_WORDS, "ffn_dim": 48, "word_embed_proj_dim": 32, "eos_token_id": 1}),
+    "bloom": ("Bloom", {"vocab_size": VOCABULARY, "hidden_size": 32, "n_layer": 3, "n_head": 4}),
+    "mamba": (
+        "Mamba",
+        {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 3, "state_size": 4},
+    ),
+    "rwkv": (
+        "Rwkv",
+        {
+            "vocab_size": VOCABULARY,
+            "hidden_size": 32,
+            "num_hidden_layers": 3,
+            "attention_hidden_size": 32,
+            "context_length": 64,
+        },
+    ),
+    "t5": (
+        "T5",
+        {"vocab_size": VOCABULARY, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3}
+        | {"num_heads": 4},
+    ),
+    "bart": (
+        "Bart",
+        {"vocab_size": VOCABULARY, "d_model": 32, "encoder_layers": 3, "decoder_layers": 1}
+        | {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48}
+        | {"decoder_ffn_dim": 48, "max_position_embeddings": 40, "pad_token_id": 0}
+        | {"bos_token_id": 1, "eos_token_id": 2, "forced_eos_token_id": 2},
+    ),
+    "deberta-v2": (
+        "DebertaV2",
+        {**_ENCODER, "relative_attention": True, "position_buckets": 8}
+        | {"pos_att_type": ["p2c", "c2p"]},
+    ),
+    "electra": ("Electra", {**_ENCODER, "embedding_size": 16}),
+    "albert": ("Albert", {**_ENCODER, "embedding_size": 16}),
+    "modernbert": (
+        "ModernBert",
+        {**_ENCODER, "global_attn_every_n_layers": 2, "local_attention": 8}
+        | {"eos_token_id": 3, "bos_token_id": 2, "cls_token_id": 2, "sep_token_id": 3},
+    ),
+    "esm": (
+        "Esm",
+        {**_ENCODER, "mask_token_id": 1, "position_embedding_type": "rotary"}
+        | {"token_dropout": True},
+    ),
+    "mpnet": ("MPNet", _ENCODER),
+    "data2vec-text": ("Data2VecText", _ENCODER),
+    "dinov2_with_registers": ("Dinov2WithRegisters", {**_IMAGE, "num_register_tokens": 2}),
+    "dinov3_vit": ("DINOv3ViT", {**_IMAGE, "num_register_tokens": 2}),
+    "beit": ("Beit", _IMAGE),
+    "data2vec-vision": ("Data2VecVision", _IMAGE),
+    "swin": (
+        "Swin",
+        {"image_size": 32, "patch_size": 2, "embed_dim": 8, "depths": [1, 2], "window_size": 4}
+        | {"num_heads": [2, 4]},
+    ),
+    "convnext": (
+        "ConvNext",
+        {"hidden_sizes": [8, 16], "depths": [1, 2], "num_stages": 2, "image_size": 32},
+    ),
+    "convnextv2": (
+        "ConvNextV2",
+        {"hidden_sizes": [8, 16], "depths": [1, 2], "num_stages": 2, "image_size": 32},
+    ),
+    "hiera": (
+        "Hiera",
+        {"image_size": [64, 64], "embed_dim": 16, "depths": [1, 1, 1, 1]}
+        | {"num_heads": [1, 2, 4, 8]},
+    ),
+    "clip": ("CLIP", {"text_config": {**_WORDS, "intermediate_size": 48}, "vision_config": _IMAGE}),
+    "siglip": (
+        "Siglip",
+        {"text_config": {**_WORDS, "intermediate_size": 48}, "vision_config": _IMAGE},
+    ),
+}
 DECODERS = ("gpt_neox", "gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2")
 ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert")
 
@@ -130,6 +220,16 @@ def build_transformers(model_type: str, seed: int = 0) -> Any:
     prefix, settings = TRANSFORMERS[model_type]
     config = getattr(transformers, f"{prefix}Config")(**settings)
     return shake(getattr(transformers, f"{prefix}Model")(config), seed)
+
+
+def save_other(directory: Path, kind: str, seed: int = 0) -> Any:
+    """Save a tiny checkpoint of a family that nothing is known of; returns the whole model."""
+    prefix, settings = OTHERS[kind]
+    config = getattr(transformers, f"{prefix}Config")(**settings)
+    model: Any = shake(getattr(transformers, f"{prefix}Model")(config), seed)
+    model.save_pretrained(directory)
+    save_tokenizer(directory, special=True)
+    return model
 
 
 def save_transformers(directory: Path, model_type: str, seed: int = 0) -> Path:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ from typer.core import TyperGroup
 from repalign import __version__
 from repalign.cli import (
     compare,
+    deconfound,
     demo,
     disentangle,
     doctor,
@@ -21,9 +23,13 @@ from repalign.cli import (
     zoo,
 )
 from repalign.cli.inputs import protect_inputs
+from repalign.cli.streams import finish_streams, prepare_streams
 from repalign.cli.talk import Talk
 from repalign.exceptions import RepalignError
 
+INTERRUPTED = 130
+# What REPALIGN_DEBUG may say for: no.
+OFF = {"", "0", "false", "no", "off"}
 # May stand anywhere on the line, so that `repalign store info x.h5 --quiet` works too.
 ROOT_FLAGS = {"--quiet", "-q", "--verbose", "-v", "--debug"}
 
@@ -56,11 +62,11 @@ class RepalignGroup(TyperGroup):
             # A broken pipe is typer's business (`repalign … | head`).
             if _debug(ctx) or failure.errno == errno.EPIPE:
                 raise
-            _talk(ctx).error(_explain_os_error(failure))
+            _talk(ctx).error(explain_os_error(failure))
             raise typer.Exit(1) from failure
         except KeyboardInterrupt as failure:
             _talk(ctx).error("interrupted; what was committed is kept, nothing is half-written")
-            raise typer.Exit(130) from failure
+            raise typer.Exit(INTERRUPTED) from failure
 
 
 def _talk(ctx: Any) -> Talk:
@@ -71,7 +77,8 @@ def _debug(ctx: Any) -> bool:
     return _talk(ctx).debug
 
 
-def _explain_os_error(failure: OSError) -> str:
+def explain_os_error(failure: OSError) -> str:
+    """Return in one line what the system refused, and of which file."""
     where = f"{failure.filename}: " if failure.filename else ""
     what = failure.strerror or str(failure)
     if failure.errno == errno.ENOSPC:
@@ -123,9 +130,9 @@ def root(
 
     Data goes to stdout, everything else to stderr.
 
-    Exit codes: 0 done, 1 expected failure, 2 wrong usage, 3 a gate did not hold.
+    Exit codes: 0 done, 1 expected failure, 2 wrong usage, 3 a gate did not hold, 130 interrupted.
     """
-    debug = debug or bool(os.environ.get("REPALIGN_DEBUG"))
+    debug = debug or os.environ.get("REPALIGN_DEBUG", "").lower() not in OFF
     context.obj = Talk(quiet=quiet, verbose=verbose, debug=debug)
 
 
@@ -133,6 +140,7 @@ app.command("demo")(demo.demo)
 app.command("extract")(extract.extract)
 app.command("compare")(compare.compare)
 app.command("disentangle")(disentangle.disentangle)
+app.command("deconfound")(deconfound.deconfound)
 app.command("apply")(maps.apply)
 app.command("report")(report.report)
 app.add_typer(maps.app, name="maps")
@@ -144,5 +152,20 @@ protect_inputs(app)
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line and leave with its exit code, whatever the streams are."""
+    prepare_streams()
+    sys.exit(finish_streams(_run()))
+
+
+def _run() -> int:
+    """Return the exit code of the command on the line; help is printed before any command runs."""
+    try:
+        app()
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
+    except OSError as failure:
+        Talk().error(explain_os_error(failure))
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0

@@ -7,20 +7,13 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options, with_presets
-from repalign.cli.error_table import render_result
+from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import FormatOption, MemoryOption, OutputOption
+from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
+from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
+from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
-
-CompareDeviceOption = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        help="auto, cpu, cuda or cuda:N; auto is the first CUDA device, else the CPU. Moments "
-        "need double precision, which mps lacks.",
-    ),
-]
 
 
 @with_presets(PRESETS, CompareSettings(), panel=TRUST)
@@ -30,8 +23,8 @@ def compare(
     stores: Annotated[
         list[str],
         typer.Argument(
-            help="Two or more sets of embeddings: stores, or .npy, .npz, .pt, .safetensors, "
-            ".parquet, .csv, .h5ad files; file::view chooses a view."
+            help=f"Two or more sets of embeddings: stores, or foreign files ({SUFFIX_LIST}); "
+            "file::view chooses a view."
         ),
     ],
     *,
@@ -53,7 +46,7 @@ def compare(
     ] = None,
     preset: CompareSettings,
     given: Given,
-    device: CompareDeviceOption = "auto",
+    device: MachineDeviceOption = "auto",
     memory: MemoryOption = "2GiB",
     workers: Annotated[
         int,
@@ -87,6 +80,7 @@ def compare(
     Example: repalign compare a.h5 b.h5 > results.csv
     """
     from repalign.core.compute import choose_device, thread_count
+    from repalign.store.foreign.identifiers import read_id_lines
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
@@ -108,13 +102,13 @@ def compare(
         result = run(
             *stores,
             against=against,
-            ids=None if ids is None else _lines(ids),
-            groups=None if groups is None else _lines(groups),
+            ids=None if ids is None else read_id_lines(ids),
+            groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
             executor=executor,
         )
-    output.emit(render_result(result, chosen), to)
+    output.emit(render(shown_comparison(result), chosen), to)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
@@ -124,7 +118,3 @@ def compare(
 
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()

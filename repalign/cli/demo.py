@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from repalign.cli import output
-from repalign.cli.error_table import render_table, terminal_width
+from repalign.cli.formats import as_csv, as_json, render
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import DeviceOption, PlainFormatOption
+from repalign.cli.options import DeviceOption, FormatOption
+from repalign.cli.tables import shown_table_one, terminal_width
 from repalign.cli.talk import talk_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def demo(
         ),
     ] = False,
     device: DeviceOption = "auto",
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
 ) -> None:
     """See the whole tool at work on small trained models that come with it, without a download.
 
@@ -50,7 +51,6 @@ def demo(
     Example: repalign demo demo
     """
     from repalign.experiments.table_one import FULL, SMALL, run_table_one
-    from repalign.experiments.table_one_table import table_of
 
     talk = talk_of(context)
     chosen = output.choose_format(form, None)
@@ -60,15 +60,12 @@ def demo(
     if folder is not None:
         _keep(table_one, folder)
     explanation = _explanation(table_one, folder)
-    if chosen == "csv":
-        output.emit(output.records_as_csv(table_one.to_records()))
-    elif chosen == "json":
-        output.emit(output.as_json(table_one.result().to_dict()))
-    else:
-        output.emit("\n".join([render_table(table_of(table_one)), *explanation]))
-        explanation = []
-    for text in explanation:
-        talk.note(text)
+    text = render(shown_table_one(table_one), chosen)
+    if chosen == "table":
+        text, explanation = "\n".join([text, *explanation]), []
+    output.emit(text)
+    for line in explanation:
+        talk.note(line)
     if folder is not None:
         talk.note(f"wrote {folder / 'results.csv'} and {folder / 'results.json'}")
     talk.note(
@@ -87,8 +84,8 @@ def _working_folder(folder: Path | None) -> Iterator[Path]:
 
 
 def _keep(table_one: "TableOne", folder: Path) -> None:
-    output.emit(output.records_as_csv(table_one.to_records()), folder / "results.csv")
-    output.emit(output.as_json(table_one.result().to_dict()), folder / "results.json")
+    output.emit(as_csv(table_one.to_records()), folder / "results.csv")
+    output.emit(as_json(table_one.result().to_dict()), folder / "results.json")
 
 
 def _explanation(table_one: "TableOne", folder: Path | None) -> list[str]:

@@ -5,11 +5,11 @@ from dataclasses import asdict
 import typer
 
 from repalign.cli import output
-from repalign.cli.options import OutputOption, PlainFormatOption
+from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.talk import talk_of
 
 
-def doctor(context: typer.Context, form: PlainFormatOption = None, to: OutputOption = None) -> None:
+def doctor(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
     """Check this installation: versions, device, threads, caches, disk, and how to mend them.
 
     Exit code 1 when something is broken; a missing extra is only noted.

@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options
 from repalign.cli.extract_progress import extract_bar
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import PlainFormatOption
+from repalign.cli.options import FormatOption
 from repalign.cli.talk import Talk, talk_of
+from repalign.models.naming.loaders import FORMS
 from repalign.workflows.extract.settings import ExtractSettings
 
 if TYPE_CHECKING:
@@ -22,10 +24,7 @@ def extract(
     context: typer.Context,
     model: Annotated[
         str,
-        typer.Argument(
-            help="hf:org/name[@revision], timm:name, torchvision:name, mae:file.pth, a directory "
-            "or file of these formats, or a preset (`repalign models`)."
-        ),
+        typer.Argument(help=f"{escape(FORMS)} (`repalign models`)."),
     ],
     data: Annotated[
         str,
@@ -45,7 +44,7 @@ def extract(
         WRITTEN,
     ],
     given: Given,
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
 ) -> None:
     """Extract embeddings of a pretrained model into a store; run it again to continue.
 

@@ -7,7 +7,8 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import OutputOption, OverwriteOption, PlainFormatOption
+from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
+from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
 
 app = typer.Typer(no_args_is_help=True, help="Look at maps that compare --save-maps wrote.")
@@ -21,7 +22,7 @@ def maps() -> None:
 
 
 @app.command()
-def info(map_file: MapArgument, form: PlainFormatOption = None, to: OutputOption = None) -> None:
+def info(map_file: MapArgument, form: FormatOption = None, to: OutputOption = None) -> None:
     """Say what a saved map is: kind, widths, rank, stretches, where it comes from.
 
     Example: repalign maps info maps/01-rigid.safetensors
@@ -29,12 +30,9 @@ def info(map_file: MapArgument, form: PlainFormatOption = None, to: OutputOption
     from repalign.workflows.saved_maps import describe_map, map_record
 
     report = describe_map(map_file)
-    chosen = output.choose_format(form, to)
-    if chosen == "json":
-        record = map_record(report) | {"metadata": dict(report.metadata)}
-        output.emit(output.as_json(record), to)
-        return
-    output.emit(output.render_records([map_record(report)], chosen), to)
+    record = map_record(report)
+    document = record | {"metadata": dict(report.metadata)}
+    output.show(shown_records([record], document), form, to)
 
 
 def apply(

@@ -6,7 +6,9 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options
-from repalign.cli.options import OutputOption, PlainFormatOption
+from repalign.cli.formats import render
+from repalign.cli.options import FormatOption, OutputOption
+from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
 from repalign.workflows.extract.settings import ViewSettings
 
@@ -14,10 +16,10 @@ app = typer.Typer()
 
 
 @app.callback(invoke_without_command=True)
-def models(context: typer.Context, form: PlainFormatOption = None, to: OutputOption = None) -> None:
+def models(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
     """List the presets: short names for checkpoints, with what is certain and what is inferred.
 
-    Any other model is named by hf:, timm:, torchvision:, mae: or its path.
+    Any other model is named as `repalign extract --help` says.
 
     Example: repalign models --format json
     """
@@ -50,7 +52,7 @@ def show(
     context: typer.Context,
     model: Annotated[str, typer.Argument(help="Name of a model, a preset, or a path.")],
     given: Given,
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
     to: OutputOption = None,
 ) -> None:
     """Show a model's layers with their sizes, and the exact views that extract would make.
@@ -74,10 +76,10 @@ def show(
         image_backend=settings.image_backend,
     )
     chosen = output.choose_format(form, to)
+    shown = shown_records([asdict(line) for line in found.layers], asdict(found))
+    output.emit(render(shown, chosen), to)
     if chosen == "json":
-        output.emit(output.as_json(asdict(found)), to)
         return
-    output.emit(output.render_records([asdict(line) for line in found.layers], chosen), to)
     talk = talk_of(context)
     talk.note(
         f"{found.model}: {found.class_name} ({found.loader}), family {found.family}, "

@@ -5,27 +5,18 @@ from typing import Annotated, Literal
 
 import typer
 
+from repalign.cli.formats import FORMATS, FormatName
 from repalign.cli.inputs import WRITTEN
 
-TableFormat = Literal["table", "csv", "json", "markdown", "latex"]
-PlainFormat = Literal["table", "csv", "json"]
-
 FormatOption = Annotated[
-    TableFormat | None,
+    FormatName | None,
     typer.Option(
         "--format",
         "-f",
-        help="How to print the result. Default: a table on a terminal, CSV when stdout is piped, "
-        "by the ending of --output when it is given.",
-        show_default=False,
-    ),
-]
-PlainFormatOption = Annotated[
-    PlainFormat | None,
-    typer.Option(
-        "--format",
-        "-f",
-        help="How to print the result. Default: a table on a terminal, CSV when stdout is piped.",
+        help="How to print the result: "
+        + ", ".join(f"{each.name} ({each.suffix}, {each.holds})" for each in FORMATS.values())
+        + ". Default: by the ending of --output where there is one, a table on a terminal, CSV "
+        "when stdout is piped.",
         show_default=False,
     ),
 ]
@@ -54,6 +45,14 @@ DeviceOption = Annotated[
         "--device",
         help="auto, cpu, cuda, cuda:N or mps. A device that was asked for is never replaced "
         "by another in silence.",
+    ),
+]
+MachineDeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        help="auto, cpu, cuda or cuda:N; auto is the first CUDA device, else the CPU. Moments "
+        "need double precision, which mps lacks.",
     ),
 ]
 MemoryOption = Annotated[

@@ -60,6 +60,7 @@ def _names(parameter: Any) -> str:
 
 def _help(parameter: Any) -> str:
     text = " ".join((getattr(parameter, "help", None) or "").split()).replace("|", r"\|")
+    text = text.replace(r"\[", "[")  # escaped for the terminal, plain here
     annotation = parameter.type_descriptor.annotation
     choices = get_args(annotation) if get_origin(annotation) is Literal else ()
     if choices:

@@ -8,7 +8,7 @@ import typer
 from repalign.cli import output
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.talk import talk_of
-from repalign.files import STDOUT, check_output
+from repalign.files import STDOUT, check_output, check_regular
 
 
 def report(
@@ -29,6 +29,7 @@ def report(
     from repalign.workflows.report.run import make_report
 
     talk = talk_of(context)
+    check_regular(results)
     target = to or results.with_suffix(".html")
     check_output(target)
     with talk.progress("drawing") as on_progress:

@@ -1,14 +1,18 @@
 """``repalign store``: look at, check, pack and convert embeddings."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from repalign.cli import output
+from repalign.cli.declared import Given, with_options
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import OutputOption, OverwriteOption, PlainFormatOption
+from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
+from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
+from repalign.store.foreign.formats import SUFFIX_LIST, ExportFormat
+from repalign.store.writing.options import WriteOptions
 
 app = typer.Typer(
     no_args_is_help=True, help="Look at, check, pack, import and export sets of embeddings."
@@ -17,15 +21,15 @@ app = typer.Typer(
 EmbeddingsArgument = Annotated[
     str,
     typer.Argument(
-        help="A store or a foreign file (.npy, .npz, .pt, .safetensors, .parquet, .csv, .h5ad, "
-        ".mat, a thingsvision folder); file::view chooses a view.",
+        help=f"A store, a foreign file ({SUFFIX_LIST}) or a thingsvision folder; file::view "
+        "chooses a view.",
     ),
 ]
 
 
 @app.command()
 def info(
-    embeddings: EmbeddingsArgument, form: PlainFormatOption = None, to: OutputOption = None
+    embeddings: EmbeddingsArgument, form: FormatOption = None, to: OutputOption = None
 ) -> None:
     """Say what a set of embeddings holds, how it was made and what identifies its rows.
 
@@ -34,11 +38,7 @@ def info(
     from repalign.store.sources.describe import describe_embeddings
 
     found = describe_embeddings(embeddings)
-    chosen = output.choose_format(form, to)
-    if chosen == "json":
-        output.emit(output.as_json(found.to_json()), to)
-    else:
-        output.emit(output.render_records(found.to_records(), chosen), to)
+    output.show(shown_records(found.to_records(), found.to_json()), form, to)
 
 
 @app.command()
@@ -51,7 +51,7 @@ def head(
             "--columns", min=0, help="Columns to show; by default 6 in a table, else all."
         ),
     ] = None,
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
     to: OutputOption = None,
 ) -> None:
     """Show the first rows: identity and values.
@@ -79,7 +79,7 @@ def verify(
     quick: Annotated[
         bool, typer.Option("--quick", help="Only structure and headers, not every value.")
     ] = False,
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
     to: OutputOption = None,
 ) -> None:
     """Check every byte of stores against their checksums; exit code 1 if one is damaged.
@@ -139,6 +139,7 @@ def pack(
 
 
 @app.command("import")
+@with_options(WriteOptions)
 def import_embeddings(
     context: typer.Context,
     embeddings: EmbeddingsArgument,
@@ -156,13 +157,8 @@ def import_embeddings(
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the view in the store.")
     ] = None,
-    compress: Annotated[
-        Literal["gzip", "blosc2"] | None,
-        typer.Option("--compress", help="Compress the values; activations hardly shrink."),
-    ] = None,
-    licence: Annotated[
-        str | None, typer.Option("--licence", help="Note on the terms of use, kept in the store.")
-    ] = None,
+    *,
+    given: Given,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Copy foreign embeddings into a store, with hashes of the files they come from.
@@ -173,14 +169,15 @@ def import_embeddings(
     from repalign.store.sources.opening import open_embeddings
 
     talk = talk_of(context)
+    options = given.settings(WriteOptions())
     source = open_embeddings(embeddings, ids=ids, id_column=id_column)
     with talk.progress("importing") as on_progress:
         written = import_store(
             source,
             out,
             view=name,
-            compression=compress,
-            licence=licence,
+            compression=options.compression,
+            licence=options.licence,
             overwrite=overwrite,
             on_progress=on_progress,
         )
@@ -199,7 +196,7 @@ def export_embeddings(
     embeddings: EmbeddingsArgument,
     out: Annotated[Path, typer.Argument(help="The file; its ending says the format."), WRITTEN],
     file_format: Annotated[
-        Literal["npy", "npz", "csv", "parquet", "safetensors"] | None,
+        ExportFormat | None,
         typer.Option("--as", help="Format, if the ending does not say it."),
     ] = None,
     overwrite: OverwriteOption = False,

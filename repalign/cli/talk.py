@@ -17,6 +17,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from repalign.printable import printable
+
 OnStage = Callable[[str, int, int], None]
 
 
@@ -49,21 +51,24 @@ class Talk:
     def note(self, message: str) -> None:
         """Say something useful that is not a warning."""
         if not self.quiet:
-            self._console().print(message, markup=False)
+            self._say(message)
 
     def detail(self, message: str) -> None:
         """Say something that only --verbose wants."""
         if self.verbose and not self.quiet:
-            self._console().print(message, markup=False, style="dim")
+            self._say(message, "dim")
 
     def warn(self, message: str) -> None:
         """Say something that changes how a result should be read; --quiet does not hide it."""
-        self._console().print(f"warning: {message}", markup=False, style="yellow")
+        self._say(f"warning: {message}", "yellow")
 
     def error(self, message: str) -> None:
         """Say in one line why the command failed."""
         one_line = " ".join(message.split())
-        self._console().print(f"error: {one_line}", markup=False, style="bold red")
+        self._say(f"error: {one_line}", "bold red")
+
+    def _say(self, message: str, style: str | None = None) -> None:
+        self._console().print(printable(message), markup=False, style=style)
 
     @contextmanager
     def progress(self, description: str) -> Iterator[OnProgress]:
@@ -75,18 +80,18 @@ class Talk:
             yield _ignore_progress
             return
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=self._console(), transient=True) as bar:
-            task = bar.add_task(description, total=None)
+            task = bar.add_task(printable(description), total=None)
 
             def on_progress(done: int, total: int, stage: str | None = None) -> None:
                 name = description if stage is None else f"{description}: {stage}"
-                bar.update(task, completed=done, total=total, description=name)
+                bar.update(task, completed=done, total=total, description=printable(name))
 
             yield on_progress
 

@@ -7,7 +7,7 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import OutputOption, PlainFormatOption
+from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.talk import talk_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_models(form: PlainFormatOption = None, to: OutputOption = None) -> None:
+def list_models(form: FormatOption = None, to: OutputOption = None) -> None:
     """List the shipped models with how well they do on data they were not trained on.
 
     Example: repalign zoo list
@@ -61,7 +61,7 @@ def train(
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the initialisation and of the order of the data.")
     ] = 0,
-    form: PlainFormatOption = None,
+    form: FormatOption = None,
 ) -> None:
     """Train a model of the zoo on the CPU, in minutes; run it again to continue.
 

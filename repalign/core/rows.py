@@ -1,6 +1,5 @@
-"""Rows in memory, and the blocks in which rows of any size are read."""
+"""Some of the rows of a representation, and the blocks in which rows of any size are read."""
 
-import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
+from repalign.rows import ArrayRows as ArrayRows  # what all of core reads arrays by
 
 DEFAULT_MEMORY = 2 * 2**30
 """Bytes that a computation may hold beside its result, unless told otherwise."""
@@ -18,35 +18,6 @@ DEFAULT_MEMORY = 2 * 2**30
 # waste calls.
 _BLOCK_BYTES = 16 * 2**20
 _SMALLEST_BLOCK = 16
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayRows:
-    """Rows of a two-dimensional array or memory map, read without a copy of the whole."""
-
-    values: np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and number of columns."""
-        return int(self.values.shape[0]), int(self.values.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Floating type in which the values are stored."""
-        return self.values.dtype
-
-    def read(self, start: int, stop: int) -> Float[np.ndarray, "rows columns"]:
-        """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
-        block = np.array(self.values[start:stop])
-        release_pages(self.values)
-        return block
-
-    def take(self, rows: Integer[np.ndarray, " rows"]) -> Float[np.ndarray, "rows columns"]:
-        """Return the given rows as a new array."""
-        block = np.asarray(self.values[rows])
-        release_pages(self.values)
-        return block
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,17 +57,6 @@ def take_in_order(
     """Return rows in any order, possibly repeated."""
     unique, position = np.unique(wanted, return_inverse=True)
     return rows.take(unique)[position]
-
-
-def release_pages(values: np.ndarray) -> None:
-    """Let go of the pages of a read-only memory map, which else count as memory of the process.
-
-    The pages stay in the file cache, so that reading them again is cheap. A map that can be
-    written is left alone: for a private one this would throw the changes away.
-    """
-    buffer = values.base
-    if isinstance(buffer, mmap.mmap) and getattr(values, "mode", None) == "r":
-        buffer.madvise(mmap.MADV_DONTNEED)
 
 
 def block_rows_for(memory_bytes: int, *, row_bytes: int, reserved_bytes: int = 0) -> int:

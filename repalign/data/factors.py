@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError, MissingExtraError
+from repalign.files import check_regular
 
 ID_NAMES = ("id", "ids")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet")
@@ -66,8 +67,7 @@ def read_columns(
         MissingExtraError: Parquet without pyarrow.
     """
     source = Path(path)
-    if not source.is_file():
-        raise InputError(f"{source}: there is no such file; expected a table of columns")
+    check_regular(source)
     suffix = source.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{source}: cannot be read; expected one of {', '.join(SUFFIXES)}")

@@ -7,12 +7,6 @@ from pathlib import Path
 from repalign.exceptions import InputError
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def find_files(root: Path, endings: Collection[str]) -> list[Path]:
     """All files below a directory with one of the endings, ordered by relative path.
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from repalign.data.files import file_sha256
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError
+from repalign.files import file_sha256
 
 _NAMES = ("images", "x", "X", "data", "arr_0")
 _MAX_IDX_BYTES = 2 * 2**30

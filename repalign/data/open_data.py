@@ -12,6 +12,7 @@ from repalign.data.samples import Chain, Kind, Source
 from repalign.data.text import JsonLines, TextFile
 from repalign.data.text_tables import CsvColumn, ParquetColumn
 from repalign.exceptions import InputError
+from repalign.files import check_regular
 
 TEXT_ENDINGS = (".csv", ".jsonl", ".md", ".parquet", ".txt")
 _BUILTIN_PREFIX, _DATASETS_PREFIX = "builtin:", "datasets:"
@@ -40,6 +41,8 @@ def open_data(name: str, kind: Kind, options: ReadOptions | None = None) -> Sour
             f"no data at {name}; expected a file, a directory, "
             f"{', '.join(f'builtin:{word}' for word in BUILTIN)} or datasets:name"
         )
+    if not path.is_dir():
+        check_regular(path)
     return _open_text(path, options) if kind == "text" else _open_images(path, options)
 
 

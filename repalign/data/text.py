@@ -9,10 +9,10 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.data.files import file_sha256
 from repalign.data.read_options import Unit
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError
+from repalign.files import file_sha256
 
 MAX_UNIT_BYTES = 64 * 2**20
 

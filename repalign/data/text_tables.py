@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from repalign.data.files import file_sha256
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError, MissingExtraError
+from repalign.files import file_sha256
 
 
 class CsvColumn:

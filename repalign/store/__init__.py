@@ -1,11 +1,15 @@
 """Embedding stores: the only package that touches HDF5 and foreign embedding files."""
 
-from repalign.store.reading.store import Store, open_store
-from repalign.store.reading.verify import verify_store
-from repalign.store.writing.arrays import write_store
-from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.packing import pack_store
-from repalign.store.writing.writer import StoreWriter
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from repalign.store.reading.store import Store, open_store
+    from repalign.store.reading.verify import verify_store
+    from repalign.store.writing.arrays import write_store
+    from repalign.store.writing.options import WriteOptions
+    from repalign.store.writing.packing import pack_store
+    from repalign.store.writing.writer import StoreWriter
 
 __all__ = [
     "Store",
@@ -16,3 +20,25 @@ __all__ = [
     "verify_store",
     "write_store",
 ]
+
+# On first use: the command line reads the list of formats and loads no HDF5 for it.
+_LAZY = {
+    "Store": "reading.store",
+    "StoreWriter": "writing.writer",
+    "WriteOptions": "writing.options",
+    "open_store": "reading.store",
+    "pack_store": "writing.packing",
+    "verify_store": "reading.verify",
+    "write_store": "writing.arrays",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from the module that owns it, on first use."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'repalign.store' has no attribute {name!r}")
+    return getattr(import_module(f"repalign.store.{_LAZY[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,7 +1,7 @@
 """Columns of a table beside the rows of a set of embeddings, joined by identity."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import IntArray, MismatchPolicy
+from repalign.data.builtin_factors import BUILTIN_PREFIX, builtin_columns
 from repalign.data.factors import ColumnTable, has_missing, read_columns, table_of
 from repalign.exceptions import RowMismatchError
+from repalign.store.joining.index import POOLED, decode_ids, pooled_index
+from repalign.store.joining.matching import MatchKey, match_rows
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import EmbeddingSource, parse_locator
 
@@ -29,21 +32,23 @@ class RowColumns:
 def open_columns(columns: Columns, *, id_column: str | None = None) -> ColumnTable:
     """Return a table from a file, a mapping of arrays, a view of a store, or a table itself.
 
-    ``store.h5::factors`` are the columns of that view, called ``factors.0``, ``factors.1``, ….
+    ``store.h5::factors`` are the columns of that view, called ``factors.0``, ``factors.1``, …;
+    ``builtin:digits`` are what is known of the built-in images.
     """
     if isinstance(columns, ColumnTable):
         return columns
     if isinstance(columns, Mapping):
         return table_of(columns)
+    if str(columns).startswith(BUILTIN_PREFIX):
+        return builtin_columns(str(columns))
     locator = parse_locator(columns)
     if locator.view is None:
         return read_columns(locator.path, id_column=id_column)
     source = open_embeddings(columns, id_column=id_column)
     values = source.rows.read(0, source.n_rows)
     titles = (f"{locator.view}.{j}" for j in range(source.dim))
-    return table_of(
-        dict(zip(titles, values.T, strict=True)), ids=_ids_of(source), name=str(columns)
-    )
+    ids = None if source.index.ids is None else decode_ids(source.index.ids)
+    return table_of(dict(zip(titles, values.T, strict=True)), ids=ids, name=str(columns))
 
 
 def align_columns(
@@ -53,7 +58,7 @@ def align_columns(
     *,
     policy: MismatchPolicy = "refuse",
 ) -> RowColumns:
-    """Find the values of every row: by id where both sides have ids, else by sample or order.
+    """Find the values of every row: by id, else by sample number, else by row order.
 
     Rows with a missing value in one of the columns are left out, with a note.
 
@@ -93,29 +98,43 @@ def align_columns(
 
 def _places(source: EmbeddingSource, table: ColumnTable) -> tuple[IntArray, list[str]]:
     """Return for every row of the embeddings the row of the table, -1 where there is none."""
-    ids = _ids_of(source)
-    if ids is not None and table.ids is not None:
-        place = {one: number for number, one in enumerate(table.ids)}
-        return np.array([place.get(one, -1) for one in ids], dtype=np.int64), []
-    if source.n_rows == table.n_rows:
+    key = _match_key(source, table)
+    if key == "row order":
+        if source.n_rows != table.n_rows:
+            raise RowMismatchError(
+                f"{table.source} has {table.n_rows} rows and {source.name} {source.n_rows}, "
+                "without ids on both sides; give ids to both, or the same rows in the same order"
+            )
         note = f"{table.source} and {source.name} were matched by row order: no ids on both sides"
         return np.arange(source.n_rows), [note]
+    # All rows of a sample, such as the tokens of a text, take the entry of that sample.
+    identity: NDArray[Any] | None = source.index.ids if key == "ids" else source.index.sample
+    assert identity is not None, "rows are matched by ids only where there are ids"
+    _, first, member = np.unique(identity, return_index=True, return_inverse=True)
+    samples = replace(source.index.take(first), token=np.full(first.size, POOLED), sample_sha=None)
+    match = match_rows([samples, pooled_index(table.n_rows, ids=table.ids)], key=key)
+    places = np.full(first.size, -1, dtype=np.int64)
+    places[match.positions[0]] = match.positions[1]
+    notes = []
+    if key == "sample numbers":
+        notes.append(f"{table.source} was matched to the sample numbers of {source.name}")
+    return places[member], notes
+
+
+def _match_key(source: EmbeddingSource, table: ColumnTable) -> MatchKey:
+    """Say what tells which entry a row has: ids, sample numbers or the order, as for a join.
+
+    A table without ids has entries by sample number where it has one for every sample; a table
+    with as many entries as there are tokens has one for every token.
+    """
+    if source.identity == "ids" and table.ids is not None:
+        return "ids"
     samples = source.index.sample
-    if source.has_sample_numbers and int(samples.max()) < table.n_rows:
-        note = f"{table.source} was matched to the sample numbers of {source.name}"
-        return np.asarray(samples, dtype=np.int64), [note]
-    raise RowMismatchError(
-        f"{table.source} has {table.n_rows} rows and {source.name} {source.n_rows}, without ids "
-        "on both sides; give ids to both, or the same rows in the same order"
-    )
-
-
-def _ids_of(source: EmbeddingSource) -> tuple[str, ...] | None:
-    if source.index.ids is None:
-        return None
-    return tuple(one.decode() for one in source.index.ids.tolist())
+    covers = source.has_sample_numbers and int(samples.max()) < table.n_rows
+    is_by_row = source.n_rows == table.n_rows and bool((source.index.token != POOLED).any())
+    return "sample numbers" if covers and not is_by_row else "row order"
 
 
 def _name_of(source: EmbeddingSource, row: int) -> str:
-    ids = _ids_of(source)
-    return f"row {row}" if ids is None else repr(ids[row])
+    ids = source.index.ids
+    return f"row {row}" if ids is None else repr(decode_ids(ids[[row]])[0])

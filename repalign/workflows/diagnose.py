@@ -36,8 +36,8 @@ def diagnose() -> tuple[Finding, ...]:
         find_device(),
         find_threads(),
         find_hub(),
-        find_disk("home", Path.home()),
-        find_disk("temporary files", Path(tempfile.gettempdir())),
+        find_disk("home", home_folder()),
+        find_disk("temporary files", temporary_folder()),
     )
 
 
@@ -73,13 +73,18 @@ def check_requirement(name: str, specifier: str, *, extra: str | None) -> Findin
 def find_vision_import() -> Finding:
     """Import torch and torchvision in a process of their own: builds that do not match fail."""
     code = "import torch, torchvision; print(torch.__version__, torchvision.__version__)"
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=IMPORT_SECONDS,
-        check=False,
-    )
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=IMPORT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        found = f"the import takes more than {IMPORT_SECONDS} s"
+        return Finding("torch with torchvision", "problem", found, "look at the disk they are on")
     return read_vision_import(ran.returncode, ran.stdout, ran.stderr)
 
 
@@ -131,20 +136,45 @@ def find_threads() -> Finding:
 
 def find_hub() -> Finding:
     """Say where checkpoints are cached and whether the hub may be asked."""
-    home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
+    own = os.environ.get("HF_HOME")
+    home = Path(own) if own else (home_folder() or Path()) / ".cache" / "huggingface"
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     state = "offline (HF_HUB_OFFLINE is set)" if offline else "online"
     there = "exists" if home.is_dir() else "not there yet"
     return Finding("checkpoint cache", "ok", f"{home} ({there}), {state}")
 
 
-def find_disk(subject: str, folder: Path) -> Finding:
+def home_folder() -> Path | None:
+    """Return the user's home; None if nothing names it."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def temporary_folder() -> Path | None:
+    """Return the folder of temporary files; None if none can be written."""
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:
+        return None
+
+
+def find_disk(subject: str, folder: Path | None) -> Finding:
     """Say how much room a folder has left."""
-    free = shutil.disk_usage(folder).free
+    name = f"disk, {subject}"
+    if folder is None:
+        return Finding(name, "problem", "no such folder is known", "set HOME and TMPDIR")
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as failure:
+        return Finding(
+            name, "problem", f"{folder}: {failure.strerror}", "set HOME or TMPDIR to a folder"
+        )
     found = f"{free / 1024**3:.1f} GiB free at {folder}"
     if free < LOW_DISK_BYTES:
-        return Finding(f"disk, {subject}", "problem", found, "free some space")
-    return Finding(f"disk, {subject}", "ok", found)
+        return Finding(name, "problem", found, "free some space")
+    return Finding(name, "ok", found)
 
 
 def _extra_of(marker: object) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 from repalign.exceptions import InputError
 
 OnStage = Callable[[str, int, int], None]
+OnProgress = Callable[[int, int], None]
 
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -33,7 +34,7 @@ class Machine:
             "on_progress": self.on_progress(stage),
         }
 
-    def on_progress(self, stage: str) -> Callable[[int, int], None]:
+    def on_progress(self, stage: str) -> OnProgress:
         """Return the callback for one stage, which takes (done, total)."""
         return partial(self.on_stage, stage)
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.exceptions import InputError
-from repalign.store import write_store
+from repalign.store import WriteOptions, write_store
+from repalign.store.exchange.imports import stored_type
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
 from repalign.store.sources.opening import open_embeddings
 from repalign.workflows.compare.results import CompareResult
@@ -107,7 +108,7 @@ def apply_map(
     overwrite: bool = False,
     on_stage: OnStage = ignore_stage,
 ) -> "StoreInfo":
-    """Send every row through a saved map and write the result as a store.
+    """Send every row through a saved map and write the result as a store, in the same type.
 
     Raises:
         InputError: The widths do not fit, or the map cannot be inverted.
@@ -121,6 +122,7 @@ def apply_map(
             f"{source.name}: has {source.dim} columns, and the map {path} takes "
             f"{fitted.source_dim}; apply it to rows of the space that it was fitted on"
         )
+    mapped = MappedRows(source.rows, fitted)
     spec = {
         "made_by": "repalign apply",
         "map": {"file": Path(path).name, "kind": fitted.kind, "inverse": inverse},
@@ -129,9 +131,10 @@ def apply_map(
     }
     return write_store(
         out,
-        {source.view or "mapped": MappedRows(source.rows, fitted)},
+        {source.view or "mapped": mapped},
         index=source.index,
         spec=spec,
+        options=WriteOptions(dtype=stored_type(mapped), expected_rows=mapped.shape[0]),
         overwrite=overwrite,
         on_progress=lambda done, total: on_stage("rows", done, total),
     )

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -147,3 +148,16 @@ def test_bad_input_is_one_line_and_an_exit_code(files, arguments, code, message)
     assert result.exit_code == code
     assert message in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("option", ["--ids", "--groups"])
+def test_pipes_of_ids_and_groups_are_refused_and_not_waited_for(files, option: str) -> None:
+    pipe = Path(files[0]).with_name("pipe")
+    os.mkfifo(pipe)
+
+    result = CliRunner().invoke(app, ["compare", *files[:2], option, str(pipe)])
+
+    assert result.exit_code == 1
+    assert result.stderr.endswith(
+        "pipe: is a pipe, expected a file; write its content into a file first\n"
+    )

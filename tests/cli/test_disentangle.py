@@ -1,7 +1,6 @@
 import csv
 import io
 import json
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from typer.testing import CliRunner
 
 from repalign.cli.app import app
 from repalign.store.exchange.map_file import load_map
-from repalign.workflows.disentangle.results import BatchRecord, ScoreRecord
+from repalign.workflows.disentangle.results import COLUMNS
 
 QUICK = ["--null", "2", "--halves", "2", "--scores", "infomec,mcc"]
 
@@ -33,21 +32,6 @@ def latents(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "latents.npy"), "--factors", str(tmp_path / "factors.csv")]
 
 
-@pytest.fixture
-def cells(tmp_path: Path) -> list[str]:
-    pytest.importorskip("lightgbm")
-    rng = np.random.default_rng(0)
-    plates, perturbed = np.arange(400) % 5, rng.integers(0, 2, 400)
-    values = rng.laplace(size=(400, 6))
-    values[:, 0] += 2 * perturbed
-    np.save(tmp_path / "cells.npy", values)
-    frame = pd.DataFrame({"perturbed": perturbed, "plate": plates})
-    frame["gene"] = np.where(perturbed == 0, "none", np.where(plates < 3, "SRC", "HCK"))
-    frame.to_csv(tmp_path / "wells.csv", index=False)
-    table = str(tmp_path / "wells.csv")
-    return [str(tmp_path / "cells.npy"), "--table", table, "--batch", "plate", "--top", "25"]
-
-
 def invoke(*arguments: str):
     return CliRunner().invoke(app, ["disentangle", *arguments])
 
@@ -65,7 +49,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
 def test_piped_stdout_is_tidy_csv_and_warnings_go_to_stderr(latents) -> None:
     result = invoke(*latents, *QUICK)
     rows = rows_of(result.stdout)
-    assert list(rows[0]) == [field.name for field in fields(ScoreRecord)]
+    assert list(rows[0]) == list(COLUMNS)
     assert {row["condition"] for row in rows} == {"raw", "pca", "pca+ica", "pca+rotation", "ica"}
     assert rows[0]["score"] == "InfoE"
     assert "raw: 1 of 4 latents are inactive and pruned" in result.stderr
@@ -76,7 +60,7 @@ def test_piped_stdout_is_tidy_csv_and_warnings_go_to_stderr(latents) -> None:
 
 def test_the_table_shows_value_interval_and_null(latents) -> None:
     text = run(*latents, *QUICK, "-f", "table")
-    for part in ("InfoE ↑", "95 %", "factors shuffled", "pca+random rotation", "ica (no whiten"):
+    for part in ("InfoE ↑", "95 %", "factors shuffled", "\n  p  ", "whitening)"):
         assert part in text
     assert "raw: 3 of 4 latents active" in text
 
@@ -158,81 +142,106 @@ def test_the_transform_is_saved_and_applied(latents, tmp_path: Path) -> None:
     assert invoke(*arguments, "--overwrite").exit_code == 0
 
 
-def test_labels_are_judged_on_held_out_batches(cells) -> None:
-    rows = rows_of(run(*cells, "--label", "perturbed"))
-    assert list(rows[0]) == [field.name for field in fields(BatchRecord)]
-    assert {row["condition"] for row in rows} == {"raw", "pca", "pca+ica", "pca+rotation"}
-    auroc = next(row for row in rows if (row["condition"], row["measure"]) == ("raw", "AUROC"))
-    assert float(auroc["value"]) > 0.8
-    assert auroc["n_folds"] == "5"
-
-
-def test_the_deconfounding_table_in_every_layout(cells) -> None:
-    arguments = [*cells, "--label", "gene", "--control", "none", "--conditions", "raw,pca"]
-    table = run(*arguments, "-f", "table")
-    for part in ("AUROC ↑", "gene=HCK", "(mean over labels)", "top 25 %", "chance 0.200"):
-        assert part in table
-    latex = run(*arguments, "-f", "latex")
-    assert r"AUROC $\uparrow$" in latex
-    assert r"gene=SRC & " in latex
-    assert "| gene=SRC |" in run(*arguments, "-f", "markdown")
-
-
-def test_both_protocols_resume_and_workers(cells, tmp_path: Path) -> None:
-    arguments = [
-        *cells, "--label", "perturbed", "--protocols", "leave-batches-out,train-on-one",
-        "--conditions", "raw", "--resume", str(tmp_path / "folds.jsonl"), "--workers", "2",
-        "--fit-on", "train",
-    ]  # fmt: skip
-    first = run(*arguments)
-    assert {row["protocol"] for row in rows_of(first)} == {
-        "leave-batches-out", "train-on-one", "rows",
-    }  # fmt: skip
-    assert run(*arguments) == first
-
-
-def test_the_embeddings_own_table_can_hold_the_columns(cells, tmp_path: Path) -> None:
-    frame = pd.read_csv(tmp_path / "wells.csv")[["perturbed", "plate"]]
-    path = tmp_path / "all.npz"
-    np.savez(path, embeddings=np.load(cells[0]), **{n: frame[n].to_numpy() for n in frame})
-    rows = rows_of(
-        run(f"{path}::embeddings", "--table", str(path), "--label", "perturbed", "--batch", "plate")
-    )
-    assert rows[0]["n_batches"] == "5"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [[], ["--label", "a"], ["--batch", "b"], ["--factors", "f.csv", "--label", "a"]],
-)
-def test_half_a_question_is_wrong_usage(latents, arguments) -> None:
-    result = invoke(latents[0], *arguments)
+def test_without_factors_it_is_wrong_usage(latents) -> None:
+    result = invoke(latents[0])
     assert result.exit_code == 2
     assert "--factors" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--label", "a"], ["--batch", "b", "--label", "a"]])
+def test_the_study_of_batches_is_said_to_have_moved(latents, arguments) -> None:
+    for words in ([latents[0], *arguments], [*latents, *arguments]):
+        result = invoke(*words)
+        assert result.exit_code == 2
+        assert "repalign deconfound" in result.stderr
+
+
+def test_groups_are_a_column_of_the_table(latents, tmp_path: Path) -> None:
+    frame = pd.read_csv(latents[2])
+    frame["object"] = frame["shape"] * 100 + frame["hue"] * 10 + frame["x"]
+    frame.to_csv(latents[2], index=False)
+    rows = rows_of(run(*latents, *QUICK, "--conditions", "raw", "--groups", "object"))
+    assert {row["n_factors"] for row in rows} == {"3"}
+    assert {row["n_groups"] for row in rows} == {str(frame["object"].nunique())}
+    assert {row["null_scheme"] for row in rows} == {"groups"}
+    table = run(*latents, *QUICK, "--conditions", "raw", "--groups", "object", "-f", "table")
+    assert "500 rows in 60 groups, 3 factors" in table
+    assert "whole groups shuffled" in table
+
+
+def test_the_built_in_digits_have_factors(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "e.npz", embeddings=rng.normal(size=(50, 3)), ids=np.arange(50).astype(str))
+    arguments = [str(tmp_path / "e.npz"), "--factors", "builtin:digits", *QUICK]
+    rows = rows_of(run(*arguments, "--conditions", "raw"))
+    assert {row["n_factors"] for row in rows} == {"5"}
+
+
+def test_what_cannot_be_written_is_refused_before_anything_is_computed(
+    latents, tmp_path: Path
+) -> None:
+    """The factors do not even exist."""
+    pytest.importorskip("matplotlib")
+    wrong = [latents[0], "--factors", str(tmp_path / "none.csv")]
+    (tmp_path / "fits").mkdir()
+    (tmp_path / "fits" / "pca.safetensors").touch()
+    for arguments, message in (
+        (["--plot", str(tmp_path / "matrix.xyz")], "can be written with the ending '.xyz'"),
+        (["--plot", str(tmp_path / "none" / "a.png")], "there is no directory"),
+        (["--save-transform", str(tmp_path / "fits")], "already exists"),
+        (["--output", str(tmp_path / "a.xyz")], "no format belongs to the ending"),
+    ):
+        result = invoke(*wrong, *arguments)
+        assert result.exit_code == 1
+        assert message in result.stderr
+
+
+def test_too_little_memory_is_refused_and_device_and_memory_are_told(latents) -> None:
+    result = invoke(*latents, *QUICK, "--memory", "10KiB")
+    assert result.exit_code == 1
+    assert "allow more (--memory)" in result.stderr
+    told = invoke(*latents, *QUICK, "--memory", "1GiB", "--device", "cpu", "--verbose")
+    assert "device cpu, up to" in told.stderr
+    assert "1 GiB of working memory" in told.stderr
+
+
+def test_the_table_is_readable_in_eighty_columns(latents, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    once = run("latents.npy", "--factors", "factors.csv", *QUICK, "-f", "table").splitlines()
+    assert max(len(line) for line in once) <= 80
+    assert [line.split() for line in once[1:3]] == [
+        ["pca+random", "ica", "(no"],
+        ["raw", "pca", "pca+ica", "rotation", "whitening)"],
+    ]
+    seeds = ("--seeds", "2", "-f", "table")
+    twice = run("latents.npy", "--factors", "factors.csv", *QUICK, *seeds).splitlines()
+    assert max(len(line) for line in twice) <= 80
+    assert sum("whitening)" in line for line in twice) == 1
+
+
+def test_discrete_latents_are_scored_raw_without_being_told(latents) -> None:
+    rows = rows_of(run(*latents, *QUICK, "--scores", "infomec", "--discrete-latents"))
+    assert {row["condition"] for row in rows} == {"raw"}
+
+
+def test_dci_says_that_it_has_neither_null_nor_interval(latents) -> None:
+    arguments = [*latents, "--scores", "dci,mcc", "--null", "2", "--halves", "2", "--factor", "hue"]
+    table = run(*arguments, "--conditions", "raw", "--max-rows", "90", "-f", "table")
+    assert "DCI has neither null nor interval" in table
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--conditions", "zca"], "no condition is called zca"),
-        (["--scores", "beta"], "no score group is called beta"),
+        (["--conditions", "zca"], "conditions: got zca, expected some of: raw, pca"),
+        (["--scores", "beta"], "scores: got beta, expected some of: infomec"),
         (["--discrete", "x", "--continuous", "x"], "x is declared discrete and continuous"),
         (["--factor", "size"], "has no column 'size'"),
         (["--plot", "matrix.xyz"], "--plot matrix.xyz"),
+        (["--groups", "scene"], "'scene' is neither a file with a group a line nor a column"),
     ],
 )
 def test_impossible_requests_are_one_line_and_exit_1(latents, arguments, message: str) -> None:
     result = invoke(*latents, "--null", "0", "--halves", "0", *arguments)
     assert result.exit_code == 1
     assert message in result.stderr
-
-
-def test_labels_need_one_set_a_table_and_percentages(cells, tmp_path: Path) -> None:
-    question = ["--label", "perturbed", "--batch", "plate"]
-    several = invoke(cells[0], *cells, "--label", "perturbed")
-    assert "2 sets of embeddings with --label; expected one" in several.stderr
-    no_table = invoke(cells[0], *question)
-    assert "holds no columns of labels and batches" in no_table.stderr
-    wrong = invoke(*cells[:-2], "--label", "perturbed", "--top", "a,b")
-    assert "--top a,b: expected percentages" in wrong.stderr
-    assert {several.exit_code, no_table.exit_code, wrong.exit_code} == {1}

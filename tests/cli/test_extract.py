@@ -77,7 +77,7 @@ def test_options_reach_the_extraction(checkpoints: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nowhere", "--data", "digits"], "error: unknown model 'nowhere'; expected hf:org/name"),
+        (["nowhere", "--data", "digits"], "error: unknown model 'nowhere'; expected timm:name[@"),
         (["pythia-160m-sed1", "--data", "digits"], "error: unknown model 'pythia-160m-sed1'; did"),
         (["{neox}", "--data", "gone.txt"], "error: no data at gone.txt"),
         (["{neox}", "--data", "digits"], "error: digits is image data, the model takes text"),

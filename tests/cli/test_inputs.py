@@ -1,6 +1,7 @@
 """What a command was given to read is never written, under whatever name."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -65,6 +66,16 @@ def test_an_input_survives(folder: Path, monkeypatch, line: list[str], precious:
 def test_the_result_of_an_earlier_run_may_be_replaced(folder: Path) -> None:
     again = run("compare", *stores(folder), *CHEAP, "-o", folder / "res.json")
     assert again.exit_code == 0, again.stderr
+
+
+@pytest.mark.parametrize("option", ["--ids", "--groups"])
+def test_lists_that_are_no_text_or_no_file_are_refused(folder: Path, option: str) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "noise").write_bytes(b"\xff\x00\xfe")
+    for name, message in (("pipe", "is a pipe"), ("noise", "is not UTF-8 text")):
+        ran = run("compare", folder / "p.npy", folder / "n.npy", option, folder / name)
+        assert ran.exit_code == 1
+        assert message in ran.stderr
 
 
 def test_a_dash_is_standard_output(folder: Path) -> None:

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -41,3 +42,10 @@ def test_a_missing_file_is_one_line_on_stderr(tmp_path: Path) -> None:
     assert failed.exit_code == 1
     assert failed.stderr.startswith("error: ")
     assert len(failed.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["", "/", "."])
+def test_a_directory_is_no_result(name: str) -> None:
+    failed = run("report", name)
+    assert failed.exit_code == 1
+    assert "is a directory, expected a file" in failed.stderr

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from repalign.cli import store
 from repalign.cli.app import RepalignGroup, root
 from repalign.store import StoreWriter, WriteOptions, open_store, write_store
 from repalign.store.joining.index import RowIndex, encode_ids, pooled_index
+from repalign.store.sources.opening import open_embeddings
 
 VALUES = np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32)
 NAMES = [f"cat-{row}" for row in range(40)]
@@ -69,6 +72,16 @@ def test_info_as_lines_names_every_field(path: Path, form: str) -> None:
 
     for part in ("views.wide", "3 columns, float32", "spec.model.id", "1, 2", "is_complete"):
         assert part in text
+
+
+def test_info_says_as_compare_does_that_rows_only_have_an_order(tmp_path: Path) -> None:
+    write_store(tmp_path / "a.h5", VALUES)
+    index = RowIndex(np.arange(5, 5 + len(VALUES)), np.full(len(VALUES), -1))
+    write_store(tmp_path / "b.h5", VALUES, index=index)
+
+    for name, identity in (("a.h5", "row order"), ("b.h5", "sample numbers")):
+        found = json.loads(run("info", tmp_path / name, "--format", "json").stdout)
+        assert found["row_identity"] == identity == open_embeddings(tmp_path / name).identity
 
 
 def test_info_of_a_foreign_file_says_where_its_ids_are(tmp_path: Path) -> None:
@@ -240,3 +253,50 @@ def test_missing_files_are_one_line(tmp_path: Path, command: str) -> None:
     assert result.exit_code == 1
     assert "none.h5" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verify", "{pipe}"),
+        ("info", "{pipe}"),
+        ("head", "{pipe}"),
+        ("import", "{npy}", "{out}", "--ids", "{pipe}"),
+        ("import", "{npy}", "{out}", "--ids", "{pipe}.csv"),
+        ("import", "{pipe}", "{out}"),
+        ("import", "{folder}", "{out}"),
+        ("verify", "/dev/zero"),
+        ("import", "{npy}", "{out}", "--ids", "/dev/zero"),
+    ],
+)
+def test_pipes_and_devices_are_refused_and_not_waited_for(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "pipe.csv", "folder/features_01.npy"):
+        os.mkfifo(tmp_path / name)
+    np.save(tmp_path / "a.npy", VALUES)
+    places = {"pipe": "pipe", "npy": "a.npy", "out": "out.h5", "folder": "folder"}
+    paths = {name: str(tmp_path / place) for name, place in places.items()}
+
+    said = failure(run(*(word.format(**paths) for word in words)))
+
+    assert re.search("is a (pipe|device)|is a pipe or a device", said)
+
+
+@pytest.mark.parametrize("word", ["", ".", "/"])
+def test_pack_of_a_folder_without_a_name_is_refused(
+    tmp_path: Path, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    failure(run("pack", word))
+
+
+@pytest.mark.parametrize("name", ["ids.txt", "ids.csv", "ids.tsv"])
+@pytest.mark.parametrize("content", [bytes(range(256)) * 40, b"\0" * 4000, b'a,b\n"', b""])
+def test_files_of_ids_that_are_none_are_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    np.save(tmp_path / "a.npy", VALUES)
+    (tmp_path / name).write_bytes(content)
+
+    failure(run("import", tmp_path / "a.npy", tmp_path / "a.h5", "--ids", tmp_path / name))

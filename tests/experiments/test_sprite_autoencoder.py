@@ -9,8 +9,9 @@ from repalign.experiments.sprite_autoencoder import (
     encode_images,
     train_autoencoder,
 )
+from repalign.workflows.conditions.settings import TransformSettings
 from repalign.workflows.disentangle.run import disentangle
-from repalign.workflows.disentangle.settings import FactorSettings, TransformSettings
+from repalign.workflows.disentangle.settings import FactorSettings
 
 TINY = AutoencoderSettings(n_steps=6, batch_size=8, channels=(4, 4))
 

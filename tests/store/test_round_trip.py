@@ -57,7 +57,10 @@ def test_every_slice_comes_back_bit_for_bit(stored: dict, data: st.DataObject) -
             write(Path(folder) / name, stored)
             with open_store(Path(folder) / name) as store:
                 assert len(store) == n_rows
-                assert store.index.slice(start, stop).is_equal(stored["index"].slice(start, stop))
+                np.testing.assert_equal(
+                    store.index.slice(start, stop).columns,
+                    stored["index"].slice(start, stop).columns,
+                )
                 for view, values in stored["views"].items():
                     rows = store.view(view)
                     assert rows.read(start, stop).tobytes() == values[start:stop].tobytes()

@@ -53,3 +53,39 @@ def test_nothing_in_common_is_refused_whatever_the_policy() -> None:
     table = open_columns({"id": ["c", "d"], "hue": [0, 1]})
     with pytest.raises(RowMismatchError, match="no entry for 2 of the 2 rows of latents"):
         align_columns(source, table, policy="intersect")
+
+
+def test_sample_numbers_come_before_row_order() -> None:
+    """One row for each sample, in another order: the entry of the sample, not of the place."""
+    index = RowIndex(sample=np.arange(10)[::-1], token=np.full(10, -1, dtype=np.int32))
+    source = as_source(np.zeros((10, 2)), name="latents")
+    source = replace(source, index=index, has_sample_numbers=True, identity="sample numbers")
+    aligned = align_columns(source, open_columns(TABLE))
+    assert aligned.columns["x"].tolist() == TABLE["x"][::-1].tolist()
+
+
+def test_a_table_with_an_entry_for_every_token_is_taken_by_row() -> None:
+    samples = np.repeat(np.arange(5), 2)
+    index = RowIndex(sample=samples, token=np.tile([0, 1], 5).astype(np.int32))
+    source = as_source(np.zeros((10, 2)), name="tokens")
+    source = replace(source, index=index, has_sample_numbers=True, identity="sample numbers")
+    aligned = align_columns(source, open_columns(TABLE))
+    assert aligned.columns["x"].tolist() == TABLE["x"].tolist()
+    assert "were matched by row order" in aligned.notes[0]
+
+
+def test_all_tokens_of_a_sample_take_the_entry_of_its_id() -> None:
+    index = RowIndex(
+        sample=np.array([0, 0, 1]),
+        token=np.array([0, 1, 0], dtype=np.int32),
+        ids=np.array([b"b", b"b", b"a"]),
+    )
+    source = replace(as_source(np.zeros((3, 2)), name="tokens"), index=index, identity="ids")
+    aligned = align_columns(source, open_columns({"id": ["a", "b"], "x": [1.0, 2.0]}))
+    assert aligned.columns["x"].tolist() == [2.0, 2.0, 1.0]
+
+
+def test_the_built_in_digits_bring_their_factors() -> None:
+    ids = [str(number) for number in (5, 3)]
+    aligned = align_columns(as_source(np.zeros((2, 2)), ids=ids), open_columns("builtin:digits"))
+    assert aligned.columns["digit"].tolist() == [5, 3]

@@ -48,13 +48,29 @@ def test_a_map_is_applied_to_a_file_and_back(pair, tmp_path: Path) -> None:
     forth, back = tmp_path / "forth.h5", tmp_path / "back.h5"
     apply_map(rigid, pair[0], forth)
     apply_map(rigid, forth, back, inverse=True)
-    # stores hold float32
+    # in double precision, as the rows came
     np.testing.assert_allclose(
-        open_embeddings(forth).rows.read(0, 300), np.load(pair[1]), rtol=1e-5, atol=1e-5
+        open_embeddings(forth).rows.read(0, 300), np.load(pair[1]), atol=1e-9
     )
-    np.testing.assert_allclose(
-        open_embeddings(back).rows.read(0, 300), np.load(pair[0]), rtol=1e-5, atol=1e-5
-    )
+    np.testing.assert_allclose(open_embeddings(back).rows.read(0, 300), np.load(pair[0]), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_mapped_rows_keep_their_type(pair, tmp_path: Path, kind: str) -> None:
+    np.save(tmp_path / "c.npy", np.load(pair[0]).astype(kind))
+
+    apply_map(saved(pair, tmp_path)[2], tmp_path / "c.npy", tmp_path / "out.h5")
+
+    assert open_embeddings(tmp_path / "out.h5").rows.dtype == kind
+
+
+def test_saved_maps_and_stores_have_the_mode_of_any_new_file(pair, tmp_path: Path) -> None:
+    (tmp_path / "any").touch()
+    maps = saved(pair, tmp_path)
+    apply_map(maps[2], pair[0], tmp_path / "out.h5")
+
+    modes = {path.stat().st_mode for path in (tmp_path / "any", maps[2], tmp_path / "out.h5")}
+    assert len(modes) == 1
 
 
 def test_rows_of_another_width_are_refused(pair, tmp_path: Path) -> None:

@@ -75,13 +75,22 @@ def balanced_accuracy(
     return float(balanced_accuracy_score(test[1], told))
 
 
-def _fitted(train: Any, settings: BoostingSettings, objective: dict[str, Any], seed: int) -> Any:
+def load_lightgbm() -> Any:
+    """Return the module LightGBM.
+
+    Raises MissingExtraError when it is not installed.
+    """
     try:
         import lightgbm
     except ImportError as failure:
         raise MissingExtraError(
             "lightgbm", extra="deconfound", purpose="judging what a representation tells"
         ) from failure
+    return lightgbm
+
+
+def _fitted(train: Any, settings: BoostingSettings, objective: dict[str, Any], seed: int) -> Any:
+    lightgbm = load_lightgbm()
     parameters = {
         **objective,
         "learning_rate": settings.learning_rate,

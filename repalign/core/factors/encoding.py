@@ -1,7 +1,7 @@
 """Ground-truth factors as class codes and as numbers, discrete or continuous."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -32,11 +32,23 @@ class Factors:
     values: Float[np.ndarray, "n m"]
     is_discrete: tuple[bool, ...]
     notes: tuple[str, ...] = ()
+    n_bins: int = DEFAULT_BINS
+
+    def deal(self, rows: Any) -> "Factors":
+        """Return the factors that these rows would have had from the start.
+
+        Bins of equal frequency follow from all rows: where rows of one kind become more, as when
+        large groups change places with small ones, the bins are others.
+        """
+        dealt = self.take(rows)
+        for j in np.flatnonzero(~np.array(self.is_discrete)):
+            dealt.codes[:, j] = _equal_frequency_bins(dealt.values[:, j], self.n_bins)
+        return dealt
 
     def take(self, rows: Any) -> "Factors":
         """Return the given rows, with codes renumbered where a class is absent from them."""
         codes = np.stack([encode_classes(column) for column in self.codes[rows].T], axis=1)
-        return Factors(self.names, codes, self.values[rows], self.is_discrete, self.notes)
+        return replace(self, codes=codes, values=self.values[rows])
 
 
 def encode_factors(
@@ -77,9 +89,8 @@ def encode_factors(
     if not kept:
         raise InputError(f"no factor can be scored: {'; '.join(notes) or 'no column was given'}")
     names, codes_kept, values_kept, discrete = zip(*kept, strict=True)
-    return Factors(
-        names, np.stack(codes_kept, axis=1), np.stack(values_kept, axis=1), discrete, tuple(notes)
-    )
+    all_codes, all_values = np.stack(codes_kept, axis=1), np.stack(values_kept, axis=1)
+    return Factors(names, all_codes, all_values, discrete, tuple(notes), n_bins)
 
 
 def guess_kind(column: np.ndarray) -> FactorKind:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.stats import t as student
 
 from repalign.core.factors.encoding import Factors
 from repalign.core.factors.kinds import GROUPS
 from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors
-from repalign.core.factors.shuffles import MIN_ARRANGEMENTS, FactorShuffle, plan_shuffle
+from repalign.core.factors.shuffles import FactorShuffle
 from repalign.core.score import Score
 
 # Half of fewer groups is one group: its score says nothing about the spread over groups.
@@ -40,7 +41,7 @@ class ShuffledScores:
 
     def p_value(self, name: str) -> float | None:
         """Return (b + 1) / (m + 1), b the shuffles that score at least as high."""
-        if name not in self.observed or self.shuffle.n_arrangements < MIN_ARRANGEMENTS:
+        if name not in self.observed or not self.shuffle.is_sufficient:
             return None
         drawn = np.array(self.draws.get(name, ()))
         if not drawn.size:
@@ -53,19 +54,22 @@ class ShuffledScores:
 def shuffled_scores(
     found: FactorScores,
     settings: ScoreSettings,
+    shuffle: FactorShuffle,
     *,
     n_draws: int,
-    groups: Int[np.ndarray, " n"] | None = None,
     on_progress: OnProgress | None = None,
 ) -> ShuffledScores:
     """Score again and again with the factors shuffled, all factors of a row kept together."""
     factors, latents = found.evidence.factors, found.evidence.latents
-    shuffle = plan_shuffle(factors, groups)
     quick = repeatable(settings)
+    observed = _defined(found)
+    if shuffle.kept.size < len(latents) and quick.groups and n_draws:
+        # A p-value holds only if what was observed is scored on the rows that are shuffled.
+        observed = _defined(score_factors(factors.deal(shuffle.kept), latents[shuffle.kept], quick))
     rng = np.random.default_rng([settings.seed, 1])
-    draws = ((shuffle.draw(rng), shuffle.kept) for _ in range(n_draws))
-    drawn = _repeat(factors, latents, quick, draws, n_draws, on_progress)
-    return ShuffledScores(shuffle, _defined(found), drawn)
+    draws = ((factors.deal(rows), shuffle.kept) for rows in shuffle.draws(n_draws, rng))
+    drawn = _repeat(latents, quick, draws, n_draws, on_progress)
+    return ShuffledScores(shuffle, observed, drawn)
 
 
 def half_sample_scores(
@@ -97,8 +101,8 @@ def half_sample_scores(
             is_drawn[rng.permutation(n_groups)[: n_groups // 2]] = True
             yield np.flatnonzero(is_drawn[member])
 
-    draws = ((half, half) for half in halves())
-    return _repeat(factors, latents, repeatable(settings), draws, n_draws, on_progress)
+    draws = ((factors.take(half), half) for half in halves())
+    return _repeat(latents, repeatable(settings), draws, n_draws, on_progress)
 
 
 def judge_scores(
@@ -106,11 +110,14 @@ def judge_scores(
     nulls: ShuffledScores | None,
     halves: Mapping[str, Sequence[float]],
     *,
+    n_groups: int | None = None,
     level: float = 0.95,
 ) -> tuple[JudgedScore, ...]:
     """Put every score beside its null (mean, one-sided p-value) and its interval.
 
-    The interval is the score plus the quantiles of the half-samples around their own mean.
+    The interval is Student's, from the deviation of the half-samples, with as many degrees of
+    freedom as there are half-samples or groups, less one. Quantiles of twenty half-samples would
+    be too narrow.
     """
     judged = []
     for score in found.scores:
@@ -120,11 +127,11 @@ def judge_scores(
             p_value = nulls.p_value(score.name)
         spread = halves.get(score.name, [])
         if len(spread) > 1 and score.value is not None:
-            tail = (1 - level) / 2
-            ends = np.quantile(np.array(spread) - np.mean(spread), [tail, 1 - tail])
-            low = score.value + float(ends[0])
+            freedom = min(len(spread), n_groups or len(spread)) - 1
+            reach = float(student.ppf((1 + level) / 2, freedom) * np.std(spread, ddof=1))
+            low = score.value - reach
             # No score passes 1 but by the noise of the estimator.
-            high = max(score.value, min(1.0, score.value + float(ends[1])))
+            high = max(score.value, min(1.0, score.value + reach))
         judged.append(JudgedScore(score, null, p_value, low, high))
     return tuple(judged)
 
@@ -135,22 +142,20 @@ def repeatable(settings: ScoreSettings) -> ScoreSettings:
 
 
 def _repeat(
-    factors: Factors,
     latents: Float[np.ndarray, "n l"],
     settings: ScoreSettings,
-    draws: Iterable[tuple[np.ndarray, np.ndarray]],
+    draws: Iterable[tuple[Factors, np.ndarray]],
     n_draws: int,
     on_progress: OnProgress | None,
 ) -> dict[str, list[float]]:
-    """Score the factors of some rows beside the latents of others, draw by draw."""
+    """Score factors beside the latents of some rows, draw by draw."""
     values: dict[str, list[float]] = {}
     if not settings.groups:
         return values
-    for done, (factor_rows, latent_rows) in enumerate(draws, start=1):
-        drawn = factors.take(factor_rows)
+    for done, (drawn, rows) in enumerate(draws, start=1):
         # A half can miss all classes of a rare factor but one; it then says nothing.
         if (drawn.codes.max(axis=0) > 0).all():
-            found = score_factors(drawn, latents[latent_rows], settings)
+            found = score_factors(drawn, latents[rows], settings)
             for name, value in _defined(found).items():
                 values.setdefault(name, []).append(value)
         if on_progress is not None:

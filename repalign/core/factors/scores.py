@@ -1,5 +1,6 @@
 """All disentanglement scores of one representation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,9 +63,13 @@ def check_groups(groups: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def score_factors(
-    factors: Factors, latents: Float[np.ndarray, "n l"], settings: ScoreSettings | None = None
+    factors: Factors,
+    latents: Float[np.ndarray, "n l"],
+    settings: ScoreSettings | None = None,
+    *,
+    names: Sequence[str] | None = None,
 ) -> FactorScores:
-    """Score n rows of latents against their factors.
+    """Score n rows of latents against their factors; ``names`` are those of the latents.
 
     Raises InputError when rows and factors do not pair, a latent is not finite, or a group is
     unknown.
@@ -78,17 +83,18 @@ def score_factors(
     )
     notes: tuple[str, ...] = ()
     if "infomec" in wanted:
-        notes = (*_notes_on(factors, evidence.information), *evidence.explicitness[1])
+        told = names or [str(number) for number in range(latents.shape[1])]
+        notes = (*_notes_on(factors, evidence.information, told), *evidence.explicitness[1])
     return FactorScores(scores, evidence, notes)
 
 
-def _notes_on(factors: Factors, information: MutualInformation) -> list[str]:
+def _notes_on(factors: Factors, information: MutualInformation, told: Sequence[str]) -> list[str]:
     latents, unknown = uninformative(information)
     notes = []
     if latents:
         notes.append(
             f"{len(latents)} active latent(s) have no estimated information about any factor "
-            f"(latents {', '.join(map(str, latents))})"
+            f"(latents {', '.join(told[number] for number in latents)})"
         )
     if unknown:
         names = ", ".join(factors.names[j] for j in unknown)

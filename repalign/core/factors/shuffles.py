@@ -6,6 +6,7 @@ the views of an object) resemble each other.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,11 +14,14 @@ import numpy as np
 from jaxtyping import Int
 
 from repalign.core.factors.encoding import Factors
+from repalign.core.inference.arrangements import (
+    COUNTED,
+    FEWEST_ARRANGEMENTS,
+    Arrangements,
+    arrange,
+)
 
-Scheme = Literal["rows", "groups"]
-
-# Below this many arrangements the smallest p-value says little, whatever the scores.
-MIN_ARRANGEMENTS = 120
+Scheme = Literal["rows", "groups", "runs of groups"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,46 +30,79 @@ class FactorShuffle:
 
     ``rows``: every row gets the factors of another. ``groups``: the factors are the same in all
     rows of a group, and every group gets those of another; all rows take part, whatever the
-    sizes.
+    sizes. ``runs of groups``: factors vary inside groups, so that whole groups change places
+    with groups of about their size, cut to one length.
 
     Attributes:
         scheme: One of these.
-        kept: Rows that are shuffled and judged.
-        member: Group of every kept row.
-        representative: One row of every group.
-        n_arrangements: How many different ones there are; infinite where they are past counting.
+        kept: Rows that take part, for the observed score and the shuffled ones alike.
+        n_groups: Groups there are.
+        n_arrangements: Shuffles that can be told apart, the given order among them; infinite
+            where they are past counting.
     """
 
     scheme: Scheme
     kept: Int[np.ndarray, " k"]
-    member: Int[np.ndarray, " k"]
-    representative: Int[np.ndarray, " g"]
+    n_groups: int
     n_arrangements: float
+    _orders: Arrangements
+    _dealt: Int[np.ndarray, " _"]
+    _taker: Int[np.ndarray, " k"]
 
-    def draw(self, rng: np.random.Generator) -> Int[np.ndarray, " k"]:
-        """Return for every kept row the row whose factors it gets."""
-        dealt = self.representative[rng.permutation(self.representative.size)]
-        return dealt[self.member]
+    @property
+    def n_rows(self) -> int:
+        """Rows there were to choose from."""
+        return self._taker.size if self.scheme != "runs of groups" else self._orders.n_rows
+
+    @property
+    def n_moving(self) -> int:
+        """Groups (or single rows) that change places; the others keep their factors."""
+        return self._orders.n_moving
+
+    @property
+    def is_sufficient(self) -> bool:
+        """Whether there are enough arrangements for a p-value worth the name."""
+        return self.n_arrangements >= FEWEST_ARRANGEMENTS
+
+    def smallest_p(self, wanted: int) -> float:
+        """Return the smallest p-value that so many shuffles can attain."""
+        return max(self._orders.smallest_p(wanted), 1 / self.n_arrangements)
+
+    def draws(self, wanted: int, rng: np.random.Generator) -> Iterator[Int[np.ndarray, " k"]]:
+        """Yield, shuffle by shuffle, the row whose factors every kept row gets."""
+        for order in self._orders.shuffles(wanted, rng):
+            yield self._dealt[order][self._taker]
 
 
-def plan_shuffle(factors: Factors, groups: Int[np.ndarray, " n"] | None = None) -> FactorShuffle:
-    """Return how the factors of rows may be shuffled, given the group of every row."""
+def plan_shuffle(
+    factors: Factors,
+    groups: Int[np.ndarray, " n"] | None = None,
+    *,
+    is_ordered: bool = True,
+    seed: int = 0,
+) -> FactorShuffle:
+    """Return how the factors of rows may be shuffled, given the group of every row.
+
+    ``is_ordered``: rows of a group stand in an order that means something, so that the first
+    rows of a longer group are kept; else a random choice, drawn from ``seed``.
+    """
     n_rows = len(factors.values)
     everyone = np.arange(n_rows)
-    if groups is None:
-        groups = everyone
-    names, representative, member = np.unique(groups, return_index=True, return_inverse=True)
-    if names.size == n_rows:
-        # Every row is a group of its own.
-        return FactorShuffle("rows", everyone, everyone, everyone, _count(factors, everyone))
-    arrangements = _count(factors, representative)
-    return FactorShuffle("groups", everyone, member, representative, arrangements)
-
-
-def is_constant_in(factors: Factors, groups: Int[np.ndarray, " n"]) -> bool:
-    """Tell whether all rows of every group have the same factors."""
-    _, representative, member = np.unique(groups, return_index=True, return_inverse=True)
-    return bool((factors.values == factors.values[representative][member]).all())
+    members = everyone if groups is None else groups
+    _, first, member = np.unique(members, return_index=True, return_inverse=True)
+    if first.size < n_rows and not (factors.values == factors.values[first][member]).all():
+        nowhere = np.zeros(n_rows, dtype=np.int64)
+        orders = arrange(member, blocks=nowhere, is_ordered=is_ordered, seed=seed)
+        count = float(orders.count) if orders.count < COUNTED else math.inf
+        places = np.arange(orders.kept.size)
+        return FactorShuffle(
+            "runs of groups", orders.kept, first.size, count, orders, orders.kept, places
+        )
+    scheme: Scheme = "groups" if first.size < n_rows else "rows"
+    rows = first if scheme == "groups" else everyone
+    orders = arrange(np.arange(rows.size), blocks=np.zeros(rows.size, dtype=np.int64))
+    taker = member if scheme == "groups" else everyone
+    return FactorShuffle(scheme, everyone, first.size, _count(factors, rows), orders, rows, taker)
 
 
 def _count(factors: Factors, rows: Int[np.ndarray, " g"]) -> float:

@@ -2,20 +2,19 @@
 
 from dataclasses import replace
 
-from repalign.exceptions import InputError, ModelError
+from repalign.exceptions import InputError
 from repalign.models.inputs.images import (
     ImageBackend,
     ImagePreprocess,
     parse_preprocess,
-    preprocess_of_timm,
-    preprocess_of_torchvision,
-    preprocess_of_transformers,
 )
 from repalign.models.loaders.boundary import third_party
-from repalign.models.loaders.files import check_directory, read_json
+from repalign.models.loaders.files import check_directory
 from repalign.models.loaders.loaded import LoadedModel
+from repalign.models.loaders.loader import claiming_loader, loader_of, loader_of_model
 from repalign.models.naming.hub import fetch_repository
-from repalign.models.naming.spec import parse_model
+from repalign.models.naming.loaders import LOADERS, parse_model
+from repalign.models.naming.spec import LOCAL
 
 
 def choose_preprocess(
@@ -31,7 +30,8 @@ def choose_preprocess(
     assert model.image_size is not None
     channels, height, width = model.image_size
     with third_party(f"no usable preprocessing in {wanted or model.origin.model}"):
-        chosen = _own(model) if wanted is None else _named(wanted, channels)
+        own = loader_of_model(model).own_preprocess
+        chosen = own(model) if wanted is None else _named(wanted, channels)
     chosen = replace(chosen, backend=backend)
     if len(chosen.mean) != channels:
         raise InputError(
@@ -48,43 +48,6 @@ def choose_preprocess(
     return chosen
 
 
-def _own(model: LoadedModel) -> ImagePreprocess:
-    name = model.origin.model
-    if model.origin.loader in ("timm", "mae"):
-        return preprocess_of_timm(_timm_config(model), name)
-    if model.origin.loader == "torchvision":
-        return _torchvision(model.origin.class_name, name)
-    path = model.directory / "preprocessor_config.json" if model.directory else None
-    if path is None or not path.is_file():
-        size_hint = model.image_size[1] if model.image_size else 224
-        raise ModelError(
-            f"{name} comes without preprocessor_config.json; say how images are prepared, "
-            f"for instance --preprocess canonical{size_hint}"
-        )
-    return preprocess_of_transformers(read_json(path), name)
-
-
-def _torchvision(architecture: str, name: str) -> ImagePreprocess:
-    from torchvision.models import get_model_weights
-
-    published = get_model_weights(architecture).DEFAULT.transforms()
-    crop = published.crop_size[0]
-    return preprocess_of_torchvision(
-        name,
-        resize=published.resize_size[0],
-        crop=(crop, crop),
-        interpolation=published.interpolation.value,
-        normalise=(tuple(published.mean), tuple(published.std)),
-    )
-
-
-def _timm_config(model: LoadedModel) -> dict[str, object]:
-    own = model.config.get("pretrained_cfg") or getattr(model.module, "pretrained_cfg", None) or {}
-    config = dict(own) if isinstance(own, dict) else dict(vars(own))
-    config["input_size"] = model.image_size
-    return config
-
-
 def _named(wanted: str, channels: int) -> ImagePreprocess:
     canonical = parse_preprocess(wanted, channels)
     if canonical is not None:
@@ -94,26 +57,16 @@ def _named(wanted: str, channels: int) -> ImagePreprocess:
     except InputError as error:
         raise InputError(
             f"unknown preprocessing {wanted!r}; expected canonicalN (canonical224), "
-            "timm:architecture, hf:repository or a directory"
+            "timm:architecture, torchvision:architecture, hf:repository or a directory"
         ) from error
-    if spec.loader == "timm":
-        import timm
-
-        pretrained = timm.get_pretrained_cfg(spec.name)
-        if pretrained is None:
-            raise InputError(f"timm has no preprocessing for {spec.name!r}")
-        return preprocess_of_timm(vars(pretrained), wanted)
-    directory = (
-        fetch_repository(spec.name, spec.revision, weights=False)
-        if spec.loader == "hf"
-        else spec.path
-    )
-    if directory is None or not directory.is_dir():
+    if spec.loader != LOCAL and not LOADERS[spec.loader].in_hub:
+        return loader_of(spec.loader).named_preprocess(spec)
+    directory = spec.path
+    if directory is None:
+        directory = fetch_repository(spec.name, spec.revision, weights=False)
+    if not directory.is_dir():
         raise InputError(f"no preprocessing in {wanted!r}; expected a directory or hf:repository")
     check_directory(directory)
-    config = directory / "preprocessor_config.json"
-    if config.is_file():
-        return preprocess_of_transformers(read_json(config), directory.name)
-    return preprocess_of_timm(
-        read_json(directory / "config.json").get("pretrained_cfg") or {}, directory.name
-    )
+    claiming = claiming_loader(directory)
+    assert claiming is not None, "some loader claims every directory"
+    return claiming.preprocess_in(directory)

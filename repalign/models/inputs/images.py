@@ -19,6 +19,20 @@ ImageBackend = Literal["pil", "torchvision"]
 _PIL_NUMBER: dict[Interpolation, int] = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3}
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _LARGEST = 8192
+_DEFAULTED = (
+    "resample",
+    "size",
+    "crop_size",
+    "crop_pct",
+    "do_resize",
+    "do_center_crop",
+    "do_rescale",
+    "do_normalize",
+    "image_mean",
+    "image_std",
+)
+# Image processors of transformers that resize, then crop at the centre if they crop at all.
+_RESIZE_THEN_CROP = ("ViT", "Deit", "DeiT", "Bit", "CLIP", "SiglipImage", "Beit")
 _CANONICAL = re.compile(r"canonical([1-9]\d{0,3})")
 
 
@@ -130,6 +144,7 @@ def preprocess_of_transformers(config: Mapping[str, Any], name: str) -> ImagePre
     Raises ModelError for processors that are not supported.
     """
     kind = str(config.get("image_processor_type") or config.get("feature_extractor_type") or "")
+    config = {**_defaults(kind), **config}
     numbers = {number: label for label, number in _PIL_NUMBER.items()}
     resample = config.get("resample", 2)
     if resample not in numbers:
@@ -141,6 +156,16 @@ def preprocess_of_transformers(config: Mapping[str, Any], name: str) -> ImagePre
     mean = tuple(config.get("image_mean") or (0.5, 0.5, 0.5)) if normalise else (0.0, 0.0, 0.0)
     std = tuple(config.get("image_std") or (0.5, 0.5, 0.5)) if normalise else (1.0, 1.0, 1.0)
     return ImagePreprocess(name, resize, crop, numbers[resample], mean, std, odd_crop="down")
+
+
+def _defaults(kind: str) -> dict[str, Any]:
+    """Return what an image processor does where its config says nothing."""
+    import transformers
+
+    name = kind.removesuffix("Fast").replace("FeatureExtractor", "ImageProcessor")
+    processor = getattr(transformers, f"{name}Pil", None)
+    told = {key: getattr(processor, key, None) for key in _DEFAULTED}
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def preprocess_of_torchvision(
@@ -171,13 +196,13 @@ def _transformers_geometry(
         if edge >= 384:
             return (edge, edge), None
         return int(edge / config.get("crop_pct", 0.875)), (edge, edge)
-    if kind.startswith(("ViT", "Deit", "DeiT", "Bit")):
+    if kind.startswith(_RESIZE_THEN_CROP):
         crop = config.get("crop_size") if config.get("do_center_crop") else None
         if isinstance(crop, Mapping):
             crop = (crop["height"], crop["width"])
         elif crop is not None:
             crop = (crop, crop)
-        if isinstance(size, int) and kind.startswith("ViT"):
+        if isinstance(size, int) and not kind.startswith(("Bit", "CLIP")):
             size = (size, size)
         return size, crop
     raise ModelError(

@@ -7,17 +7,20 @@ from typing import Any
 from torch import nn
 
 from repalign.exceptions import ModelError
-from repalign.models.loaders.families import ARCHITECTURES
 
 # Fields through which code, another loader or other weights would come in.
 _REFUSED = (
     "adapters",
     "auto_map",
+    "backbone",
+    "backbone_config",
+    "backbone_kwargs",
     "configuration_files",
     "custom_pipelines",
     "distributed_config",
     "fusion_config",
     "kernel_config",
+    "keypoint_detector_config",
     "quantization_config",
     "transformers_weights",
     "trust_remote_code",
@@ -34,23 +37,37 @@ _SPARE = 2**28
 def check_config(config: dict[str, Any], source: str) -> str:
     """Return the model type of a transformers config if it may be loaded.
 
-    Raises ModelError for types that are not on the list, for fields that would bring in
-    code, quantised weights or adapters, and for sizes that no model has.
+    Raises ModelError for types that the library does not have, for fields that would bring in
+    code, quantised weights, adapters or other models, and for sizes that no model has.
     """
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
     model_type = config.get("model_type")
-    if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
+    if not isinstance(model_type, str) or model_type not in MODEL_MAPPING_NAMES:
         raise ModelError(
-            f"{source} is of model type {model_type!r}, which is not supported; "
-            f"supported: {', '.join(sorted(ARCHITECTURES))}"
+            f"{source} is of model type {model_type!r}, which is not one of transformers; "
+            "code that comes with a checkpoint is never run"
         )
-    for key in config:
-        if key in _REFUSED or key.endswith("_internal"):
+    _check_fields(config, source)
+    check_sizes(config, source)
+    return model_type
+
+
+def _check_fields(value: object, source: str) -> None:
+    if isinstance(value, list):
+        for inner in value:
+            _check_fields(inner, source)
+    if not isinstance(value, dict):
+        return
+    for key, inner in value.items():
+        # a field that says nothing brings in nothing
+        is_set = inner not in (None, False) or key == "auto_map"
+        if (key in _REFUSED and is_set) or str(key).endswith("_internal"):
             raise ModelError(
                 f"the config of {source} has the field {key!r}, which is refused because it can "
                 "bring in code or other weights; remove it if you trust the rest"
             )
-    check_sizes(config, source)
-    return model_type
+        _check_fields(inner, source)
 
 
 def check_sizes(config: object, source: str) -> None:

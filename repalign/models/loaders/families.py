@@ -1,6 +1,6 @@
 """What is known, and tested, about each family of models: how to run it and its default view."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["text", "image"]
@@ -70,14 +70,10 @@ class Architecture:
 
     family: Family
     class_name: str
-    init: dict[str, bool] = field(default_factory=dict)
     prefix_tokens: int | None = None
-    attention: bool = True
 
 
-_NO_POOLER = {"add_pooling_layer": False}
-
-# The allow-list: a model type that is not here is not loaded.
+# What is known beforehand. The structure of any other model type is read from the model itself.
 ARCHITECTURES: dict[str, Architecture] = {
     "gpt_neox": Architecture(DECODER, "GPTNeoXModel"),
     "gpt2": Architecture(DECODER, "GPT2Model"),
@@ -86,13 +82,19 @@ ARCHITECTURES: dict[str, Architecture] = {
     "qwen2": Architecture(DECODER, "Qwen2Model"),
     "qwen3": Architecture(DECODER, "Qwen3Model"),
     "olmo2": Architecture(DECODER, "Olmo2Model"),
-    "bert": Architecture(ENCODER, "BertModel", _NO_POOLER),
-    "roberta": Architecture(ENCODER, "RobertaModel", _NO_POOLER),
-    "xlm-roberta": Architecture(ENCODER, "XLMRobertaModel", _NO_POOLER),
+    "bert": Architecture(ENCODER, "BertModel"),
+    "roberta": Architecture(ENCODER, "RobertaModel"),
+    "xlm-roberta": Architecture(ENCODER, "XLMRobertaModel"),
     "distilbert": Architecture(ENCODER, "DistilBertModel"),
-    "vit": Architecture(VIT, "ViTModel", _NO_POOLER),
-    "deit": Architecture(VIT, "DeiTModel", _NO_POOLER, prefix_tokens=2),
+    "vit": Architecture(VIT, "ViTModel"),
+    "deit": Architecture(VIT, "DeiTModel", prefix_tokens=2),
     "dinov2": Architecture(VIT, "Dinov2Model"),
     "vit_mae": Architecture(VIT_MAE, "ViTMAEModel"),
-    "resnet": Architecture(CNN, "ResNetModel", attention=False),
+    "resnet": Architecture(CNN, "ResNetModel"),
+}
+
+# Checkpoints of two encoders: which class each is, by what stands behind `::` in the name.
+TOWERS = {
+    "clip": {"text": "CLIPTextModel", "vision": "CLIPVisionModel"},
+    "siglip": {"text": "SiglipTextModel", "vision": "SiglipVisionModel"},
 }

@@ -11,7 +11,8 @@ from typing import Any
 from torch import Tensor
 
 from repalign.exceptions import ModelError
-from repalign.models.loaders.weights import file_sha256, read_state_dict
+from repalign.files import file_sha256
+from repalign.models.loaders.weights import read_state_dict
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")

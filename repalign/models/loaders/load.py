@@ -6,13 +6,13 @@ from repalign.exceptions import InputError, ModelError
 from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.files import check_directory, read_json
 from repalign.models.loaders.loaded import LoadedModel
-from repalign.models.loaders.timm import is_mae_state, load_mae, load_timm, load_timm_directory
-from repalign.models.loaders.torchvision import load_torchvision
-from repalign.models.loaders.transformers import load_transformers
-from repalign.models.loaders.weights import read_state_dict
+from repalign.models.loaders.loader import claiming_loader, loader_of, refuse_part
 from repalign.models.naming.hub import fetch_repository
+from repalign.models.naming.loaders import LOADERS, parse_model
 from repalign.models.naming.presets import resolve_name
-from repalign.models.naming.spec import ModelSpec, parse_model
+from repalign.models.naming.spec import LOCAL, ModelSpec
+
+_WEIGHTS_ENDINGS = (".safetensors", ".pth", ".pt", ".bin", ".th")
 
 
 def load_model(name: str) -> LoadedModel:
@@ -29,38 +29,29 @@ def load_model(name: str) -> LoadedModel:
 
 
 def _load(spec: ModelSpec) -> LoadedModel:
-    if spec.loader == "timm":
-        return load_timm(spec.name, spec.path)
-    if spec.loader == "torchvision":
-        return load_torchvision(spec.name, spec.path)
-    if spec.loader == "mae":
+    if spec.loader == LOCAL:
         assert spec.path is not None
-        return load_mae(spec.path)
-    if spec.loader == "hf":
-        return _load_directory(fetch_repository(spec.name, spec.revision), f"hf:{spec.name}", spec)
-    assert spec.path is not None
-    return _load_local(spec.path, spec)
+        return _load_path(spec.path, spec.path.resolve().name, spec)
+    if LOADERS[spec.loader].in_hub:
+        directory = fetch_repository(spec.name, spec.revision)
+        return _load_path(directory, f"{spec.loader}:{spec.name}", spec)
+    refuse_part(f"{spec.loader}:{spec.name}", spec.part)
+    return loader_of(spec.loader).load(spec)
 
 
-def _load_local(path: Path, spec: ModelSpec) -> LoadedModel:
+def _load_path(path: Path, name: str, spec: ModelSpec) -> LoadedModel:
     if path.is_dir():
-        return _load_directory(path, path.resolve().name, spec)
-    if path.suffix not in (".pth", ".pt", ".bin", ".safetensors", ".th"):
+        check_directory(path)
+        read_json(path / "config.json")
+    elif path.suffix not in _WEIGHTS_ENDINGS:
         raise InputError(
             f"{path.name} is no model: expected a directory with config.json, or a weights file "
-            "(.safetensors, .pth, .pt, .bin)"
+            f"({', '.join(_WEIGHTS_ENDINGS)})"
         )
-    if not is_mae_state(read_state_dict(path)):
+    loader = claiming_loader(path)
+    if loader is None:
         raise ModelError(
             f"{path.name} does not say what architecture it is for; "
             f"give timm:name@{path.name} or torchvision:name@{path.name}"
         )
-    return load_mae(path)
-
-
-def _load_directory(directory: Path, name: str, spec: ModelSpec) -> LoadedModel:
-    check_directory(directory)
-    config = read_json(directory / "config.json")
-    if "model_type" not in config and "architecture" in config:
-        return load_timm_directory(directory, name, spec.revision)
-    return load_transformers(directory, name, spec.revision)
+    return loader.load_path(path, name, spec.revision, spec.part)

@@ -1,6 +1,5 @@
-"""Image encoders of timm: by architecture, from a directory, and original MAE checkpoints."""
+"""Image encoders of timm: by architecture, or from a directory as timm writes it."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,109 +9,105 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError
+from repalign.files import file_sha256
+from repalign.models.inputs.images import ImagePreprocess, preprocess_of_timm
 from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.config_policy import check_size_of, check_sizes
-from repalign.models.loaders.families import CNN, VIT, VIT_MAE
+from repalign.models.loaders.families import CNN, VIT, Family
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
-from repalign.models.loaders.weights import file_sha256, load_strictly, read_state_dict
+from repalign.models.loaders.loader import Loader, refuse_part
+from repalign.models.loaders.structure import read_blocks
+from repalign.models.loaders.weights import (
+    is_head,
+    load_strictly,
+    read_state_dict,
+)
 from repalign.models.naming.hub import fetch_repository, snapshot_commit
+from repalign.models.naming.spec import ModelSpec
 from repalign.models.views.layers import FINAL, LayerMap, Tap, map_layers
 
-# Heads per width of the ViTs that MAE was trained as; the checkpoint does not say.
-_MAE_HEADS = {192: 3, 384: 6, 768: 12, 1024: 16, 1280: 16}
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin", "model.pth")
 
 
-def load_timm(architecture: str, weights: Path | None = None) -> LoadedModel:
-    """Load a timm model by its registered name, from a weights file or from timm's hub.
+class TimmLoader(Loader):
+    """Registered architectures of timm, and directories with its config.json."""
 
-    Raises InputError for an unknown architecture, ModelError for weights that do not fit.
-    """
-    import timm
+    def load(self, spec: ModelSpec) -> LoadedModel:
+        """Load a registered architecture, from a weights file or from timm's hub.
 
-    if not timm.is_model(architecture):
-        near = timm.list_models(f"*{architecture.split('.')[0]}*")[:3]
-        hint = f"did you mean {', '.join(near)}?" if near else "see timm.list_models()"
-        raise InputError(f"unknown timm architecture {architecture!r}; {hint}")
-    if weights is not None:
-        files = {weights.name: file_sha256(weights)}
-        origin = Origin(f"timm:{architecture}@{weights.name}", "timm", architecture, files)
-        size = weights.stat().st_size
-        return _build(origin, {}, read_state_dict(weights), size, weights.parent)
-    pretrained = timm.get_pretrained_cfg(architecture)
-    repository = pretrained.hf_hub_id if pretrained is not None else None
-    if not repository:
-        raise ModelError(f"timm:{architecture} has no published weights; give timm:name@file")
-    directory = fetch_repository(repository, None)
-    return load_timm_directory(directory, f"timm:{architecture}")
+        Raises InputError for an unknown architecture, ModelError for weights that do not fit.
+        """
+        import timm
+
+        if not timm.is_model(spec.name):
+            near = timm.list_models(f"*{spec.name.split('.')[0]}*")[:3]
+            hint = f"did you mean {', '.join(near)}?" if near else "see timm.list_models()"
+            raise InputError(f"unknown timm architecture {spec.name!r}; {hint}")
+        if spec.path is not None:
+            files = {spec.path.name: file_sha256(spec.path)}
+            origin = Origin(f"timm:{spec.name}@{spec.path.name}", "timm", spec.name, files)
+            size = spec.path.stat().st_size
+            return _build(origin, {}, read_state_dict(spec.path), size, spec.path.parent)
+        pretrained = timm.get_pretrained_cfg(spec.name)
+        repository = pretrained.hf_hub_id if pretrained is not None else None
+        if not repository:
+            raise ModelError(f"timm:{spec.name} has no published weights; give timm:name@file")
+        return self.load_path(fetch_repository(repository, None), f"timm:{spec.name}")
+
+    def claims(self, path: Path) -> bool:
+        """Whether a directory has a config.json that names an architecture and no model type."""
+        if not (path / "config.json").is_file():
+            return False
+        config = read_json(path / "config.json")
+        return "model_type" not in config and "architecture" in config
+
+    def load_path(
+        self, path: Path, name: str, revision: str | None = None, part: str | None = None
+    ) -> LoadedModel:
+        """Load a directory with timm's config.json (``architecture``, ``model_args``).
+
+        Raises ModelError when the config or the weights cannot be used.
+        """
+        refuse_part(name, part)
+        config = read_json(path / "config.json")
+        architecture = config.get("architecture")
+        if not isinstance(architecture, str):
+            raise ModelError(f"config.json of {name} names no timm architecture")
+        checkpoint = Checkpoint(path, name, _WEIGHTS)
+        state, files = checkpoint.read(), checkpoint.hashes(path / "config.json")
+        licence = dict(config.get("pretrained_cfg") or {}).get("license")
+        commit = snapshot_commit(path)
+        origin = Origin(name, "timm", architecture, files, revision, commit, licence)
+        return _build(origin, config, state, checkpoint.size, path)
+
+    def own_preprocess(self, model: LoadedModel) -> ImagePreprocess:
+        """Return timm's evaluation transform at the model's own size."""
+        own: Any = model.config.get("pretrained_cfg")
+        own = own or getattr(model.module, "pretrained_cfg", None) or {}
+        config = dict(own) if isinstance(own, dict) else dict(vars(own))
+        config["input_size"] = model.image_size
+        return preprocess_of_timm(config, model.origin.model)
+
+    def named_preprocess(self, spec: ModelSpec) -> ImagePreprocess:
+        """Return the evaluation transform of a registered architecture.
+
+        Raises InputError when timm has none.
+        """
+        import timm
+
+        pretrained = timm.get_pretrained_cfg(spec.name)
+        if pretrained is None:
+            raise InputError(f"timm has no preprocessing for {spec.name!r}")
+        return preprocess_of_timm(vars(pretrained), str(spec))
+
+    def preprocess_in(self, directory: Path) -> ImagePreprocess:
+        """Return the evaluation transform that a config.json describes."""
+        config = read_json(directory / "config.json").get("pretrained_cfg") or {}
+        return preprocess_of_timm(config, directory.name)
 
 
-def load_timm_directory(directory: Path, name: str, revision: str | None = None) -> LoadedModel:
-    """Load a timm model saved with its config.json (``architecture``, ``model_args``).
-
-    Raises ModelError when the config or the weights cannot be used.
-    """
-    config = read_json(directory / "config.json")
-    architecture = config.get("architecture")
-    if not isinstance(architecture, str):
-        raise ModelError(f"config.json of {name} names no timm architecture")
-    checkpoint = Checkpoint(directory, name, _WEIGHTS)
-    state, files = checkpoint.read(), checkpoint.hashes(directory / "config.json")
-    licence = dict(config.get("pretrained_cfg") or {}).get("license")
-    origin = Origin(
-        name, "timm", architecture, files, revision, snapshot_commit(directory), licence
-    )
-    return _build(origin, config, state, checkpoint.size, directory)
-
-
-def load_mae(path: Path) -> LoadedModel:
-    """Load the encoder of an original MAE checkpoint; its decoder is dropped.
-
-    Raises ModelError when the file is no ViT encoder or lacks weights.
-    """
-    from timm.models.vision_transformer import VisionTransformer
-
-    state = {k: v for k, v in read_state_dict(path).items() if not _is_decoder(k)}
-    module = VisionTransformer(**_mae_shape(state, path.name), num_classes=0, global_pool="token")
-    load_strictly(module, state, path.name)
-    origin = Origin(f"mae:{path.name}", "mae", "VisionTransformer", {path.name: file_sha256(path)})
-    return _finish(module, origin, {"mean": None})
-
-
-def is_mae_state(state: Mapping[str, Tensor]) -> bool:
-    """Whether tensors have the names of an original MAE encoder."""
-    return {"cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.norm1.weight"} <= set(
-        state
-    )
-
-
-def _is_decoder(key: str) -> bool:
-    return key.startswith("decoder_") or key == "mask_token"
-
-
-def _mae_shape(state: Mapping[str, Tensor], name: str) -> dict[str, Any]:
-    if not is_mae_state(state):
-        raise ModelError(
-            f"{name} is no MAE encoder (no patch_embed, pos_embed or blocks); for another "
-            "architecture give timm:name@file or torchvision:name@file"
-        )
-    width, channels, patch, _ = state["patch_embed.proj.weight"].shape
-    if width not in _MAE_HEADS:
-        known = ", ".join(str(w) for w in _MAE_HEADS)
-        raise ModelError(
-            f"{name} is {width} wide, and the number of its attention heads is not in the file; "
-            f"known widths: {known}; use timm:architecture@{name} instead"
-        )
-    return {
-        "img_size": math.isqrt(state["pos_embed"].shape[1] - 1) * patch,
-        "patch_size": patch,
-        "in_chans": channels,
-        "embed_dim": width,
-        "depth": len({k.split(".")[1] for k in state if k.startswith("blocks.")}),
-        "num_heads": _MAE_HEADS[width],
-        "mlp_ratio": state["blocks.0.mlp.fc1.weight"].shape[0] / width,
-    }
+LOADER = TimmLoader()
 
 
 def _build(
@@ -129,6 +124,8 @@ def _build(
         raise ModelError(f"{name} is of the timm architecture {architecture!r}, which is unknown")
     pretrained = timm.get_pretrained_cfg(architecture)
     classifier = getattr(pretrained, "classifier", None) or "head"
+    if not isinstance(classifier, str):
+        classifier = classifier[0]  # the main one of several heads
     head = state.get(f"{classifier}.weight")
     arguments = _model_arguments(config, name)
     arguments["num_classes"] = 0 if head is None else head.shape[0]
@@ -137,8 +134,22 @@ def _build(
             with torch.device("meta"):
                 check_size_of(timm.create_model(architecture, **arguments), n_bytes, name)
         module = timm.create_model(architecture, pretrained=False, **arguments)
-    load_strictly(module, state, name)
-    return _finish(module, origin, config, directory)
+    load_strictly(module, _without_heads(state, module, architecture, arguments), name)
+    return finish_timm(module, origin, config, directory)
+
+
+def _without_heads(
+    state: dict[str, Tensor], module: nn.Module, architecture: str, arguments: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """Leave out weights that the architecture has when it is built with all of its heads."""
+    import timm
+
+    unknown = {key for key in state.keys() - module.state_dict().keys() if not is_head(key)}
+    if unknown:
+        with third_party(f"timm cannot build {architecture}"), torch.device("meta"):
+            whole = timm.create_model(architecture, **{**arguments, "num_classes": 10})
+        unknown &= whole.state_dict().keys()
+    return {key: tensor for key, tensor in state.items() if key not in unknown}
 
 
 def _model_arguments(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -155,24 +166,31 @@ def _model_arguments(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     return arguments
 
 
-def _finish(
-    module: Any, origin: Origin, config: Mapping[str, Any], directory: Path | None = None
+def finish_timm(
+    module: Any,
+    origin: Origin,
+    config: Mapping[str, Any],
+    directory: Path | None = None,
+    *,
+    vit: Family = VIT,
 ) -> LoadedModel:
+    """Describe a module of timm; ``vit`` is its family if it has blocks of tokens."""
     module = module.float().eval()
     is_vit = hasattr(module, "blocks") and getattr(module, "num_prefix_tokens", None) is not None
-    family = (VIT_MAE if origin.loader == "mae" else VIT) if is_vit else CNN
+    size = _image_size(module, config)
+    family = vit if is_vit else CNN
     if is_vit and getattr(module, "cls_token", None) is None:
         # registers may stand there, or the first patch
         family = replace(family, pools=tuple(pool for pool in family.pools if pool != "cls"))
     return LoadedModel(
         module=module,
         family=family,
-        layers=_layers(module, is_vit=is_vit),
+        layers=_layers(module, size, is_vit=is_vit),
         origin=origin,
         call=_call_timm,
         prefix_tokens=module.num_prefix_tokens if is_vit else 0,
         channels_last=getattr(module, "output_fmt", "NCHW") == "NHWC",
-        image_size=_image_size(module, config),
+        image_size=size,
         config=config,
         directory=directory,
     )
@@ -183,11 +201,13 @@ def _call_timm(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor:
     return module.forward_head(features, pre_logits=True)  # type: ignore[operator]
 
 
-def _layers(module: Any, *, is_vit: bool) -> LayerMap:
+def _layers(module: Any, size: tuple[int, int, int], *, is_vit: bool) -> LayerMap:
     if is_vit:
         return map_layers(module, [f"blocks.{k}" for k in range(len(module.blocks))])
     names = dict(module.named_modules())
-    stages = [info["module"] for info in module.feature_info if info["module"] in names]
+    stages = [info["module"] for info in getattr(module, "feature_info", ())]
+    if not stages or not all(stage in names for stage in stages):
+        stages = list(read_blocks(module, _call_timm, size))  # names that are out of date
     return map_layers(module, stages, final=Tap(FINAL, "", "returned"))
 
 
@@ -195,9 +215,12 @@ def _image_size(module: Any, config: Mapping[str, Any]) -> tuple[int, int, int]:
     embedding = getattr(module, "patch_embed", None)
     pretrained = dict(config.get("pretrained_cfg") or getattr(module, "pretrained_cfg", {}) or {})
     channels, height, width = pretrained.get("input_size") or (3, 224, 224)
-    first = next((p for p in module.modules() if isinstance(p, nn.Conv2d)), None)
-    if first is not None:
-        channels = first.in_channels
+    projection = getattr(embedding, "proj", None)
+    told = dict(config.get("model_args") or {}).get("in_chans")
+    if isinstance(projection, nn.Conv2d):
+        channels = projection.in_channels
+    elif isinstance(told, int):
+        channels = told
     if embedding is not None and getattr(embedding, "img_size", None):
         height, width = embedding.img_size
     return channels, height, width

@@ -7,28 +7,50 @@ from typing import Any
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError
+from repalign.files import file_sha256
+from repalign.models.inputs.images import ImagePreprocess, preprocess_of_torchvision
 from repalign.models.loaders.families import CNN
 from repalign.models.loaders.loaded import LoadedModel, Origin
-from repalign.models.loaders.weights import file_sha256, load_strictly, read_state_dict
+from repalign.models.loaders.loader import Loader
+from repalign.models.loaders.weights import load_strictly, read_state_dict
 from repalign.models.naming.hub import is_offline
+from repalign.models.naming.spec import ModelSpec
 from repalign.models.views.layers import FINAL, Tap, map_layers
 
 
-def load_torchvision(name: str, weights: Path | None = None) -> LoadedModel:
-    """Load a torchvision classifier from a weights file, or with its published weights.
+class TorchvisionLoader(Loader):
+    """Classifiers of torchvision by name."""
 
-    Raises InputError for an unknown name, ModelError for weights that do not fit.
-    """
-    import torchvision
-    from torchvision.models import get_model, list_models
+    def load(self, spec: ModelSpec) -> LoadedModel:
+        """Load a classifier from a weights file, or with its published weights.
 
-    if name not in list_models(torchvision.models):
-        near = [known for known in list_models(torchvision.models) if name[:6] in known][:3]
-        hint = (
-            f"did you mean {', '.join(near)}?" if near else "see torchvision.models.list_models()"
-        )
-        raise InputError(f"unknown torchvision model {name!r}; {hint}")
-    path = weights if weights is not None else _published(name)
+        Raises InputError for an unknown name, ModelError for weights that do not fit.
+        """
+        import torchvision
+        from torchvision.models import list_models
+
+        if spec.name not in list_models(torchvision.models):
+            near = [known for known in list_models(torchvision.models) if spec.name[:6] in known]
+            listed = "see torchvision.models.list_models()"
+            hint = f"did you mean {', '.join(near[:3])}?" if near else listed
+            raise InputError(f"unknown torchvision model {spec.name!r}; {hint}")
+        return _load(spec.name, spec.path if spec.path is not None else _published(spec.name))
+
+    def own_preprocess(self, model: LoadedModel) -> ImagePreprocess:
+        """Return the transform that was published with the weights of that architecture."""
+        return _preprocess(model.origin.class_name, model.origin.model)
+
+    def named_preprocess(self, spec: ModelSpec) -> ImagePreprocess:
+        """Return the transform that was published with the weights of an architecture."""
+        return _preprocess(spec.name, str(spec))
+
+
+LOADER = TorchvisionLoader()
+
+
+def _load(name: str, path: Path) -> LoadedModel:
+    from torchvision.models import get_model
+
     state = read_state_dict(path)
     head = _last_linear(get_model(name, weights=None), name)
     classes = state.get(f"{head}.weight")
@@ -49,6 +71,20 @@ def load_torchvision(name: str, weights: Path | None = None) -> LoadedModel:
         ),
         call=_call,
         image_size=(3, 224, 224),
+    )
+
+
+def _preprocess(architecture: str, name: str) -> ImagePreprocess:
+    from torchvision.models import get_model_weights
+
+    published = get_model_weights(architecture).DEFAULT.transforms()
+    crop = published.crop_size[0]
+    return preprocess_of_torchvision(
+        name,
+        resize=published.resize_size[0],
+        crop=(crop, crop),
+        interpolation=published.interpolation.value,
+        normalise=(tuple(published.mean), tuple(published.std)),
     )
 
 

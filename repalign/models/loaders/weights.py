@@ -1,7 +1,6 @@
 """Weights files: safetensors first, pickle only through weights_only, every key accounted for."""
 
 import argparse
-import hashlib
 import re
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -17,19 +16,15 @@ from repalign.models.loaders.boundary import first_line, third_party
 _HEADS = re.compile(
     r"(lm_head|embed_out|cls|pooler|classifier|score|qa_outputs|decoder|head|fc|fc_norm|"
     r"mask_token|distillation_classifier|cls_classifier|qa_classifier|vocab_projector|"
-    r"vocab_transform|vocab_layer_norm)(\.|_|$)"
+    r"vocab_transform|vocab_layer_norm|predictions|sop_classifier|lm_predictions|"
+    r"mask_predictions|discriminator_predictions|generator_predictions|generator_lm_head|"
+    r"logit_scale|logit_bias|visual_projection|text_projection)(\.|_|$)"
 )
 # Values that old checkpoints stored although they follow from the config.
 _DERIVED = re.compile(
     r"(rotary_emb\.inv_freq|attn\.(masked_)?bias|attention\.(masked_)?bias|position_ids)$"
 )
 _SHOWN = 4
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_state_dict(path: Path) -> dict[str, torch.Tensor]:

@@ -1,10 +1,12 @@
 """Bringing a hub repository's files to this disk, and staying offline when asked."""
 
+import importlib
 import logging
 import os
 import re
 import sys
-from importlib.metadata import version
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +44,24 @@ def prepare_environment(*, offline: bool) -> None:
     # Without it, repositories that hold only pickle files start a conversion in the background.
     os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    # Compiled parts of some models would be fetched from the hub and run.
+    os.environ.setdefault("USE_HUB_KERNELS", "0")
     if offline or is_offline():
         os.environ["HF_HUB_OFFLINE"] = "1"
         constants: Any = sys.modules.get("huggingface_hub.constants")
         if constants is not None:
             constants.HF_HUB_OFFLINE = True
+
+
+@contextmanager
+def nothing_fetched() -> Iterator[None]:
+    """Keep the hub library from the network, whatever a config makes it look for."""
+    constants: Any = importlib.import_module("huggingface_hub.constants")
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -> Path:
@@ -68,12 +83,6 @@ def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -
     for file in _SMALL_FILES:
         _fetch(name, revision, file)
     return config.parent
-
-
-def library_versions() -> dict[str, str]:
-    """Versions of the libraries that models come from and that prepare their inputs."""
-    names = ("torch", "torchvision", "transformers", "tokenizers", "timm", "pillow")
-    return {name: version(name) for name in names}
 
 
 def snapshot_commit(directory: Path) -> str | None:

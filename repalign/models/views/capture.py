@@ -84,7 +84,7 @@ def _taker(
     tap: Tap, taken: dict[Tap, tuple[Tensor, int]], overwritten: set[Tap]
 ) -> Callable[[Any], None]:
     def take(value: Any) -> None:
-        tensor = _first_tensor(value)
+        tensor = first_tensor(value)
         if tensor is None:
             return
         if tap in overwritten or tensor.is_inference():
@@ -103,7 +103,8 @@ def _on_input(take: Callable[[Any], None]) -> Any:
     return lambda _module, arguments, named: take((*arguments, *named.values()))
 
 
-def _first_tensor(value: Any) -> Tensor | None:
+def first_tensor(value: Any) -> Tensor | None:
+    """Return the first tensor of what a module takes or gives, None when there is none."""
     if isinstance(value, torch.Tensor):
         return value
     parts = value.values() if isinstance(value, Mapping) else value

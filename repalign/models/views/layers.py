@@ -105,7 +105,7 @@ def _resolve(layers: LayerMap, request: str) -> tuple[Tap, ...]:
         return (layers.pre_norm,)
     if request == ALL:
         blocks = [_block(layers, k) for k in range(1, len(layers.blocks) + 1)]
-        if layers.final.module == layers.blocks[-1]:
+        if blocks and layers.final.module == layers.blocks[-1]:
             blocks.pop()  # the final state is the last block's output
         return (*blocks, layers.final)
     try:
@@ -117,6 +117,11 @@ def _resolve(layers: LayerMap, request: str) -> tuple[Tap, ...]:
 
 def _block(layers: LayerMap, number: int) -> Tap:
     count = len(layers.blocks)
+    if not count:
+        raise InputError(
+            f"no layer {number}: this model has no list of blocks that each run once; expected "
+            "final or a module's name (`repalign models show` lists them)"
+        )
     position = number if number >= 0 else count + 1 + number
     if not 0 <= position <= count:
         raise InputError(

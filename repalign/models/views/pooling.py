@@ -39,24 +39,43 @@ def flatten_positions(positions: Sequence[Positions]) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(samples), torch.from_numpy(np.concatenate(positions))
 
 
-def as_sequence(hidden: Tensor, *, channels_last: bool = False) -> Tensor:
+def as_sequence(
+    hidden: Tensor, image: Sequence[int] | None = None, *, channels_last: bool = False
+) -> Tensor:
     """Bring hidden states to ``(batch, positions, columns)``.
 
-    A feature map ``(batch, columns, height, width)`` becomes one position per pixel, a vector
-    ``(batch, columns)`` one position.
+    A feature map becomes one position per pixel, a vector ``(batch, columns)`` one position.
+    Which sides of a map are its height and width is told by the proportions of ``image``; where
+    both ways fit, ``channels_last`` says it.
 
-    Raises InputError for any other number of dimensions.
+    Raises InputError for any other number of dimensions, and for four of other proportions.
     """
     if hidden.ndim == 2:
         return hidden[:, None, :]
     if hidden.ndim == 3:
         return hidden
-    if hidden.ndim == 4:
-        return hidden.flatten(1, 2) if channels_last else hidden.flatten(2).transpose(1, 2)
-    raise InputError(
-        f"this layer gives a tensor of {hidden.ndim} dimensions; expected 2 (vectors), "
-        "3 (tokens) or 4 (feature maps): choose another layer"
-    )
+    if hidden.ndim != 4:
+        raise InputError(
+            f"this layer gives a tensor of {hidden.ndim} dimensions; expected 2 (vectors), "
+            "3 (tokens) or 4 (feature maps): choose another layer"
+        )
+    first, second, third = hidden.shape[1:]
+    is_first, is_last = _fits(second, third, image), _fits(first, second, image)
+    if not (is_first or is_last):
+        raise InputError(
+            f"this layer gives a tensor of shape {tuple(hidden.shape)}, of which no two sides are "
+            "those of an image: choose another layer"
+        )
+    if is_last and (channels_last or not is_first):
+        return hidden.flatten(1, 2)
+    return hidden.flatten(2).transpose(1, 2)
+
+
+def _fits(height: int, width: int, image: Sequence[int] | None) -> bool:
+    """Whether two sides have the proportions of an image, but for rounding."""
+    if image is None or image[0] == image[1]:
+        return height == width
+    return abs(height - width * image[0] / image[1]) <= 1 + image[0] / image[1]
 
 
 def pool_rows(hidden: Tensor, pool: Pool, batch: Batch, prefix_tokens: int = 0) -> Tensor:

@@ -157,23 +157,23 @@ def run_taps(
         tensors = run_capturing(
             model.module, unique, lambda: model.call(model.module, inputs), model.overwritten
         )
-    leading = next(iter(inputs.values())).shape[: 2 if model.family.kind == "text" else 1]
     return {
-        label: _as_rows(label, tensor, leading, model.channels_last)
+        label: _as_rows(label, tensor, next(iter(inputs.values())), model)
         for label, tensor in tensors.items()
     }
 
 
-def _as_rows(label: str, tensor: Tensor, leading: torch.Size, channels_last: bool) -> Tensor:
+def _as_rows(label: str, tensor: Tensor, given: Tensor, model: LoadedModel) -> Tensor:
     """Check that a tensor has one row per sample, and for text one per token."""
-    is_text = len(leading) == 2
+    is_text = model.family.kind == "text"
+    leading = given.shape[: 2 if is_text else 1]
     if tensor.shape[: len(leading)] != leading or (is_text and tensor.ndim != 3):
         unit = "token" if is_text else "image"
         raise InputError(
             f"the layer {label!r} gives a tensor of shape {tuple(tensor.shape)}, not one vector "
             f"per {unit}; choose another layer"
         )
-    return as_sequence(tensor, channels_last=channels_last)
+    return as_sequence(tensor, given.shape[2:], channels_last=model.channels_last)
 
 
 def probe_shapes(

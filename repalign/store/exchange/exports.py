@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from repalign.exceptions import InputError
 from repalign.files import check_output, protecting, writing
 from repalign.store.exchange.export_arrays import write_npy, write_npz, write_safetensors
 from repalign.store.exchange.export_tables import write_csv, write_parquet
+from repalign.store.foreign.formats import ExportFormat
 from repalign.store.joining.index import POOLED, RowIndex, decode_ids
 from repalign.store.sources.opening import SIDECAR_SUFFIX
 from repalign.store.sources.source import EmbeddingSource
 
-ExportFormat = Literal["npy", "npz", "csv", "parquet", "safetensors"]
 OnProgress = Callable[[int, int], None]
 WRITERS: dict[ExportFormat, Callable[[Path, EmbeddingSource, OnProgress], None]] = {
     "npy": write_npy,

@@ -1,13 +1,14 @@
 """Make a repalign store of foreign embeddings, with a record of where they came from."""
 
-import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
+from repalign.aliases import Rows
 from repalign.exceptions import InputError
-from repalign.store.format.schema import DTYPES, VIEW_NAME, Compression
+from repalign.files import file_sha256
+from repalign.store.format.schema import VIEW_NAME, Compression, StoredDtype
 from repalign.store.reading.info import StoreInfo
 from repalign.store.sources.native import IMPORTED, is_store
 from repalign.store.sources.source import EmbeddingSource
@@ -52,7 +53,7 @@ def import_store(
         )
     name = view or native_view_name(source.view)
     options = WriteOptions(
-        dtype=_stored_type(source),
+        dtype=stored_type(source.rows),
         compression=compression,
         licence=licence,
         expected_rows=source.n_rows,
@@ -86,22 +87,22 @@ def provenance(source: EmbeddingSource) -> dict[str, Any]:
     }
 
 
-def _stored_type(source: EmbeddingSource) -> Any:
-    """Return the name of the source's type, which a store keeps exactly."""
-    name = source.rows.dtype.name
-    if name not in DTYPES:
-        raise InputError(f"{source.name}: has values of type {name}; expected {', '.join(DTYPES)}")
-    return name
+def stored_type(rows: Rows) -> StoredDtype:
+    """Return the name of the type of rows, which a store keeps exactly.
+
+    Raises:
+        InputError: a type that no store has.
+    """
+    for known in get_args(StoredDtype):
+        if rows.dtype == known:
+            return cast("StoredDtype", known)
+    raise InputError(f"values of type {rows.dtype}; expected {', '.join(get_args(StoredDtype))}")
 
 
 def _file_hashes(path: Path) -> dict[str, str]:
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     top = path.parent if path.is_file() else path
-    hashes = {}
-    for file in files:
-        with file.open("rb") as stream:
-            hashes[str(file.relative_to(top))] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return hashes
+    return {str(file.relative_to(top)): file_sha256(file) for file in files}
 
 
 def _without_directories(ids_from: str) -> str:

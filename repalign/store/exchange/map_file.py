@@ -2,12 +2,12 @@
 
 The file holds the tensors ``matrix`` (p×q) and ``shift`` (q), so that a row x is mapped to
 x·matrix + shift, and one metadata entry ``repalign`` with JSON: ``format_version``, ``kind``,
-``sha256`` (of both arrays) and ``metadata`` (where the map comes from). Any safetensors reader
-can open it.
+``metadata`` (where the map comes from) and ``sha256``, of the canonical JSON of kind, metadata and
+both arrays (shape, type and sha256 of each); in version 1, which is still read, of the arrays
+alone. Any safetensors reader can open it.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,10 @@ import numpy as np
 from repalign.aliases import FloatArray
 from repalign.exceptions import StoreError
 from repalign.files import check_regular, writing
+from repalign.store.format.layout import take
+from repalign.store.format.sealed_json import canonical_json, parse_json, sha256_of
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 METADATA_KEY = "repalign"
 
 
@@ -39,7 +41,7 @@ def save_map(saved: SavedMap, path: str | Path, *, overwrite: bool = False) -> N
     Raises:
         StoreError: the file exists and is not to be replaced, or the arrays are no affine map.
     """
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     target = Path(path)
     matrix = np.ascontiguousarray(saved.matrix, dtype=np.float64)
@@ -48,15 +50,12 @@ def save_map(saved: SavedMap, path: str | Path, *, overwrite: bool = False) -> N
     description = {
         "format_version": FORMAT_VERSION,
         "kind": saved.kind,
-        "sha256": _digest(matrix, shift),
         "metadata": dict(saved.metadata),
     }
+    description["sha256"] = _seal(description, matrix, shift)
+    content = save({"matrix": matrix, "shift": shift}, {METADATA_KEY: canonical_json(description)})
     with writing(target, overwrite=overwrite, failure=StoreError) as whole:
-        save_file(
-            {"matrix": matrix, "shift": shift},
-            whole,
-            metadata={METADATA_KEY: json.dumps(description)},
-        )
+        whole.write_bytes(content)  # in the mode that every other file gets
 
 
 def load_map(path: str | Path) -> SavedMap:
@@ -85,40 +84,43 @@ def load_map(path: str | Path) -> SavedMap:
         ) from error
     description = _read_description(text, source)
     _check_arrays(matrix, shift, str(source))
-    if description["sha256"] != _digest(matrix, shift):
-        raise StoreError(f"{source}: its checksum does not fit its arrays; save it again")
+    if description["sha256"] != _seal(description, matrix, shift):
+        raise StoreError(f"{source}: its checksum does not fit its content; save it again")
     return SavedMap(description["kind"], matrix, shift, description["metadata"])
 
 
 def _read_description(text: str, source: Path) -> dict[str, Any]:
-    try:
-        description = json.loads(text)
-    except json.JSONDecodeError as error:
+    description = parse_json(text.encode("utf-8", errors="surrogatepass"), f"{source}: description")
+    version = description.get("format_version")
+    if version not in (1, FORMAT_VERSION):
         raise StoreError(
-            f"{source}: its description is not JSON ({error}); save it again"
-        ) from error
-    version = description.get("format_version") if isinstance(description, dict) else None
-    if version != FORMAT_VERSION:
-        raise StoreError(
-            f"{source}: is a map of format version {version}; this repalign reads version "
-            f"{FORMAT_VERSION}: update repalign or save the map again"
+            f"{source}: is a map of format version {version!r:.40}; this repalign reads versions "
+            f"1 to {FORMAT_VERSION}: update repalign or save the map again"
         )
-    missing = {"kind", "sha256", "metadata"} - description.keys()
-    if missing:
-        raise StoreError(f"{source}: its description lacks {', '.join(sorted(missing))}")
+    for name, kind in (("kind", str), ("sha256", str), ("metadata", dict)):
+        take(description, name, kind, str(source))
     return description
 
 
 def _check_arrays(matrix: FloatArray, shift: FloatArray, name: str) -> None:
-    if matrix.ndim != 2 or shift.shape != matrix.shape[1:]:
+    if matrix.ndim != 2 or shift.shape != matrix.shape[1:] or not matrix.size:
         raise StoreError(
             f"{name}: matrix has shape {matrix.shape} and shift {shift.shape}; expected p×q and q"
         )
+    if {matrix.dtype.kind, shift.dtype.kind} != {"f"}:
+        raise StoreError(f"{name}: has values of {matrix.dtype} and {shift.dtype}; expected floats")
     if not (np.isfinite(matrix).all() and np.isfinite(shift).all()):
         raise StoreError(f"{name}: the map has values that are not finite; fit it again")
 
 
-def _digest(matrix: FloatArray, shift: FloatArray) -> str:
-    digest = hashlib.sha256(np.ascontiguousarray(matrix).tobytes())
-    digest.update(np.ascontiguousarray(shift).tobytes())
-    return digest.hexdigest()
+def _seal(description: Mapping[str, Any], matrix: FloatArray, shift: FloatArray) -> str:
+    """Return the checksum of a map."""
+    arrays = [np.ascontiguousarray(array) for array in (matrix, shift)]
+    if description["format_version"] == 1:
+        return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+    sealed = {name: value for name, value in description.items() if name != "sha256"}
+    sealed["arrays"] = [
+        [list(array.shape), array.dtype.str, hashlib.sha256(array.tobytes()).hexdigest()]
+        for array in arrays
+    ]
+    return sha256_of(canonical_json(sealed))

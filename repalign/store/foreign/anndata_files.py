@@ -40,6 +40,7 @@ def read_anndata(request: ForeignRequest) -> ForeignMatrix:
         view = _view(request, matrices, sparse)
         check_matrix_shape(matrices[view].shape, label=f"{label}::{view}")
         ids, ids_from = _observation_ids(request, file)
+        columns = _variable_names(request, file) if view == "X" else None
     raw = Hdf5Rows(request.path, view)
     return ForeignMatrix(
         view=view,
@@ -48,6 +49,7 @@ def read_anndata(request: ForeignRequest) -> ForeignMatrix:
         layout="AnnData",
         ids=ids,
         ids_from=ids_from,
+        columns=columns,
     )
 
 
@@ -100,6 +102,18 @@ def _observation_ids(request: ForeignRequest, file: Any) -> tuple[list[str] | No
         )
     column = open_member(obs, name, f"{label}/{name}")
     return _column_texts(column, path=request.path), f"{label}/{name}"
+
+
+def _variable_names(request: ForeignRequest, file: Any) -> list[str] | None:
+    """Return the names of the columns of ``X``, where the file has them."""
+    var = open_member(file, "var", str(request.path)) if "var" in file else None
+    if not isinstance(var, h5py.Group):
+        return None
+    name = text_attribute(var, "_index", path=request.path)
+    if name is None or name not in var:
+        return None
+    column = open_member(var, name, f"{request.path}/{name}")
+    return read_texts(column, path=request.path) if isinstance(column, h5py.Dataset) else None
 
 
 def _column_texts(column: Any, *, path: Path) -> list[str]:

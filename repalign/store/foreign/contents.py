@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.aliases import Rows
 from repalign.exceptions import InputError
-from repalign.store.rows.arrays import RawRows
 
-MAX_COLUMNS = 2**20
+MAX_COLUMNS = 2**17  # as many as a view of a store has
 MAX_ROWS = 2**40
 ID_NAMES = ("id", "ids", "sample_id")  # arrays and columns of these names are identifiers
 
@@ -45,10 +45,11 @@ class ForeignMatrix:
         sample_sha: hash of each row's input, or None.
         bfloat16: the 16-bit words of ``raw`` are bfloat16 values.
         chunk_rows: rows that are always read together; 1 where any row can be read alone.
+        columns: what the file calls the columns of the matrix, or None.
     """
 
     view: str
-    raw: RawRows
+    raw: Rows
     layout: str
     ids: Sequence[str] | None = None
     ids_from: str = ""
@@ -56,6 +57,7 @@ class ForeignMatrix:
     sample_sha: NDArray[np.uint8] | None = None
     bfloat16: bool = False
     chunk_rows: int = 1
+    columns: Sequence[str] | None = None
 
 
 def choose_view(request: ForeignRequest, available: Mapping[str, tuple[int, ...]]) -> str:

@@ -1,6 +1,7 @@
 """Embeddings in text: ``.csv`` and ``.tsv`` with a header or without, ``.txt`` of numbers."""
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +13,12 @@ from numpy.typing import NDArray
 from repalign.exceptions import InputError
 from repalign.store.foreign.contents import (
     ID_NAMES,
-    MAX_COLUMNS,
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
 )
 from repalign.store.foreign.damage import refuse_damage
-from repalign.store.foreign.row_columns import RowColumns
+from repalign.store.foreign.row_identities import RowIdentities
 from repalign.store.rows.spool import spool_blocks
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+"}
 BLOCK_VALUES = 2**23
 MAX_LINE_BYTES = 2**26
+MAX_TEXT_COLUMNS = 2**15  # a column costs a fraction of a millisecond, however few the rows
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def read_delimited_text(request: ForeignRequest) -> ForeignMatrix:
         raise InputError(f"{request.path}: a table has no view {request.view!r}; leave it out")
     layout = _read_layout(request)
     label = str(request.path)
-    kept = RowColumns(id_name=layout.id_name, label=label)
+    kept = RowIdentities(id_name=layout.id_name, label=label)
     n_columns = len(layout.value_names)
     check_matrix_shape((1, n_columns), label=label)
     raw = spool_blocks(
@@ -70,6 +71,7 @@ def read_delimited_text(request: ForeignRequest) -> ForeignMatrix:
         ids_from="" if layout.id_name is None else f"{request.path}::{layout.id_name or 'index'}",
         token=kept.token(),
         sample_sha=kept.sample_sha(),
+        columns=layout.value_names if layout.has_header else None,
     )
 
 
@@ -78,13 +80,16 @@ def _read_layout(request: ForeignRequest) -> _Layout:
     first, second = _first_lines(request.path, separator)
     has_header = not all(_is_number(field) for field in first)
     names = tuple(first) if has_header else tuple(str(place) for place in range(len(first)))
-    if len(set(names)) != len(names):
-        repeated = next(name for name in names if names.count(name) > 1)
+    if len(names) > MAX_TEXT_COLUMNS:
+        raise InputError(
+            f"{request.path}: has {len(names)} columns; at most {MAX_TEXT_COLUMNS} are read from "
+            "text, save wider tables as .npy"
+        )
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
+    if repeated is not None:
         raise InputError(f"{request.path}: has two columns {repeated!r}; rename one")
-    if len(names) > MAX_COLUMNS:
-        raise InputError(f"{request.path}: has {len(names)} columns; at most {MAX_COLUMNS}")
     id_name = _id_column(request, names, second, has_header=has_header)
-    values = tuple(name for name in names if name != id_name and name not in RowColumns.NAMES)
+    values = tuple(name for name in names if name != id_name and name not in RowIdentities.NAMES)
     if not values:
         raise InputError(f"{request.path}: has no column of numbers beside the ids")
     return _Layout(names, has_header, separator, id_name, values)
@@ -135,7 +140,7 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _value_blocks(path: Path, layout: _Layout, kept: RowColumns) -> Iterator[NDArray[Any]]:
+def _value_blocks(path: Path, layout: _Layout, kept: RowIdentities) -> Iterator[NDArray[Any]]:
     import pandas as pd
 
     text_names = [name for name in layout.names if name not in layout.value_names]

@@ -1,12 +1,16 @@
 """Ids of rows from a file beside the embeddings: lines of text, or a column of a table."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from repalign.exceptions import InputError
+from repalign.files import check_regular, open_regular
+from repalign.store.foreign.budget import check_identities
 from repalign.store.foreign.contents import ID_NAMES
+from repalign.store.foreign.damage import refuse_damage
 
-MAX_IDS_BYTES = 2**34
+FILE_NAMES = "file_names.txt"  # of thingsvision, one image per line in the order of the rows
 TABLES = {".csv": ",", ".tsv": "\t"}
 
 
@@ -21,12 +25,8 @@ def read_ids(locator: str) -> list[str]:
     """
     path_text, _, column = locator.partition("::")
     path = Path(path_text)
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file of ids; give lines of text or a table")
-    if path.stat().st_size > MAX_IDS_BYTES:
-        raise InputError(
-            f"{path}: has {path.stat().st_size} bytes; a file of ids has at most {MAX_IDS_BYTES}"
-        )
+    check_regular(path)
+    check_identities(path.stat().st_size, label=str(path))
     if path.suffix.lower() in TABLES:
         return _read_column(path, column or None)
     if column:
@@ -40,10 +40,15 @@ def read_id_lines(path: Path) -> list[str]:
     Raises:
         InputError: a line is empty, or the file is not UTF-8.
     """
+    with open_regular(path) as file:
+        check_identities(os.fstat(file.fileno()).st_size, label=str(path))
+        content = file.read()
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 text; expected one id per line") from error
+    if b"\0" in content:
+        raise InputError(f"{path}: holds NUL bytes and is no text; expected one id per line")
     if lines and not lines[-1]:
         lines.pop()
     ids = [line.removesuffix("\r") for line in lines]
@@ -55,7 +60,7 @@ def read_id_lines(path: Path) -> list[str]:
 def _read_column(path: Path, column: str | None) -> list[str]:
     import pandas as pd
 
-    try:
+    with refuse_damage(f"{path}: is no readable table of ids"):
         names = list(pd.read_csv(path, sep=TABLES[path.suffix.lower()], nrows=0).columns)
         wanted = column or _only_column(path, names)
         if wanted not in names:
@@ -69,9 +74,6 @@ def _read_column(path: Path, column: str | None) -> list[str]:
             na_filter=False,
             skip_blank_lines=False,
         )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{path}: is no readable table of ids ({reason})") from error
     ids: list[str] = table[wanted].tolist()
     if "" in ids:
         raise InputError(f"{path}: row {ids.index('')} of column {wanted!r} is empty; give an id")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from repalign.exceptions import InputError
+from repalign.store.foreign.budget import check_copy
 from repalign.store.foreign.contents import (
     ForeignMatrix,
     ForeignRequest,
@@ -19,9 +20,9 @@ from repalign.store.foreign.contents import (
     choose_view,
 )
 from repalign.store.foreign.separate_process import TIME_LIMIT, run_apart
+from repalign.store.rows.disk_space import check_temporary_space
 from repalign.store.rows.file import FileRows
 from repalign.store.rows.floats import float_type
-from repalign.store.rows.spool import check_temporary_space
 
 PROGRAM = Path(__file__).with_name("matlab_process.py")
 NUMBERS = {"double", "single", "logical"} | {
@@ -91,6 +92,7 @@ def _open_values(path: Path, names: Sequence[str], shapes: Mapping[str, Shape]) 
     """Copy variables of numbers, one below the other, to a temporary file."""
     label = f"{path}::{names[0]}" if len(names) == 1 else str(path)
     n_bytes = LARGEST_NUMBER * sum(math.prod(shapes[name]) for name in names)
+    check_copy(path, n_bytes, label=label)
     check_temporary_space(n_bytes, label=label)
     with tempfile.TemporaryFile(prefix="repalign-") as file:
         shape, kind = run_apart(

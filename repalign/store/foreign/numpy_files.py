@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
+from repalign.store.foreign.budget import check_copy, check_identities
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -19,14 +20,13 @@ from repalign.store.foreign.contents import (
     texts_of,
 )
 from repalign.store.foreign.damage import refuse_damage
-from repalign.store.foreign.row_columns import RowColumns
+from repalign.store.foreign.row_identities import RowIdentities
 from repalign.store.rows.file import FileRows, open_file_rows
 from repalign.store.rows.floats import float_type
 from repalign.store.rows.spool import spool_blocks
 
 BLOCK_BYTES = 64 * 2**20
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, then the lengths of name and extra field
-MAX_ID_ARRAY_BYTES = 2**32
 
 
 class _Header:
@@ -75,7 +75,7 @@ def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignM
     matrices = {
         name: header.shape
         for name, header in headers.items()
-        if name != id_name and name not in RowColumns.NAMES and header.dtype.kind not in "SU"
+        if name != id_name and name not in RowIdentities.NAMES and header.dtype.kind not in "SU"
     }
     view = choose_view(request, matrices)
     ids = None
@@ -90,7 +90,7 @@ def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignM
         start = _data_start(request.path, info) + header.offset
         raw = _open_values(request.path, header, start, label=label)
     else:
-        raw = _decompress(archive, info, header, label=label)
+        raw = _decompress(request.path, archive, info, header, label=label)
     return ForeignMatrix(
         view=view,
         raw=raw,
@@ -126,7 +126,7 @@ def _identity(
     """Return token positions and input hashes, where the archive has them."""
     return {
         name: _read_small(request, archive, headers, name, "iu")
-        for name in RowColumns.NAMES
+        for name in RowIdentities.NAMES
         if name in headers
     }
 
@@ -146,7 +146,8 @@ def _read_small(
         )
     header = headers[name]
     n_values = int(np.prod(header.shape, dtype=object))
-    if header.dtype.kind not in kinds or n_values * header.dtype.itemsize > MAX_ID_ARRAY_BYTES:
+    check_identities(n_values * header.dtype.itemsize, label=label)
+    if header.dtype.kind not in kinds:
         raise InputError(
             f"{label}: is {header.dtype} of shape {header.shape}; expected one text or integer per "
             "row"
@@ -178,11 +179,12 @@ def _transposed(columns: FileRows, *, label: str) -> FileRows:
 
 
 def _decompress(
-    archive: zipfile.ZipFile, info: zipfile.ZipInfo, header: _Header, *, label: str
+    path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, header: _Header, *, label: str
 ) -> FileRows:
     """Unpack a compressed array to a temporary file, in one pass."""
     shape = check_matrix_shape(header.shape, label=label)
     float_type(header.dtype, label=label)
+    check_copy(path, shape[0] * shape[1] * header.dtype.itemsize, label=label)
     stored = (shape[1], shape[0]) if header.is_fortran else shape
     with archive.open(info) as stream:
         stream.read(header.offset)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError, MissingExtraError
+from repalign.store.foreign.budget import check_copy
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -15,7 +16,7 @@ from repalign.store.foreign.contents import (
     choose_view,
 )
 from repalign.store.foreign.damage import refuse_damage
-from repalign.store.foreign.row_columns import RowColumns
+from repalign.store.foreign.row_identities import RowIdentities
 from repalign.store.rows.floats import float_type
 from repalign.store.rows.spool import spool_blocks
 
@@ -53,14 +54,15 @@ def _read_table(request: ForeignRequest, table: "pq.ParquetFile") -> ForeignMatr
     view = choose_view(request, {name: shape for name, (shape, _) in views.items()})
     columns = views[view][1]
     label = f"{request.path}::{view}"
-    extra = [name for name in schema.names if name == id_name or name in RowColumns.NAMES]
-    kept = RowColumns(id_name=id_name, label=str(request.path))
+    extra = [name for name in schema.names if name == id_name or name in RowIdentities.NAMES]
+    kept = RowIdentities(id_name=id_name, label=str(request.path))
     blocks = _value_blocks(table, columns, extra, kept=kept, label=label)
     first = next(blocks, None)
     if first is None:
         raise InputError(f"{label}: holds no row")
     shape = check_matrix_shape((table.metadata.num_rows, first.shape[1]), label=label)
     dtype = float_type(first.dtype, label=label)
+    check_copy(request.path, shape[0] * shape[1] * dtype.itemsize, label=label)
     raw = spool_blocks(
         _joined(first, blocks, label=label),
         n_rows=shape[0],
@@ -76,6 +78,7 @@ def _read_table(request: ForeignRequest, table: "pq.ParquetFile") -> ForeignMatr
         ids_from="" if id_name is None else f"{request.path}::{id_name}",
         token=kept.token(),
         sample_sha=kept.sample_sha(),
+        columns=columns if len(columns) == shape[1] else None,
     )
 
 
@@ -108,7 +111,7 @@ def _id_column(request: ForeignRequest, schema: "pa.Schema") -> str | None:
         field.name
         for field in schema
         if (kinds.is_string(field.type) or kinds.is_large_string(field.type))
-        and field.name not in RowColumns.NAMES
+        and field.name not in RowIdentities.NAMES
     ]
     # the index that pandas writes when it has no name
     index = "__index_level_0__" if "__index_level_0__" in schema.names else None
@@ -124,7 +127,7 @@ def _views(
     views: dict[str, tuple[tuple[int, ...], list[str]]] = {}
     single = []
     for field in schema:
-        if field.name == id_name or field.name in RowColumns.NAMES:
+        if field.name == id_name or field.name in RowIdentities.NAMES:
             continue
         if kinds.is_fixed_size_list(field.type):
             views[field.name] = ((n_rows, field.type.list_size), [field.name])
@@ -142,7 +145,7 @@ def _value_blocks(
     columns: list[str],
     extra: list[str],
     *,
-    kept: RowColumns,
+    kept: RowIdentities,
     label: str,
 ) -> Iterator[NDArray[Any]]:
     row = 0

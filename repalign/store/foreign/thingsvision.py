@@ -7,7 +7,7 @@ subdirectory per module with parts such as ``features_0-512.npy``. The data set 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,23 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.aliases import IntArray
+from repalign.aliases import IntArray, Rows
 from repalign.exceptions import InputError
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
-from repalign.store.foreign.identifiers import read_id_lines
-from repalign.store.rows.arrays import RawRows
+from repalign.store.foreign.formats import BY_SUFFIX
+from repalign.store.foreign.identifiers import FILE_NAMES, read_id_lines
 
-FILE_NAMES = "file_names.txt"
 SUFFIXES = (".npy", ".pt", ".mat", ".hdf5", ".txt")
 PART = re.compile(r"features.*_(\d+)(?:-(\d+))?")
-
-Reader = Callable[[ForeignRequest], ForeignMatrix]
 
 
 class ConcatenatedRows:
     """Rows of several matrices of one width, one after the other."""
 
-    def __init__(self, parts: Sequence[RawRows], *, label: str) -> None:
+    def __init__(self, parts: Sequence[Rows], *, label: str) -> None:
         widths = {part.shape[1] for part in parts}
         types = {part.dtype for part in parts}
         if len(widths) > 1 or len(types) > 1:
@@ -65,20 +62,15 @@ class ConcatenatedRows:
         return np.concatenate(blocks)
 
 
-def read_thingsvision(request: ForeignRequest, readers: Mapping[str, Reader]) -> ForeignMatrix:
-    """Open a directory of the thingsvision layout; a view is the name of a module.
-
-    Args:
-        request: the directory.
-        readers: reader of each suffix in which features may be saved.
-    """
+def read_thingsvision(request: ForeignRequest) -> ForeignMatrix:
+    """Open a directory of the thingsvision layout; a view is the name of a module."""
     directory, view = _features_directory(request)
     whole = [directory / f"features{suffix}" for suffix in SUFFIXES]
     found = next((path for path in whole if path.is_file()), None)
     if found is not None:
-        inner = readers[found.suffix](ForeignRequest(found, id_column=request.id_column))
+        inner = BY_SUFFIX[found.suffix].read(ForeignRequest(found, id_column=request.id_column))
     else:
-        inner = _read_parts(directory, readers)
+        inner = _read_parts(directory)
     names = next(
         (
             folder / FILE_NAMES
@@ -130,7 +122,7 @@ def _has_features(directory: Path) -> bool:
     )
 
 
-def _read_parts(directory: Path, readers: Mapping[str, Reader]) -> ForeignMatrix:
+def _read_parts(directory: Path) -> ForeignMatrix:
     parts = []
     for path in directory.iterdir():
         match = PART.fullmatch(path.stem)
@@ -143,7 +135,7 @@ def _read_parts(directory: Path, readers: Mapping[str, Reader]) -> ForeignMatrix
             f"{directory}: has no features file of a known name; expected features.npy"
         )
     _check_no_gap(directory, parts)
-    matrices = [readers[path.suffix](ForeignRequest(path)) for _, _, path in parts]
+    matrices = [BY_SUFFIX[path.suffix].read(ForeignRequest(path)) for _, _, path in parts]
     for (first, last, path), matrix in zip(parts, matrices, strict=True):
         if last is not None and matrix.raw.shape[0] != last - first:
             raise InputError(

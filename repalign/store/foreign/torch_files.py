@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from repalign.exceptions import InputError
+from repalign.rows import ArrayRows
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -15,7 +16,6 @@ from repalign.store.foreign.contents import (
     texts_of,
 )
 from repalign.store.foreign.damage import DAMAGE
-from repalign.store.rows.arrays import ArrayRows
 
 if TYPE_CHECKING:
     import torch
@@ -47,6 +47,8 @@ def tensor_rows(tensor: "torch.Tensor", *, label: str) -> tuple[ArrayRows, bool]
     """
     import torch
 
+    if tensor.is_meta:
+        raise InputError(f"{label}: is a meta tensor, which has no values; save a real one")
     if tensor.layout is not torch.strided or tensor.is_quantized:
         kind = "quantised" if tensor.is_quantized else "sparse"
         raise InputError(f"{label}: is a {kind} tensor; save it dense (to_dense or dequantize)")

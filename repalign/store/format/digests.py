@@ -1,4 +1,4 @@
-"""Digests of the stored values, and the fingerprint that two equal stores share.
+"""Digests of the stored values, and the fingerprints that equal stores and equal sets share.
 
 The values of a column are cut into leaves of a fixed number of rows, a number that follows from
 the width of the column alone. A leaf has a 128-bit XXH3 digest, checked at every read (it runs
@@ -56,3 +56,15 @@ def fingerprint_of(n_rows: int, columns: Iterable[Column], roots: Mapping[str, s
         for column in columns
     }
     return sha256_of(canonical_json({"n_rows": n_rows, "columns": described}))
+
+
+def content_fingerprint(n_rows: int, values: Column, roots: Mapping[str, str]) -> str:
+    """Return what identifies one matrix and who its rows are, whatever file they lie in.
+
+    Args:
+        n_rows: number of rows.
+        values: column of the matrix; its name does not enter.
+        roots: of the matrix, as ``values``, and of the index columns that identify a row.
+    """
+    described = {"n_rows": n_rows, "width": values.width, "dtype": values.dtype.str}
+    return sha256_of(canonical_json({**described, "roots": dict(roots)}))

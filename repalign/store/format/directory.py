@@ -78,6 +78,13 @@ def is_unused(path: Path) -> bool:
     return all(_is_temporary(entry.name) for entry in path.iterdir())
 
 
+def is_finished(path: Path) -> bool:
+    """Tell whether a store is complete: a file whose shards are gone, or a manifest."""
+    # a file alone tells nothing: it may be the old one that is being replaced
+    is_packed = path.is_file() and not parts_directory(path).exists()
+    return is_packed or (path / MANIFEST).is_file()
+
+
 def file_identity(path: Path) -> str | None:
     """Return what tells a file from the one that replaces it, or None if there is none."""
     if not path.exists():

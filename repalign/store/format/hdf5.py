@@ -6,6 +6,9 @@ registered by an explicit import (hdf5plugin) keep working.
 
 import os
 import sys
+from types import ModuleType
+
+from repalign.exceptions import MissingExtraError
 
 _SEARCH = "HDF5_PLUGIN_PRELOAD"
 _OFF = "::"
@@ -23,4 +26,19 @@ else:
     finally:
         del os.environ[_SEARCH]
 
-__all__ = ["h5py"]
+__all__ = ["h5py", "import_blosc"]
+
+
+def import_blosc() -> ModuleType:
+    """Return hdf5plugin, whose import registers the blosc2 filter.
+
+    Raises:
+        MissingExtraError: hdf5plugin is not installed.
+    """
+    try:
+        import hdf5plugin
+    except ImportError as error:
+        raise MissingExtraError(
+            "hdf5plugin", extra="blosc", purpose="a view compressed with blosc2"
+        ) from error
+    return hdf5plugin

@@ -28,8 +28,8 @@ PARTS_SUFFIX = ".parts"
 
 StoredDtype = Literal["float16", "float32", "float64"]
 Compression = Literal["gzip", "blosc2"]
+VerifyMode = Literal["quick", "full"]
 DTYPES = {"float16": "<f2", "float32": "<f4", "float64": "<f8"}
-COMPRESSIONS = ("gzip", "blosc2")
 INDEX_COLUMNS = ("sample", "token", "sample_sha", "ids")
 
 # HDF5 filter numbers.

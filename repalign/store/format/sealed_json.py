@@ -40,7 +40,9 @@ def parse_json(text: bytes, where: str) -> dict[str, Any]:
         StoreError: text that is no JSON object.
     """
     try:
-        content = json.loads(text, parse_constant=_finite, parse_float=_finite)
+        content = json.loads(
+            text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_unique
+        )
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{where}: not JSON ({error}); the file is damaged") from error
     if not isinstance(content, dict):
@@ -54,6 +56,16 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text[:20]} is not a finite number")
     return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; Python would take the last of two equal keys."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"key {key[:40]!r} stands there twice")
+        found[key] = value
+    return found
 
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:

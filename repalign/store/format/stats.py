@@ -1,5 +1,6 @@
 """Mean, spread and largest norm of a view, gathered in one pass and mergeable."""
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,17 +63,32 @@ def _block_stats(block: FloatArray) -> ViewStats:
         centred = work - mean
         m2 = np.einsum("ij,ij->j", centred, centred).astype(np.float64)
         largest = float(np.sqrt(np.einsum("ij,ij->i", work, work).max()))
-    if not (np.isfinite(largest) and np.isfinite(m2).all()):
+    vanishes = largest < np.sqrt(np.finfo(work.dtype).tiny) / np.finfo(work.dtype).eps
+    if not (np.isfinite(largest) and np.isfinite(m2).all()) or (vanishes and work.any()):
         return _wide_stats(work)
     return ViewStats(len(work), mean.astype(np.float64), m2, largest)
 
 
 def _wide_stats(work: FloatArray) -> ViewStats:
-    """Return the statistics of values whose squares overflow, clipped to the largest float64."""
+    """Return the statistics of values whose squares overflow or vanish.
+
+    What does not fit a float64 is clipped to the largest.
+    """
     wide = work.astype(np.float64)
     top = np.finfo(np.float64).max
     with np.errstate(over="ignore", invalid="ignore"):
         mean = (wide / len(wide)).sum(axis=0)
         m2 = np.minimum(((wide - mean) ** 2).sum(axis=0), top)
-        largest = np.minimum(np.sqrt((wide**2).sum(axis=1)), top).max()
+        unit = np.abs(wide).max() or 1.0
+        largest = np.minimum(unit * np.sqrt(((wide / unit) ** 2).sum(axis=1)), top).max()
     return ViewStats(len(wide), mean, m2, float(largest))
+
+
+def stats_table(stats: ViewStats) -> NDArray[np.float64]:
+    """Return the stored form of statistics: ``(2, dim)``, mean above m2."""
+    return np.stack([stats.mean, stats.m2]).astype("<f8")
+
+
+def stats_sha256(table: NDArray[np.float64]) -> str:
+    """Return the checksum of stored statistics."""
+    return hashlib.sha256(np.ascontiguousarray(table).data.cast("B")).hexdigest()

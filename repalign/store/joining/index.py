@@ -15,7 +15,7 @@ SHA_BYTES = 16  # the hash of an input is cut to its first 16 bytes
 MAX_ID_BYTES = 1024
 
 
-class IndexRows(Protocol):
+class ReadableIndex(Protocol):
     """A row index that is read in slices, from a file or from memory."""
 
     def __len__(self) -> int:
@@ -109,11 +109,6 @@ class RowIndex:
             for name in (self.keys().dtype.names or ())
         )
 
-    def is_equal(self, other: "RowIndex") -> bool:
-        """Tell whether both have the same columns with the same values."""
-        mine, its = self.columns, other.columns
-        return mine.keys() == its.keys() and all(np.array_equal(mine[k], its[k]) for k in mine)
-
 
 def pooled_index(n_rows: int, *, start: int = 0, ids: Sequence[str] | None = None) -> RowIndex:
     """Return the index of one pooled row per sample, samples numbered from ``start``."""
@@ -150,7 +145,13 @@ def encode_ids(ids: Iterable[str]) -> NDArray[np.bytes_]:
     Raises:
         InputError: an id that is empty, longer than 1024 bytes or holds a NUL.
     """
-    encoded = [str(value).encode() for value in ids]
+    try:
+        encoded = [str(value).encode() for value in ids]
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"row index: the id {error.object[:40]!r} has half a surrogate pair, which is no text; "
+            "write it as UTF-8"
+        ) from error
     for value in encoded:
         # numpy drops trailing NULs of byte strings, so that such ids would change silently
         if not value or len(value) > MAX_ID_BYTES or b"\0" in value:
@@ -214,4 +215,10 @@ def _identifiers(values: Any) -> NDArray[np.bytes_]:
     letters = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), array.dtype.itemsize)
     if np.any((letters[:, :-1] == 0) & (letters[:, 1:] != 0)):
         raise InputError("row index: an id holds a NUL byte; remove it")
+    if np.any(letters >= 0x80):
+        for value in array.tolist():
+            try:
+                value.decode()
+            except UnicodeDecodeError as error:
+                raise InputError(f"row index: the id {value[:40]!r} is not UTF-8") from error
     return array

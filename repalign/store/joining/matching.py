@@ -29,12 +29,6 @@ class RowMatch:
     duplicates: tuple[IntArray, ...]
     changed: IntArray
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether all indexes hold the same rows, each once, with no disagreeing hash."""
-        parts = (*self.missing, *self.duplicates, self.changed)
-        return not any(len(part) for part in parts)
-
 
 def match_rows(indexes: Sequence[RowIndex], *, key: MatchKey) -> RowMatch:
     """Match rows on ``(id, token)``, ``(sample, token)`` or their place.

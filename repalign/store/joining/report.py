@@ -38,16 +38,6 @@ class JoinReport:
     warnings: tuple[str, ...]
 
     @property
-    def n_source(self) -> int:
-        """Rows of the first source."""
-        return self.n_rows[0]
-
-    @property
-    def n_target(self) -> int:
-        """Rows of the last source."""
-        return self.n_rows[-1]
-
-    @property
     def is_complete(self) -> bool:
         """Whether every row of every source takes part."""
         return all(count == self.n_common for count in self.n_rows)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from repalign.aliases import IntArray
 from repalign.exceptions import StoreError
 from repalign.store.format.digests import column_root, leaf_digest
+from repalign.store.format.hdf5 import import_blosc
 from repalign.store.format.header import Header
 from repalign.store.format.schema import COMPRESSORS, DIGEST_BYTES, DIGESTS, Column
 from repalign.store.reading.safety import expected_filters, told_as_store_error
-from repalign.store.rows.finiteness import is_all_finite
-from repalign.store.writing.file import import_blosc
+from repalign.store.rows.floats import is_all_finite
 
 _LEAVES_FOR_TWO = 8
 _COMPRESSION_OVERHEAD = 4096

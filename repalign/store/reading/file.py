@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from repalign.exceptions import StoreError
 from repalign.store.format.schema import STATS
-from repalign.store.format.stats import ViewStats
+from repalign.store.format.stats import ViewStats, stats_sha256
 from repalign.store.reading.column import ColumnReader
 from repalign.store.reading.safety import open_checked, told_as_store_error
-from repalign.store.writing.file import stats_sha256
 
 
 class StoreFile:
@@ -60,6 +59,8 @@ class StoreFile:
         entry = self.header.stats[view]
         if stats_sha256(table) != entry["sha256"]:
             raise StoreError(f"{where}: does not match its checksum; the file is damaged")
+        if not np.isfinite(table).all() or (table[1] < 0).any() or entry["max_norm"] < 0:
+            raise StoreError(f"{where}: holds what no statistics are; write the store again")
         return ViewStats(self.header.n_rows, table[0], table[1], entry["max_norm"])
 
     def close(self) -> None:

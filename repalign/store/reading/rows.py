@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError, StoreError
+from repalign.store.format.digests import column_root, leaf_digest
 from repalign.store.format.header import Header
 from repalign.store.format.layout import Description
 from repalign.store.format.schema import Column
@@ -126,6 +127,33 @@ class StoredRows:
                 self._open[number] = self._opened(number)
             self._open.move_to_end(number)
             return self._open[number]
+
+    def is_aligned(self, column: Column) -> bool:
+        """Tell whether every file but the last ends with a whole leaf of the column."""
+        return not (self.starts[:-1] % column.leaf_rows).any()
+
+    def roots(self, columns: Sequence[Column]) -> dict[str, str]:
+        """Return the roots of columns of all files together, by path.
+
+        The stored digests are used where the files end with whole leaves; otherwise values are
+        read.
+        """
+        stored: dict[str, list[bytes]] = {c.path: [] for c in columns if self.is_aligned(c)}
+        for file in self.files():  # each is opened once
+            for path, leaves in stored.items():
+                leaves += file.column(path).digests()
+        return {
+            column.path: column_root(
+                stored[column.path] if column.path in stored else self._computed_leaves(column)
+            )
+            for column in columns
+        }
+
+    def _computed_leaves(self, column: Column) -> Iterator[bytes]:
+        """Return the leaf digests of a column from its values."""
+        n_rows = int(self.starts[-1])
+        for start in range(0, n_rows, column.leaf_rows):
+            yield leaf_digest(self.read(column, start, min(n_rows, start + column.leaf_rows)))
 
     def close(self) -> None:
         """Release all files; rows cannot be read any more."""

@@ -34,6 +34,7 @@ from repalign.store.format.schema import (
 )
 from repalign.store.format.sealed_json import parse_json, sha256_of
 
+ATTRIBUTES = frozenset({"format", "format_version", "header_sha256"})
 _FOREIGN = (OSError, RuntimeError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
 _LINKS = {h5py.h5l.TYPE_SOFT: "a soft link", h5py.h5l.TYPE_EXTERNAL: "an external link"}
 
@@ -89,6 +90,7 @@ def _read_header(file: Any, path: str) -> Header:
         )
     if file.userblock_size:
         raise StoreError(f"{path}: has a user block of {file.userblock_size} bytes; expected none")
+    _check_attributes(file, ATTRIBUTES, path)
     _check_names(file, TOP_LEVEL, path)
     where = f"{path}: {HEADER}"
     dataset = _member(file, HEADER, h5py.Dataset, where)
@@ -167,6 +169,13 @@ def _check_structure(file: Any, header: Header, size: int, path: str) -> None:
 _GROUPS = (EMBEDDINGS, INDEX, DIGESTS, STATS)
 
 
+def _check_attributes(item: Any, allowed: frozenset[str], where: str) -> None:
+    """Refuse attributes that are not part of the format; a million of them are not listed."""
+    if h5py.h5a.get_num_attrs(item.id) > len(allowed):
+        extra = next(name for name in item.attrs if name not in allowed)
+        raise StoreError(f"{where}: unknown attribute {extra[:64]!r}; not part of this format")
+
+
 def _check_names(group: Any, expected: set[str] | frozenset[str], where: str) -> None:
     """Refuse missing and unknown names; a group of millions is not even listed."""
     if len(group) > len(expected):
@@ -186,6 +195,7 @@ def _member(group: Any, name: str, kind: type, where: str) -> Any:
     member = group[name]
     if not isinstance(member, kind):
         raise StoreError(f"{where}: is a {type(member).__name__}, expected a {kind.__name__}")
+    _check_attributes(member, frozenset(), where)
     return member
 
 

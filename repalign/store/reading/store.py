@@ -9,13 +9,13 @@ import numpy as np
 
 from repalign.aliases import FloatArray, IntArray
 from repalign.exceptions import InputError, StoreError
+from repalign.store.format.digests import fingerprint_of
 from repalign.store.format.directory import DirectoryContent, read_directory
 from repalign.store.format.header import Header, columns_of
 from repalign.store.format.layout import Description, IndexLayout, ViewInfo
 from repalign.store.format.schema import FORMAT_VERSION
 from repalign.store.format.stats import ViewStats
 from repalign.store.joining.index import RowIndex
-from repalign.store.reading.column_roots import joined_fingerprint
 from repalign.store.reading.file import StoreFile
 from repalign.store.reading.info import StoreInfo
 from repalign.store.reading.rows import StoredRows
@@ -105,10 +105,15 @@ class Store:
     def fingerprint(self) -> str:
         """What identifies the content, however it is cut into files or compressed."""
         if self._fingerprint is None:
-            self._fingerprint = joined_fingerprint(
-                self.rows, columns_of(self.description, self.index_layout)
-            )
+            columns = columns_of(self.description, self.index_layout)
+            roots = self.roots(*(column.path for column in columns))
+            self._fingerprint = fingerprint_of(len(self), columns, roots)
         return self._fingerprint
+
+    def roots(self, *paths: str) -> dict[str, str]:
+        """Return what identifies the values of columns, such as ``emb/final`` or ``index/ids``."""
+        columns = columns_of(self.description, self.index_layout)
+        return self.rows.roots([column for column in columns if column.path in paths])
 
     @property
     def info(self) -> StoreInfo:
@@ -204,7 +209,7 @@ class StoreView:
 
 
 class StoreIndex:
-    """Identities of the rows, read in slices; satisfies :class:`IndexRows`."""
+    """Identities of the rows, read in slices; satisfies :class:`ReadableIndex`."""
 
     def __init__(self, rows: StoredRows, layout: IndexLayout) -> None:
         self._rows = rows

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
-from repalign.exceptions import StoreError
-from repalign.store.reading.rows import StoredRows
+from repalign.exceptions import InputError, StoreError
+from repalign.store.format.schema import INDEX_LEAF_ROWS, VerifyMode
 from repalign.store.reading.store import Store
 
-VerifyMode = Literal["quick", "full"]
+INDEX_BLOCK = 256 * INDEX_LEAF_ROWS
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,12 @@ def verify_store(
             value against its digest.
         allow_incomplete: accept a store that is still being written.
         on_progress: called with the files done and their total.
+
+    Raises:
+        InputError: another mode.
     """
+    if mode not in get_args(VerifyMode):
+        raise InputError(f"mode: got {mode!r}, expected one of: {', '.join(get_args(VerifyMode))}")
     path = Path(path)
     try:
         store = Store(path, allow_incomplete=allow_incomplete)
@@ -72,23 +77,27 @@ def _problems(store: Store, mode: VerifyMode) -> Iterator[str | None]:
     """Check the files one by one."""
     for number in range(store.rows.n_files):
         try:
-            check_file(store.rows, number, mode)
+            check_file(store, number, mode)
         except StoreError as error:
             yield str(error)
         else:
             yield None
 
 
-def check_file(rows: StoredRows, number: int, mode: VerifyMode) -> None:
+def check_file(store: Store, number: int, mode: VerifyMode) -> None:
     """Check one file of a store.
 
     Raises:
         StoreError: what is wrong with it.
     """
-    file = rows.file(number)
+    file = store.rows.file(number)
     for column in file.header.columns:
         reader = file.column(column.path)
         if mode == "full":
             reader.check_all()
     for view in file.header.description.views:
         file.stats(view.name)
+    if mode == "full":  # identities that no row can have are refused when they are read
+        start, stop = (int(row) for row in store.rows.starts[number : number + 2])
+        for at in range(start, stop, INDEX_BLOCK):
+            store.index.slice(at, min(stop, at + INDEX_BLOCK))

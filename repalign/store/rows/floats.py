@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.aliases import FloatArray, IntArray
+from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.exceptions import InputError
-from repalign.store.rows.arrays import RawRows
 
 EXACT_INTEGER = 2**53  # largest range in which every integer is a float64
 
@@ -30,7 +29,7 @@ class FloatRows:
         InputError: the type of ``raw`` is not a type of numbers that repalign reads.
     """
 
-    def __init__(self, raw: RawRows, *, label: str, bfloat16: bool = False) -> None:
+    def __init__(self, raw: Rows, *, label: str, bfloat16: bool = False) -> None:
         self._raw = raw
         self._label = label
         self.shape = raw.shape
@@ -69,11 +68,8 @@ class FloatRows:
         return values.astype(self.dtype, copy=False)
 
     def _check_finite(self, values: FloatArray, row_of: Callable[[int], int]) -> None:
-        # A sum is finite only if every term is: one cheap pass; overflow of the sum is sorted out
-        # by the exact test.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(values.sum(dtype=np.float64)):
-                return
+        if is_all_finite(values):
+            return
         bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
         if len(bad):
             row, column = int(bad[0]), int(np.flatnonzero(~np.isfinite(values[bad[0]]))[0])
@@ -102,6 +98,36 @@ def float_type(dtype: np.dtype[Any], *, label: str) -> np.dtype[Any]:
         f"{label}: has values of type {dtype}; expected real numbers (float16 to float64, "
         "integers, booleans)"
     )
+
+
+def unmasked(values: Any, *, label: str) -> Any:
+    """Return values as an array; a mask of numpy would be lost, and hidden values used.
+
+    Raises:
+        InputError: a value is masked.
+    """
+    if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
+        values = np.ma.array(values)
+    array = np.asarray(values)
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = np.argwhere(np.ma.getmaskarray(values))
+        if len(hidden):
+            raise InputError(
+                f"{label}: row {hidden[0][0] if array.ndim else 0} has a masked value "
+                f"({len(hidden)} in all); fill them or leave such rows out"
+            )
+    return array
+
+
+def is_all_finite(values: NDArray[Any]) -> bool:
+    """Tell whether all values are finite, at memory speed in the usual case."""
+    if values.dtype.itemsize >= 4:
+        flat = values.reshape(-1)
+        with np.errstate(all="ignore"):
+            # NaN and infinity survive a sum of squares; so does an overflow, which is looked at
+            if np.isfinite(np.dot(flat, flat)):
+                return True
+    return bool(np.isfinite(values).all())
 
 
 def _widen_bfloat16(words: NDArray[Any]) -> FloatArray:

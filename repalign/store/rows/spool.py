@@ -1,7 +1,6 @@
 """A temporary file of rows, for what cannot be read by position: text, compressed, reordered."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterable
 from typing import Any, Self
@@ -9,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.exceptions import InputError
+from repalign.store.rows.disk_space import check_temporary_space
 from repalign.store.rows.file import FileRows
 
 
@@ -57,21 +56,6 @@ class RowSpool:
         descriptor = os.dup(self._file.fileno())
         shape = (n_rows, self._shape[1])
         return FileRows(descriptor, label=self._label, shape=shape, dtype=self._dtype)
-
-
-def check_temporary_space(n_bytes: int, *, label: str) -> None:
-    """Check that the directory of temporary files has room for ``n_bytes``.
-
-    Raises:
-        InputError: it has not.
-    """
-    directory = tempfile.gettempdir()
-    free = shutil.disk_usage(directory).free
-    if n_bytes > 0.95 * free:
-        raise InputError(
-            f"{label}: needs a temporary copy of {n_bytes / 1e9:.1f} GB, {directory} has "
-            f"{free / 1e9:.1f} GB free; free some or set TMPDIR to a larger disk"
-        )
 
 
 def spool_blocks(

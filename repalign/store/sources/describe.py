@@ -7,7 +7,7 @@ from typing import Any
 
 from repalign.store.joining.index import POOLED, RowIndex, decode_ids
 from repalign.store.reading.store import open_store
-from repalign.store.sources.native import is_store
+from repalign.store.sources.native import identity_of, is_store
 from repalign.store.sources.opening import check_exists, open_embeddings
 from repalign.store.sources.source import EmbeddingSource, parse_locator
 
@@ -90,12 +90,13 @@ def _describe_store(path: Path) -> EmbeddingsDescription:
     with open_store(path, allow_incomplete=True) as store:
         info = store.info
         fingerprint = store.fingerprint if info.is_complete else None
+        identity = identity_of(store.index.slice(0, len(store)), store.spec)
     return EmbeddingsDescription(
         path=str(path),
         layout=f"repalign store ({info.layout})",
         n_rows=info.n_rows,
         views=tuple({"name": view.name, **view.to_json()} for view in info.views),
-        row_identity="ids" if "ids" in info.index_columns else "sample numbers",
+        row_identity=identity,
         n_bytes=info.n_bytes,
         details={
             "format_version": info.format_version,

@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
+from repalign.rows import ArrayRows
 from repalign.store.foreign.contents import check_matrix_shape, texts_of
 from repalign.store.foreign.torch_files import tensor_rows
 from repalign.store.joining.index import pooled_index
 from repalign.store.reading.store import Store, StoreView
-from repalign.store.rows.arrays import ArrayRows, RawRows
-from repalign.store.rows.floats import FloatRows
+from repalign.store.rows.floats import FloatRows, unmasked
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import EmbeddingSource, with_ids
 
@@ -57,8 +56,9 @@ def as_source(
 
 def _object_source(values: Any, *, name: str) -> EmbeddingSource:
     """Return an object in memory as a source; only a frame has ids."""
-    raw: RawRows
+    raw: Rows
     ids: Sequence[str] | None = None
+    columns: tuple[str, ...] | None = None
     is_bfloat16 = False
     if isinstance(values, StoreView):
         raise InputError(
@@ -71,6 +71,7 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
     elif _is_a(values, "pandas", "DataFrame"):
         raw = _array_rows(_frame_values(values, name=name), name=name)
         ids = _frame_ids(values, name=name)
+        columns = tuple(map(str, values.columns))
     else:
         raw = _array_rows(_plain_array(values, name=name), name=name)
     rows = FloatRows(raw, label=name, bfloat16=is_bfloat16)
@@ -82,6 +83,7 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
         index=pooled_index(rows.shape[0], ids=ids),
         identity="row order" if ids is None else "ids",
         info={"layout": f"{type(values).__name__} in memory"},
+        columns=columns,
     )
 
 
@@ -93,7 +95,8 @@ def _is_a(value: object, module: str, kind: str) -> bool:
 
 def _plain_array(values: Any, *, name: str) -> NDArray[Any]:
     try:
-        return np.asarray(values)
+        array: NDArray[Any] = unmasked(values, label=name)
+        return array
     except ValueError as error:
         raise InputError(
             f"{name}: is no matrix of numbers ({error}); give rows of one length"

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 from repalign.exceptions import InputError
+from repalign.files import open_regular
+from repalign.store.format.digests import content_fingerprint
 from repalign.store.format.hdf5 import h5py
-from repalign.store.format.schema import DESCRIPTION, MANIFEST
+from repalign.store.format.schema import DESCRIPTION, INDEX, MANIFEST, Column
 from repalign.store.joining.index import POOLED, RowIndex
-from repalign.store.reading.store import open_store
-from repalign.store.sources.source import EmbeddingSource, Identity
+from repalign.store.reading.store import Store, open_store
+from repalign.store.sources.source import IDENTIFYING, EmbeddingSource, Identity
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 IMPORTED = "imported"  # key of the spec of a store that was made from foreign embeddings
@@ -20,7 +22,7 @@ def is_store(path: Path) -> bool:
     """Tell whether a path is a repalign store, be it damaged, and no foreign file."""
     if path.is_dir():
         return (path / MANIFEST).exists() or (path / DESCRIPTION).exists()
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         if stream.read(len(HDF5_SIGNATURE)) != HDF5_SIGNATURE:
             return False
     try:
@@ -62,7 +64,7 @@ def native_source(path: Path, *, view: str | None = None) -> EmbeddingSource:
         )
     rows = store.view(view)
     index = store.index.slice(0, len(store))
-    identity = _identity(index, store.spec)
+    identity = identity_of(index, store.spec)
     return EmbeddingSource(
         name=str(path),
         path=path,
@@ -78,11 +80,25 @@ def native_source(path: Path, *, view: str | None = None) -> EmbeddingSource:
         },
         has_sample_numbers=identity != "row order" and IMPORTED not in store.spec,
         chunk_rows=rows.info.column.leaf_rows,
-        known_fingerprint=f"{store.fingerprint}/{rows.info.name}",
+        known_fingerprint=_fingerprint(store, rows.info.column, identity),
     )
 
 
-def _identity(index: RowIndex, spec: Any) -> Identity:
+def _fingerprint(store: Store, values: Column, identity: Identity) -> str | None:
+    """Return the fingerprint of a view from the digests that the store has.
+
+    None if its files do not end with whole leaves: then it takes reading all values, on demand.
+    """
+    if not store.rows.is_aligned(values):
+        return None
+    paths = {name: f"{INDEX}/{name}" for name in IDENTIFYING[identity]}
+    stored = store.roots(values.path, *paths.values())
+    roots = {"values": stored[values.path]}
+    roots |= {name: stored[path] for name, path in paths.items()}
+    return content_fingerprint(len(store), values, roots)
+
+
+def identity_of(index: RowIndex, spec: Any) -> Identity:
     """Return what identifies the rows; numbers that only count the rows say nothing."""
     if index.ids is not None:
         return "ids"

@@ -1,23 +1,15 @@
 """Open embeddings of any kind: a repalign store or a foreign file, told apart by content."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from repalign.exceptions import InputError
-from repalign.store.foreign.anndata_files import read_anndata
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
-from repalign.store.foreign.delimited_text import read_delimited_text
-from repalign.store.foreign.hdf5.files import read_hdf5
-from repalign.store.foreign.identifiers import read_id_lines, read_ids
-from repalign.store.foreign.matlab_files import read_matlab
-from repalign.store.foreign.numpy_files import read_npy, read_npz
-from repalign.store.foreign.parquet_files import read_parquet
-from repalign.store.foreign.safetensors_files import read_safetensors
-from repalign.store.foreign.thingsvision import FILE_NAMES, read_thingsvision
-from repalign.store.foreign.torch_files import read_torch
+from repalign.store.foreign.formats import BY_SUFFIX, FOLDER
+from repalign.store.foreign.identifiers import FILE_NAMES, read_id_lines, read_ids
 from repalign.store.format.directory import parts_directory
 from repalign.store.joining.index import POOLED, RowIndex, encode_ids
 from repalign.store.joining.matching import number_samples
@@ -25,23 +17,6 @@ from repalign.store.rows.floats import FloatRows
 from repalign.store.sources.native import is_store, native_source
 from repalign.store.sources.source import EmbeddingSource, parse_locator
 
-Reader = Callable[[ForeignRequest], ForeignMatrix]
-
-READERS: dict[str, Reader] = {
-    ".npy": read_npy,
-    ".npz": read_npz,
-    ".pt": read_torch,
-    ".pth": read_torch,
-    ".safetensors": read_safetensors,
-    ".parquet": read_parquet,
-    ".csv": read_delimited_text,
-    ".tsv": read_delimited_text,
-    ".txt": read_delimited_text,
-    ".mat": read_matlab,
-    ".h5ad": read_anndata,
-    ".h5": read_hdf5,
-    ".hdf5": read_hdf5,
-}
 SIDECAR_SUFFIX = ".ids.txt"
 
 
@@ -117,19 +92,20 @@ def _open_foreign(
         identity="row order" if matrix.ids is None else "ids",
         chunk_rows=matrix.chunk_rows,
         info={"layout": matrix.layout, "ids_from": matrix.ids_from or "row order"},
+        columns=None if matrix.columns is None else tuple(matrix.columns),
     )
 
 
 def _read(request: ForeignRequest) -> ForeignMatrix:
     if request.path.is_dir():
-        return read_thingsvision(request, READERS)
-    reader = READERS.get(request.path.suffix.lower())
-    if reader is None:
+        return FOLDER.read(request)
+    found = BY_SUFFIX.get(request.path.suffix.lower())
+    if found is None:
         raise InputError(
             f"{request.path}: has no known suffix; expected a repalign store or one of "
-            f"{', '.join(READERS)}"
+            f"{', '.join(BY_SUFFIX)}"
         )
-    return reader(request)
+    return found.read(request)
 
 
 def _with_ids(

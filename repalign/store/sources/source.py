@@ -1,6 +1,5 @@
 """One set of embeddings as every command sees it: rows, who they are, where they come from."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,10 +10,18 @@ import numpy as np
 
 from repalign.aliases import FloatArray, Rows
 from repalign.exceptions import InputError
+from repalign.store.format.digests import column_root, content_fingerprint, leaf_digests
+from repalign.store.format.schema import index_column, view_column
 from repalign.store.joining.index import RowIndex, encode_ids
 
 Identity = Literal["ids", "sample numbers", "row order"]
 
+# Columns of the index that tell which input a row is.
+IDENTIFYING: dict[Identity, tuple[str, ...]] = {
+    "ids": ("ids", "token"),
+    "sample numbers": ("sample", "token"),
+    "row order": (),
+}
 BLOCK_BYTES = 16 * 2**20
 VIEW_MARK = "::"
 
@@ -43,6 +50,7 @@ class EmbeddingSource:
             not merely the places of the rows.
         chunk_rows: rows that are always read together; 1 where any row can be read alone.
         known_fingerprint: fingerprint of the content, where it is known without reading it.
+        columns: what the file calls the columns, or None.
     """
 
     name: str
@@ -55,6 +63,7 @@ class EmbeddingSource:
     has_sample_numbers: bool = False
     chunk_rows: int = 1
     known_fingerprint: str | None = None
+    columns: tuple[str, ...] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -68,10 +77,15 @@ class EmbeddingSource:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of values and row identities: equal for equal content, whatever the file."""
+        """Hash of the values, in their type, and of what identifies the rows.
+
+        Equal for equal content, whatever file it lies in and whatever the view is called: ids and
+        token positions enter, or sample numbers and token positions; of rows that only have an
+        order nothing does. Hashes of inputs do not enter, which many files cannot keep.
+        """
         if self.known_fingerprint is not None:
             return self.known_fingerprint
-        return content_fingerprint(self.rows, self.index)
+        return _fingerprint_of(self.rows, self.index, self.identity)
 
 
 def parse_locator(text: str | Path) -> Locator:
@@ -115,14 +129,17 @@ def row_blocks(rows: Rows, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int
         yield start, rows.read(start, min(start + step, n_rows))
 
 
-def content_fingerprint(rows: Rows, index: RowIndex) -> str:
-    """Hash shape, type, values and row identities; reads everything once, in blocks."""
-    digest = hashlib.sha256()
-    little_endian = rows.dtype.newbyteorder("<")
-    digest.update(f"rows {rows.shape[0]} {rows.shape[1]} {little_endian.str}\n".encode())
-    for _, block in row_blocks(rows):
-        digest.update(np.ascontiguousarray(block, dtype=little_endian).view(np.uint8).data)
-    for name, column in index.columns.items():
-        digest.update(f"{name} {column.dtype.str}\n".encode())
-        digest.update(np.ascontiguousarray(column).view(np.uint8).data)
-    return digest.hexdigest()
+def _fingerprint_of(rows: Rows, index: RowIndex, identity: Identity) -> str:
+    """Hash everything once, in blocks."""
+    values = view_column("", rows.shape[1], rows.dtype.name, None)
+    whole_leaves = max(1, BLOCK_BYTES // (values.leaf_rows * values.row_bytes))
+    step = whole_leaves * values.leaf_rows
+    leaves: list[bytes] = []
+    for start in range(0, rows.shape[0], step):
+        block = rows.read(start, min(start + step, rows.shape[0]))
+        leaves += leaf_digests(values, np.ascontiguousarray(block, dtype=values.dtype))
+    roots = {"values": column_root(leaves)}
+    for name in IDENTIFYING[identity]:
+        column = index_column(name, 1)
+        roots[name] = column_root(leaf_digests(column, index.columns[name]))
+    return content_fingerprint(rows.shape[0], values, roots)

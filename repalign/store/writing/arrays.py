@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
 from repalign.store.format.directory import parts_directory, remove_directory
-from repalign.store.joining.index import IndexRows, pooled_index
+from repalign.store.joining.index import ReadableIndex, pooled_index
 from repalign.store.reading.info import StoreInfo
+from repalign.store.rows.floats import unmasked
 from repalign.store.writing.options import WriteOptions
 from repalign.store.writing.packing import OnProgress
 from repalign.store.writing.writer import StoreWriter
@@ -24,7 +24,7 @@ def write_store(
     path: str | Path,
     views: ArrayLike | Rows | Mapping[str, ArrayLike | Rows],
     *,
-    index: IndexRows | None = None,
+    index: ReadableIndex | None = None,
     spec: Mapping[str, Any] | None = None,
     options: WriteOptions | None = None,
     overwrite: bool = False,
@@ -76,7 +76,7 @@ def write_store(
 def _append_all(
     writer: StoreWriter,
     sources: Mapping[str, Any],
-    index: IndexRows,
+    index: ReadableIndex,
     on_progress: OnProgress | None,
 ) -> None:
     """Copy all rows in blocks."""
@@ -95,7 +95,8 @@ def _sources(views: Any) -> dict[str, Any]:
     if not named:
         raise InputError("no views given; a store has at least one")
     sources = {
-        name: rows if isinstance(rows, Rows) else np.asarray(rows) for name, rows in named.items()
+        name: rows if isinstance(rows, Rows) else unmasked(rows, label=f"view {name}")
+        for name, rows in named.items()
     }
     for name, rows in sources.items():
         if len(rows.shape) != 2 or rows.dtype.kind != "f":
@@ -106,7 +107,7 @@ def _sources(views: Any) -> dict[str, Any]:
     return sources
 
 
-def _check_lengths(sources: Mapping[str, Any], index: IndexRows) -> None:
+def _check_lengths(sources: Mapping[str, Any], index: ReadableIndex) -> None:
     """Refuse views that have not one row per identity."""
     for name, rows in sources.items():
         if rows.shape[0] != len(index):

@@ -10,7 +10,7 @@ from repalign.aliases import FloatArray
 from repalign.exceptions import InputError
 from repalign.store.format.layout import ViewInfo
 from repalign.store.joining.index import RowIndex, concatenate_index
-from repalign.store.rows.finiteness import is_all_finite
+from repalign.store.rows.floats import is_all_finite, unmasked
 
 
 class RowBuffer:
@@ -68,7 +68,7 @@ def check_rows(
     checked = {}
     n_rows = None if index is None else len(index)
     for view in views:
-        values = np.asarray(arrays[view.name])
+        values = unmasked(arrays[view.name], label=f"view {view.name}")
         if n_rows is None:
             n_rows = len(values) if values.ndim else 0
         if values.dtype.kind != "f" or values.shape != (n_rows, view.dim):

@@ -97,6 +97,11 @@ def _removed_on_failure(temporary: Path, shard: Path) -> Iterator[None]:
         yield
     except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if not shard.parent.is_dir():
+            raise StoreError(
+                f"{shard.parent}: is gone, another process completed or removed this store; write "
+                "to another path, or one process at a time"
+            ) from error
         if isinstance(error, OSError | RuntimeError):
             reason = " ".join(str(error).split())[:160]
             raise StoreError(f"{shard}: cannot be written ({reason})") from error

@@ -1,17 +1,15 @@
 """Writing one HDF5 file of a store: the same for a shard and for a packed store."""
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.exceptions import MissingExtraError
 from repalign.store.format.digests import column_root, digest_table, leaf_digests
-from repalign.store.format.hdf5 import h5py
+from repalign.store.format.hdf5 import h5py, import_blosc
 from repalign.store.format.header import Header, columns_of
 from repalign.store.format.layout import Description, IndexLayout
 from repalign.store.format.schema import (
@@ -23,7 +21,7 @@ from repalign.store.format.schema import (
     Column,
 )
 from repalign.store.format.sealed_json import sha256_of
-from repalign.store.format.stats import ViewStats
+from repalign.store.format.stats import ViewStats, stats_sha256, stats_table
 
 _GZIP_LEVEL = (
     1  # higher levels gain under two per cent on activations and cost several times as much
@@ -141,28 +139,3 @@ class FileWriter:
     def _plain(self, path: str, values: NDArray[Any]) -> None:
         """Write a small contiguous dataset."""
         self._file.create_dataset(path, data=values, track_times=False)
-
-
-def stats_table(stats: ViewStats) -> NDArray[np.float64]:
-    """Return the stored form of statistics: ``(2, dim)``, mean above m2."""
-    return np.stack([stats.mean, stats.m2]).astype("<f8")
-
-
-def stats_sha256(table: NDArray[np.float64]) -> str:
-    """Return the checksum of stored statistics."""
-    return hashlib.sha256(np.ascontiguousarray(table).data.cast("B")).hexdigest()
-
-
-def import_blosc() -> ModuleType:
-    """Return hdf5plugin, whose import registers the blosc2 filter.
-
-    Raises:
-        MissingExtraError: hdf5plugin is not installed.
-    """
-    try:
-        import hdf5plugin
-    except ImportError as error:
-        raise MissingExtraError(
-            "hdf5plugin", extra="blosc", purpose="a view compressed with blosc2"
-        ) from error
-    return hdf5plugin

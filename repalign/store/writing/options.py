@@ -1,46 +1,56 @@
 """How a store is written; nothing of it changes what the rows mean."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from repalign.exceptions import InputError
-from repalign.store.format.schema import INDEX_LEAF_ROWS, Compression, StoredDtype
-from repalign.store.writing.disk_space import check_space
+from repalign.options import Settings, option
+from repalign.store.format.schema import INDEX_LEAF_ROWS, Compression, StoredDtype, VerifyMode
+from repalign.store.rows.disk_space import check_space
 
 _SHARD_BYTES = 2**27
 
 
 @dataclass(frozen=True)
-class WriteOptions:
-    """Settings of a writer.
+class WriteOptions(Settings):
+    """Settings of a writer."""
 
-    Args:
-        dtype: type in which values are stored; float16 halves the size and is never a default.
-        compression: gzip or blosc2 (needs the ``blosc`` extra); activations hardly shrink.
-        licence: note on the terms of use of model and data.
-        environment: what to record besides the versions of python, numpy, h5py and HDF5.
-        shard_rows: rows of one shard; by default about 128 MiB.
-        n_shards: planned number of shards, for several writers of one store.
-        expected_rows: planned number of rows; the disk is checked for them at the start.
-        verify_resumed: how shards that are there already are checked, ``quick`` or ``full``.
-    """
-
-    dtype: StoredDtype = "float32"
-    compression: Compression | None = None
-    licence: str | None = None
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    shard_rows: int | None = None
-    n_shards: int | None = None
-    expected_rows: int | None = None
-    verify_resumed: Literal["quick", "full"] = "quick"
-
-    def __post_init__(self) -> None:
-        for name in ("shard_rows", "n_shards", "expected_rows"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}; give at least 1, or nothing")
+    dtype: StoredDtype = option(
+        "float32",
+        "Type in which values are stored; float16 halves the size and is never a default.",
+        flag="",
+    )
+    compression: Compression | None = option(
+        None,
+        "Compress the values (blosc2 needs the extra blosc); activations hardly shrink.",
+        flag="compress",
+    )
+    licence: str | None = option(
+        None, "Note on the terms of use of model and data, kept in the store."
+    )
+    environment: Mapping[str, Any] = option(
+        factory=dict,
+        help="What to record besides the versions of python, numpy, h5py and HDF5.",
+        flag="",
+    )
+    shard_rows: int | None = option(
+        None, "Rows of one shard.", least=1, absent="about 128 MiB", flag=""
+    )
+    n_shards: int | None = option(
+        None, "Planned number of shards, for several writers of one store.", least=1, flag=""
+    )
+    n_writers: int = option(
+        1, "Processes that write shards at once; with one, a second is refused.", least=1, flag=""
+    )
+    expected_rows: int | None = option(
+        None, "Planned number of rows; the disk is checked for them at the start.", least=1, flag=""
+    )
+    verify_resumed: VerifyMode = option(
+        "quick",
+        "How shards that are there already are checked: structure, or every value too.",
+        flag="",
+    )
 
     def rows_of_shard(self, row_bytes: int) -> int:
         """Return the rows of one shard, whole digests of every column where that is possible."""

@@ -10,10 +10,9 @@ from repalign.exceptions import InputError, StoreError
 from repalign.store.format.header import columns_of
 from repalign.store.format.schema import PARTS_SUFFIX, Column
 from repalign.store.format.sealed_json import sync_file, temporary_path
-from repalign.store.reading.column_roots import is_aligned
 from repalign.store.reading.safety import check_sizes
 from repalign.store.reading.store import Store
-from repalign.store.writing.disk_space import check_space
+from repalign.store.rows.disk_space import check_space
 from repalign.store.writing.file import FileWriter
 
 OnProgress = Callable[[int, int], None]
@@ -44,16 +43,19 @@ def pack_store(
         StoreError: the directory is no complete store or is damaged, or the disk is full.
     """
     directory = Path(directory)
-    target = default_target(directory) if target is None else Path(target)
-    check_target(target, overwrite=overwrite)
     if not directory.is_dir():
         raise StoreError(f"{directory}: not a directory; only a directory of shards is packed")
+    target = default_target(directory) if target is None else Path(target)
+    check_target(target, overwrite=overwrite)
     with Store(directory) as store:
         return pack_opened(store, target, on_progress)
 
 
 def default_target(directory: Path) -> Path:
     """Return the file that a directory store is packed into."""
+    directory = directory.resolve() if directory.name in ("", "..") else directory
+    if not directory.name:
+        raise InputError(f"{directory}: has no name to call the file by; name the file too")
     name = directory.name.removesuffix(PARTS_SUFFIX)
     return directory.with_name(name if name.endswith(".h5") else f"{directory.stem}.h5")
 
@@ -129,7 +131,7 @@ def new_file(target: Path, scratch: Path) -> Iterator[Path]:
 
 def _copy(store: Store, column: Column, file: FileWriter) -> Iterator[None]:
     """Copy a column leaf by leaf, checking each."""
-    if column.compression is None and is_aligned(column, store.rows) and column.dtype.kind != "S":
+    if column.compression is None and store.rows.is_aligned(column) and column.dtype.kind != "S":
         yield from _copy_chunks(store, column, file)
         return
     for start in range(0, len(store), column.leaf_rows):

@@ -9,27 +9,15 @@ from numpy.typing import ArrayLike
 
 from repalign.aliases import FloatArray
 from repalign.exceptions import InputError, StoreError
-from repalign.store.format.directory import (
-    begin_directory,
-    file_identity,
-    is_unused,
-    parts_directory,
-    read_directory,
-    remove_directory,
-)
 from repalign.store.format.layout import Description, ViewInfo, here_and_now
-from repalign.store.format.schema import DESCRIPTION
-from repalign.store.format.shard import committed_numbers
 from repalign.store.joining.index import RowIndex, pooled_index
 from repalign.store.reading.info import StoreInfo
 from repalign.store.reading.store import Store
-from repalign.store.reading.verify import check_file
 from repalign.store.writing.buffer import RowBuffer, cast_rows, check_rows
 from repalign.store.writing.committer import ShardCommitter
-from repalign.store.writing.completion import complete_store
 from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.packing import OnProgress, check_target
-from repalign.store.writing.resume import check_same_settings
+from repalign.store.writing.packing import OnProgress
+from repalign.store.writing.shard_directory import Present, ShardDirectory
 
 
 class StoreWriter:
@@ -41,8 +29,8 @@ class StoreWriter:
     :meth:`open` continues after them.
 
     Rows come in order by :meth:`append`, or as whole shards by number with :meth:`write_shard`,
-    which several processes may do at once for different numbers (give ``options.n_shards``, and
-    call :meth:`finish` once, when all are there).
+    which several processes may do at once for different numbers (give ``options.n_shards`` and
+    ``options.n_writers``, and let each call :meth:`finish_when_whole`).
 
     Args:
         path: where the store will be.
@@ -54,7 +42,8 @@ class StoreWriter:
 
     Raises:
         InputError: arguments that no store can have, or something exists at the path.
-        StoreError: not enough disk, or shards that cannot be continued (damaged, other spec).
+        StoreError: not enough disk, shards that cannot be continued (damaged, other spec), or
+            another process is writing this store.
     """
 
     def __init__(
@@ -69,8 +58,6 @@ class StoreWriter:
     ) -> None:
         self.path = Path(path)
         self.options = options or WriteOptions()
-        self._directory = parts_directory(self.path)
-        self._is_packed = self._directory != self.path
         described = tuple(
             ViewInfo(name, dim, self.options.dtype, self.options.compression)
             for name, dim in views.items()
@@ -79,17 +66,17 @@ class StoreWriter:
         self._description = Description(described, spec, environment, self.options.licence)
         row_bytes = sum(view.column.row_bytes for view in described)
         self._buffer = RowBuffer(self._description.views, self.options.rows_of_shard(row_bytes))
-        self.is_complete = False
-        self._committed: set[int] = set()
-        self.n_rows = 0
-        if resume:
-            self._resume()
+        self._shards = ShardDirectory(self.path, self._description, self.options)
+        try:
+            found = self._found(row_bytes, overwrite=overwrite, resume=resume)
+        except BaseException:
+            self._shards.release()
+            raise
+        self.is_complete = found.is_complete
+        self.n_rows = found.n_rows
+        self._committed = set(found.numbers)
         if not self.is_complete:
-            self.options.check_disk(self.path, row_bytes, self.n_rows, is_packed=self._is_packed)
-        if not resume:
-            self._begin(overwrite=overwrite)
-        if not self.is_complete:
-            self._committer = ShardCommitter(self._directory, self._description)
+            self._committer = ShardCommitter(self.directory, self._description)
 
     @classmethod
     def open(
@@ -122,6 +109,11 @@ class StoreWriter:
             self.close()
 
     @property
+    def directory(self) -> Path:
+        """Where the shards lie until the store is complete."""
+        return self._shards.path
+
+    @property
     def committed(self) -> tuple[int, ...]:
         """Numbers of the shards that were there at the start or were committed since."""
         return tuple(sorted(self._committed))
@@ -139,7 +131,7 @@ class StoreWriter:
         """
         self._check_open()
         if self.committed != tuple(range(len(self._committed))):
-            raise StoreError(f"{self._directory}: shards have a gap; write the missing ones first")
+            raise StoreError(f"{self.directory}: shards have a gap; write the missing ones first")
         arrays = check_rows(views, index, self._description.views)
         n_rows = len(next(iter(arrays.values())))
         if index is None:
@@ -169,7 +161,7 @@ class StoreWriter:
                 + (f" to {self.options.n_shards - 1}" if self.options.n_shards else "")
             )
         if number in self._committed:
-            raise StoreError(f"{self._directory}: shard {number} is already there; skip it")
+            raise StoreError(f"{self.directory}: shard {number} is already there; skip it")
         if not len(index):
             raise InputError(f"shard {number} has no rows; give at least one")
         arrays = check_rows(views, index, self._description.views)
@@ -198,9 +190,32 @@ class StoreWriter:
         if not self.is_complete:
             if self._buffer.n_rows:
                 self._write_buffer()
-            self.close()
-            complete_store(self._directory, self.path, self.options.n_shards, on_progress)
+            self._committer.close()
+            self._shards.complete(on_progress)
+            self._shards.release()
             self.is_complete = True
+        with Store(self.path) as store:
+            return store.info
+
+    def finish_when_whole(self, on_progress: OnProgress | None = None) -> StoreInfo | None:
+        """Make the store complete if all planned shards are there, whoever wrote them.
+
+        Every process that writes shards calls it after its last one: the last of them completes
+        the store.
+
+        Returns:
+            What the store says of itself, or None if shards are missing yet.
+
+        Raises:
+            StoreError: shards are damaged, or the disk is full.
+        """
+        if self.options.n_shards is None:
+            return self.finish(on_progress)
+        if not self.is_complete:
+            self.close()
+            self.is_complete = self._shards.complete_when_whole(on_progress)
+        if not self.is_complete:
+            return None
         with Store(self.path) as store:
             return store.info
 
@@ -210,63 +225,26 @@ class StoreWriter:
         Raises:
             StoreError: a shard could not be committed.
         """
-        if not self.is_complete:
-            self._committer.close()
-
-    def _begin(self, *, overwrite: bool) -> None:
-        """Make room for a new store."""
-        if self._is_packed:
-            check_target(self.path, overwrite=overwrite)
-        if self._directory.exists():
-            if not overwrite:
-                what = "an unfinished store" if self._is_packed else "something"
-                raise InputError(
-                    f"{self._directory}: {what} is there; continue it with the same spec, or allow "
-                    "overwriting"
-                )
-            remove_directory(self._directory)
-        self._begin_directory()
-
-    def _begin_directory(self) -> None:
-        """Write the description; a file that is to be replaced is remembered."""
-        replaces = file_identity(self.path) if self._is_packed else None
-        begin_directory(self._directory, self._description, self.options.n_shards, replaces)
-
-    def _resume(self) -> None:
-        """Take over what is there, after checking that it is the same store."""
-        has_shards = (self._directory / DESCRIPTION).exists()
-        content = read_directory(self._directory) if has_shards else None
-        identity = file_identity(self.path) if self._is_packed else None
-        if identity and (content is None or content.replaces != identity):
-            # The packed file is the result. Shards beside it are a rest, unless the file was
-            # there before them and is being replaced.
-            with Store(self.path) as store:
-                check_same_settings(store.description, self._description, self.path)
-                self.n_rows = len(store)
-            if self._directory.exists():
-                remove_directory(self._directory)
-            self.is_complete = True
-            return
-        if content is None:
-            if self._directory.exists() and not is_unused(self._directory):
-                raise InputError(
-                    f"{self._directory}: is there and is no store; choose another path"
-                )
-            self._begin_directory()
-            return
-        check_same_settings(content.description, self._description, self._directory)
-        self._committed = set(committed_numbers(self._directory))
-        self.n_rows = sum(shard.n_rows for shard in content.shards)
-        if content.shards:
-            with Store(self._directory, allow_incomplete=True) as store:
-                for number in range(store.rows.n_files):
-                    check_file(store.rows, number, self.options.verify_resumed)
-        self.is_complete = content.fingerprint is not None
+        try:
+            if not self.is_complete:
+                self._committer.close()
+        finally:
+            self._shards.release()
 
     def _check_open(self) -> None:
         """Refuse rows after the end."""
         if self.is_complete:
             raise StoreError(f"{self.path}: is complete; no rows can be added")
+
+    def _found(self, row_bytes: int, *, overwrite: bool, resume: bool) -> Present:
+        """Return what is there to continue; a new store is begun, if the disk has room."""
+        found = self._shards.take_over() if resume else Present()
+        if not found.is_complete:
+            is_packed = self._shards.is_packed
+            self.options.check_disk(self.path, row_bytes, found.n_rows, is_packed=is_packed)
+        if not resume:
+            self._shards.begin(overwrite=overwrite)
+        return found
 
     def _write_buffer(self) -> None:
         """Write the collected rows as the next shard."""

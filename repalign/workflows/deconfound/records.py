@@ -1,16 +1,17 @@
 """From folds to the records of the deconfounding table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from repalign.core.batches.judge import FoldMeasure
 from repalign.core.batches.sparsity import mean_and_error
-from repalign.core.conditions import Condition
+from repalign.core.conditions.fit import Condition
+from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.deconfound.results import BatchRecord
 from repalign.workflows.deconfound.units import FoldInputs, FoldUnit
-from repalign.workflows.disentangle.results import BatchRecord
 
 MEAN_LABEL = "(mean over labels)"
 
@@ -27,7 +28,6 @@ def batch_records(
     source: EmbeddingSource,
     answers: Sequence[Answer],
     inputs: FoldInputs,
-    fitted: Mapping[str, Condition],
 ) -> tuple[BatchRecord, ...]:
     """Average over folds; with several labels, also over the labels."""
     groups: dict[tuple[str, str, str, str], list[Answer]] = {}
@@ -37,7 +37,7 @@ def batch_records(
         groups.setdefault(key, []).append(answer)
     records: list[BatchRecord] = []
     for (kind, _, condition, _), members in groups.items():
-        found = _group_records(source, members, inputs, fitted[condition])
+        found = _group_records(source, members, inputs, inputs.fitted[condition])
         if kind == "permuted":
             found = [replace(one, measure=f"{one.measure}-permuted") for one in found]
         records += found
@@ -63,6 +63,7 @@ def _group_records(
                 values[key].append(measure.score.value)
     batches = np.unique(inputs.batches[unit.task.rows])
     settings = inputs.settings
+    conventions = recorded_values(settings)
     records = []
     for (name, share), found in values.items():
         mean, error = mean_and_error(found)
@@ -86,9 +87,10 @@ def _group_records(
                 fit_on=settings.fit_on if unit.kind != "batch" else "all",
                 converged=condition.converged,
                 iterations=condition.n_iter,
-                ica_solver=settings.transform.ica_solver if condition.n_iter is not None else None,
-                seed=settings.transform.seed,
+                ica_solver=settings.transform.ica.solver if condition.n_iter is not None else None,
+                seed=settings.seed,
                 reason="" if found else reasons.get((name, share), "no fold could be scored"),
+                conventions=conventions,
             )
         )
     return records

@@ -1,6 +1,6 @@
 """Does a label survive a change of batch: the deconfounding table of the paper (section 4.4)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from importlib.metadata import distributions, version
@@ -8,19 +8,28 @@ from pathlib import Path
 
 from repalign.aliases import IntArray
 from repalign.core.batches.judge import FoldMeasure
-from repalign.core.conditions import Condition, check_condition_names
+from repalign.core.batches.trees import load_lightgbm
+from repalign.core.conditions.fit import Condition
 from repalign.core.score import Score
 from repalign.exceptions import InputError
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.columns import Columns, align_columns, open_columns
-from repalign.workflows.conditions import condition_settings, fit_conditions
+from repalign.workflows.conditions.fit import condition_settings, fit_conditions
 from repalign.workflows.deconfound.cache import FoldCache, key_of
 from repalign.workflows.deconfound.records import Answer, batch_records
+from repalign.workflows.deconfound.results import DeconfoundResult
+from repalign.workflows.deconfound.settings import BatchSettings
 from repalign.workflows.deconfound.tasks import label_tasks
-from repalign.workflows.deconfound.units import FoldInputs, FoldUnit, list_units, run_unit, unit_key
-from repalign.workflows.disentangle.results import DisentangleResult
-from repalign.workflows.disentangle.settings import BatchSettings
+from repalign.workflows.deconfound.units import (
+    FoldInputs,
+    FoldUnit,
+    keep_transformed,
+    list_units,
+    run_unit,
+    unit_key,
+)
+from repalign.workflows.machine import Machine
 
 
 def deconfound(
@@ -31,8 +40,8 @@ def deconfound(
     batch: str,
     settings: BatchSettings | None = None,
     resume: str | Path | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> DisentangleResult:
+    machine: Machine | None = None,
+) -> DeconfoundResult:
     """Judge by held-out batches how well labels are told from each condition of a representation.
 
     Args:
@@ -42,48 +51,41 @@ def deconfound(
         batch: name of the column of batches: plates, sites, donors.
         settings: conventions; ``BatchSettings()`` by default.
         resume: file in which finished folds are kept; a rerun computes the missing ones only.
-        on_progress: called with (done, total) folds.
+        machine: device, cap on working memory, and who hears of progress.
 
     Raises:
-        InputError: an unknown name, or a label that needs a control.
+        InputError: an unknown name, a label that needs a control, or more rows than fit into
+            the memory.
         RowMismatchError: rows without label or batch.
         MissingExtraError: LightGBM is not installed.
     """
     settings = settings or BatchSettings()
-    names = check_condition_names(settings.transform.conditions)
+    machine = machine or Machine()
+    load_lightgbm()
     source = as_source(embeddings, name="embeddings")
     if batch in labels:
         raise InputError(f"the column {batch} is asked for as label and as batch; choose two")
     aligned = align_columns(
-        source,
-        open_columns(columns),
-        (*labels, batch),
-        policy=settings.transform.on_mismatch,
+        source, open_columns(columns), (*labels, batch), policy=settings.on_mismatch
     )
     tasks = label_tasks(aligned.columns, labels, settings.control)
-    raw = source.rows.take(aligned.rows)
-    how = condition_settings(settings.transform, settings.transform.seed)
-    fitted, lost = fit_conditions(names, raw, how)
-    inputs = FoldInputs(
-        raw=raw,
-        transformed={name: one.transform.apply(raw) for name, one in fitted.items()},
-        batches=aligned.columns[batch],
-        settings=settings,
-        condition_settings=how,
-    )
-    units = list(
-        list_units(tasks, tuple(one.name for one in fitted.values()), inputs.batches, settings)
-    )
     cache = FoldCache(resume)
+    raw = source.rows.take(aligned.rows)
+    how = condition_settings(settings.transform, settings.seed)
+    fitted = fit_conditions(settings.transform.conditions, raw, how, machine)
+    batches = aligned.columns[batch]
+    inputs = keep_transformed(FoldInputs(raw, fitted.conditions, batches, settings, how, machine))
+    units = list(list_units(tasks, tuple(fitted.conditions), batches, settings))
     prefix = _origin(source, aligned.rows) if resume is not None else ""
-    results = _run_all(units, inputs, cache, prefix, on_progress)
+    results = _run_all(units, inputs, cache, prefix)
     answers = [Answer(unit, measures) for unit, measures in zip(units, results, strict=True)]
-    return DisentangleResult(
-        records=batch_records(source, answers, inputs, fitted),
+    return DeconfoundResult(
+        records=batch_records(source, answers, inputs),
         settings=asdict(settings) | {"labels": list(labels), "batch": batch},
-        warnings=(*aligned.notes, *lost, *_warnings(fitted, answers)),
+        warnings=(*aligned.notes, *fitted.notes, *_warnings(fitted.conditions, answers)),
         transforms={
-            (source.name, source.view, name): one.transform for name, one in fitted.items()
+            (source.name, source.view, name): one.transform
+            for name, one in fitted.conditions.items()
         },
     )
 
@@ -106,7 +108,6 @@ def _run_all(
     inputs: FoldInputs,
     cache: FoldCache,
     prefix: str,
-    on_progress: Callable[[int, int], None] | None,
 ) -> list[tuple[FoldMeasure, ...]]:
     """Compute units side by side; LightGBM lets other threads run while it works."""
 
@@ -124,16 +125,16 @@ def _run_all(
             cache.put(key, {"measures": rows})
         return measures
 
+    on_progress = inputs.machine.on_progress("folds")
     results = []
     with ThreadPoolExecutor(max_workers=inputs.settings.workers) as pool:
         for done, measures in enumerate(pool.map(one, units), start=1):
             results.append(measures)
-            if on_progress is not None:
-                on_progress(done, len(units))
+            on_progress(done, len(units))
     return results
 
 
-def _warnings(fitted: dict[str, Condition], answers: list[Answer]) -> tuple[str, ...]:
+def _warnings(fitted: Mapping[str, Condition], answers: list[Answer]) -> tuple[str, ...]:
     notes = [f"{name}: {text}" for name, one in fitted.items() for text in one.warnings]
     lost: dict[str, int] = {}
     for answer in answers:

@@ -1,25 +1,22 @@
 """The pieces of a deconfounding table that are computed side by side and kept for a rerun."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.core.batches.folds import (
-    BatchFold,
-    leave_batches_out,
-    permute_within,
-    train_on_one_batch,
-)
+from repalign.core.batches.folds import BatchFold, permute_within
 from repalign.core.batches.judge import FoldMeasure, FoldSettings, judge_fold
+from repalign.core.batches.protocols import BatchedLabels, protocol_called
 from repalign.core.batches.trees import BoostingSettings, balanced_accuracy
-from repalign.core.conditions import ConditionName, ConditionSettings, fit_condition
+from repalign.core.conditions.fit import Condition, ConditionFitter, ConditionSettings
 from repalign.core.score import Score
 from repalign.exceptions import InputError
+from repalign.workflows.deconfound.settings import BatchSettings
 from repalign.workflows.deconfound.tasks import LabelTask
-from repalign.workflows.disentangle.settings import BatchSettings
+from repalign.workflows.machine import Machine
 
 # Telling K batches grows K trees a round, so there are fewer rounds; and a batch has few rows,
 # of which the paper's regularisation, made for two classes, would learn nothing.
@@ -36,7 +33,7 @@ class FoldUnit:
     """One fold of one question in one condition; ``fold`` speaks of rows of the task."""
 
     kind: UnitKind
-    condition: ConditionName
+    condition: str
     task: LabelTask
     protocol: str
     fold: BatchFold
@@ -45,18 +42,62 @@ class FoldUnit:
 
 @dataclass(frozen=True, eq=False)
 class FoldInputs:
-    """What all units share: rows as they are and by condition, and the batch of each."""
+    """What all units share: the rows, what was fitted on all of them, and the batch of each.
+
+    Attributes:
+        raw: n×d, as they are.
+        fitted: Every condition, fitted on all rows.
+        batches: Batch of every row.
+        settings: What was asked for.
+        condition_settings: How conditions are fitted.
+        machine: Device, and cap on working memory.
+        kept: Rows of the conditions that fit into the memory at once; the others are made again
+            by every unit, of its own rows.
+    """
 
     raw: NDArray[Any]
-    transformed: dict[str, NDArray[Any]]
+    fitted: Mapping[str, Condition]
     batches: NDArray[Any]
     settings: BatchSettings
     condition_settings: ConditionSettings
+    machine: Machine
+    kept: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def rows_of(self, condition: str, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return some rows in a condition that was fitted on all of them."""
+        if condition in self.kept:
+            return self.kept[condition][rows]
+        return self.fitted[condition].transform.apply(self.raw[rows])
+
+
+def keep_transformed(inputs: FoldInputs) -> FoldInputs:
+    """Transform all rows once for as many conditions as the memory holds beside the rows.
+
+    Raises:
+        InputError: The rows themselves, and what every worker needs of them, are too many.
+    """
+    n_rows, width = inputs.raw.shape
+    wide = 8 * n_rows * width
+    left = inputs.machine.memory_bytes - inputs.raw.nbytes - inputs.settings.workers * wide
+    if left < 0:
+        needed = (inputs.machine.memory_bytes - left) / 2**30
+        allowed = inputs.machine.memory_bytes / 2**30
+        raise InputError(
+            f"{n_rows} rows of {width} columns and {inputs.settings.workers} workers take "
+            f"{needed:.2g} GiB, more than the {allowed:.2g} GiB allowed; allow more (--memory) "
+            "or take fewer workers"
+        )
+    kept = {}
+    for name, condition in inputs.fitted.items():
+        left -= 8 * n_rows * condition.transform.target_dim
+        if left >= 0:
+            kept[name] = condition.transform.apply(inputs.raw)
+    return replace(inputs, kept=kept)
 
 
 def list_units(
     tasks: tuple[LabelTask, ...],
-    conditions: tuple[ConditionName, ...],
+    conditions: Sequence[str],
     batches: NDArray[Any],
     settings: BatchSettings,
 ) -> Iterator[FoldUnit]:
@@ -72,7 +113,7 @@ def list_units(
     if settings.judge_batches:
         codes = np.unique(batches, return_inverse=True)[1].astype(np.int64)
         task = LabelTask("(batch)", np.arange(codes.size), codes)
-        fold = _row_fold(codes, settings.transform.seed)
+        fold = _row_fold(codes, settings.seed)
         for condition in conditions:
             yield FoldUnit("batch", condition, task, "rows", fold)
 
@@ -82,7 +123,7 @@ def run_unit(unit: FoldUnit, inputs: FoldInputs) -> tuple[FoldMeasure, ...]:
     if unit.fold.reason:
         return (FoldMeasure(Score("AUROC", None, unit.fold.reason)),)
     values, labels = _values(unit, inputs), unit.task.labels
-    seed = inputs.settings.transform.seed
+    seed = inputs.settings.seed
     if unit.kind == "batch":
         train, test = ((values[rows], labels[rows]) for rows in (unit.fold.train, unit.fold.test))
         accuracy = balanced_accuracy(train, test, BATCH_JUDGE, seed=seed)
@@ -119,13 +160,9 @@ def unit_key(unit: FoldUnit, inputs: FoldInputs) -> dict[str, Any]:
 def _folds(
     task: LabelTask, protocol: str, batches: NDArray[Any], settings: BatchSettings
 ) -> tuple[BatchFold, ...]:
-    own = batches[task.rows]
+    own = BatchedLabels(task.labels, batches[task.rows], settings.n_folds, settings.seed)
     try:
-        if protocol == "train-on-one":
-            return train_on_one_batch(task.labels, own)
-        return leave_batches_out(
-            task.labels, own, n_folds=settings.n_folds, seed=settings.transform.seed
-        )
+        return protocol_called(protocol).folds(own)
     except InputError as refusal:
         # One impossible question must not cost the answers to the others.
         nothing = np.zeros(0, dtype=np.int64)
@@ -148,8 +185,10 @@ def _row_fold(codes: NDArray[Any], seed: int) -> BatchFold:
 def _values(unit: FoldUnit, inputs: FoldInputs) -> NDArray[Any]:
     rows = unit.task.rows
     if inputs.settings.fit_on == "all" or unit.kind == "batch":
-        return inputs.transformed[unit.condition][rows]
+        return inputs.rows_of(unit.condition, rows)
     # All rows of the training batches, whatever their label, and none of the held-out ones.
     train = np.isin(inputs.batches, np.unique(inputs.batches[rows[unit.fold.train]]))
-    condition = fit_condition(unit.condition, inputs.raw[train], inputs.condition_settings)
-    return condition.transform.apply(inputs.raw[rows])
+    machine = inputs.machine
+    share = max(1, machine.memory_bytes // inputs.settings.workers)
+    fitter = ConditionFitter(inputs.raw[train], inputs.condition_settings, share, machine.device)
+    return fitter.fit(unit.condition).transform.apply(inputs.raw[rows])

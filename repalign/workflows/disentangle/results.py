@@ -1,22 +1,25 @@
 """What ``disentangle`` returns: tidy records, the matrices behind them, the fitted transforms."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
+
+from repalign.options import recorded_columns
+from repalign.workflows.disentangle.settings import FactorSettings
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas
     from matplotlib.figure import Figure
 
-    from repalign.core.maps.affine import AffineMap
+    from repalign.workflows.conditions.saved import Transforms
 
 
 @dataclass(frozen=True)
 class ScoreRecord:
     """One score of one condition of one representation; the fields are the columns of the CSV.
 
-    ``value`` is None where ``reason`` says why. All scores are better when higher.
+    ``value`` is None where ``reason`` says why. The recorded options of the settings come behind.
     """
 
     source: str
@@ -38,37 +41,22 @@ class ScoreRecord:
     ica_solver: str | None
     seed: int
     reason: str
+    n_groups: int
+    n_null: int
+    null_scheme: str | None
+    null_rows: int | None
+    smallest_p: float | None
+    conventions: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return one row of the CSV."""
+        told = {name: getattr(self, name) for name in _OWN_COLUMNS}
+        return told | {name: self.conventions[name] for name in CONVENTIONS}
 
 
-@dataclass(frozen=True)
-class BatchRecord:
-    """One measure of one condition, label and protocol, over folds.
-
-    ``measure`` is AUROC, Hoyer, one of the concentrations (with ``top_share``), or a control:
-    AUROC-permuted, batch-accuracy (``null`` is then chance).
-    """
-
-    source: str
-    view: str
-    label: str
-    condition: str
-    protocol: str
-    measure: str
-    top_share: float | None
-    value: float | None
-    standard_error: float | None
-    null: float | None
-    n_folds: int
-    n_rows: int
-    n_positive: int
-    n_batches: int
-    n_features: int
-    fit_on: str
-    converged: bool | None
-    iterations: int | None
-    ica_solver: str | None
-    seed: int
-    reason: str
+_OWN_COLUMNS = tuple(each.name for each in fields(ScoreRecord) if each.name != "conventions")
+CONVENTIONS = tuple(name for name in recorded_columns(FactorSettings) if name not in _OWN_COLUMNS)
+COLUMNS = (*_OWN_COLUMNS, *CONVENTIONS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +67,7 @@ class InformationMatrix:
     view: str
     condition: str
     factors: tuple[str, ...]
+    latents: tuple[str, ...]
     nmi: "np.ndarray[Any, Any]"
     active: tuple[bool, ...]
 
@@ -94,6 +83,7 @@ class InformationMatrix:
             "view": self.view,
             "condition": self.condition,
             "factors": list(self.factors),
+            "latents": list(self.latents),
             "nmi": self.nmi.tolist(),
             "pruned_latents": list(self.pruned),
         }
@@ -101,27 +91,31 @@ class InformationMatrix:
 
 @dataclass(frozen=True)
 class DisentangleResult:
-    """Records with every convention, and what a reader must know before believing them.
+    """Scores with every convention, and what a reader must know before believing them.
 
-    ``transforms`` holds the fitted affine map by source, view and condition.
+    Attributes:
+        records: One for each source, condition, score and seed.
+        settings: What was asked for.
+        warnings: Sentences that belong beside the scores.
+        matrices: What every latent knows of every factor, by source and condition.
+        transforms: The fitted affine map by source, view and condition.
     """
 
-    records: tuple[ScoreRecord, ...] | tuple[BatchRecord, ...]
+    records: tuple[ScoreRecord, ...]
     settings: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
     matrices: tuple[InformationMatrix, ...] = ()
-    transforms: Mapping[tuple[str, str, str], "AffineMap"] | None = None
+    transforms: "Transforms" = field(default_factory=dict)
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return the records as dictionaries, one a row of the CSV."""
-        return [asdict(record) for record in self.records]
+        return [record.to_dict() for record in self.records]
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return the records as a pandas frame, one a row."""
         import pandas
 
-        names = [field.name for field in fields(self.records[0])] if self.records else []
-        return pandas.DataFrame(self.to_records(), columns=names)
+        return pandas.DataFrame(self.to_records(), columns=list(COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the transforms, ready for JSON."""

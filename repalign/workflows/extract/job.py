@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from repalign.data.samples import Selection, select_samples
 from repalign.exceptions import InputError
 from repalign.models.loaders.boundary import is_out_of_memory
+from repalign.workflows.extract.company import check_company, image_samples, text_samples
 from repalign.workflows.extract.device import autocast_dtype, choose_device
 from repalign.workflows.extract.feed import Feed, ImageFeed, TextFeed, default_workers
 from repalign.workflows.extract.plan import samples_per_shard
@@ -129,6 +130,8 @@ def _text_inputs(
     model = runner.model
     encoder = load_text_encoder(model, max_length=settings.max_length, source=settings.tokenizer)
     shapes = probe_shapes(model, [view.tap for view in runner.views])
+    unpooled = runner.views[0].pool == "token"
+    check_company(runner, *text_samples(encoder, masked=model.needs_mask, unpooled=unpooled))
     budget = _budget(settings, runner, encoder.max_length, ())
     feed = TextFeed(selection, encoder, keep, budget, masked=model.needs_mask)
     first = [selection.read(k) for k in range(min(_ESTIMATED_FROM, len(selection)))]
@@ -154,6 +157,9 @@ def _image_inputs(
     shapes = probe_shapes(model, [view.tap for view in runner.views], size)
     views = fit_views(model, runner.views, shapes)
     patches = _patches(views, shapes)
+    unpooled = patches if views[0].pool == "token" else None
+    channels = len(preprocess.mean)
+    check_company(replace(runner, views=views), *image_samples(channels, size, unpooled))
     budget = _budget(settings, runner, 1, size)
     feed = ImageFeed(selection, preprocess, keep, patches, budget, pool)
     kept = keep(patches, bytes(32))

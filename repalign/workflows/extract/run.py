@@ -1,18 +1,12 @@
 """Extraction: from a model and data to a store of embeddings, resumable and by many processes."""
 
-import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError
 from repalign.store import StoreWriter, WriteOptions, open_store
-from repalign.store.format.directory import parts_directory
-from repalign.store.format.schema import MANIFEST
-from repalign.store.format.shard import committed_numbers
 from repalign.store.writing.background import BackgroundThread
 from repalign.workflows.extract.device import Fetcher, exact_float32
 from repalign.workflows.extract.feed import Event, HostBatch, ShardEnd, ShardStart, prefetch
@@ -42,9 +36,9 @@ def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> 
         with exact_float32():
             n_verified = settings.verify_device
             difference = None if n_verified is None else verify_device(job, n_verified)
-            writer = _open_writer(job)
+            writer = _open_writer(job, n_ranks)
             if writer.is_complete:
-                return _result(job, writer.path, _Tally(job, None), None)
+                return _result(job, writer, _Tally(job, None), None)
             numbers = [
                 number
                 for number in range(rank, job.n_shards, n_ranks)
@@ -55,8 +49,8 @@ def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> 
                 _run(job, writer, numbers, tally)
             finally:
                 writer.close()
-        _finish(job, writer)
-        return _result(job, writer.path, tally, difference)
+        writer.finish_when_whole()
+        return _result(job, writer, tally, difference)
     finally:
         job.pool.shutdown(wait=False, cancel_futures=True)
 
@@ -87,7 +81,7 @@ class _Tally:
             )
 
 
-def _open_writer(job: ExtractJob) -> StoreWriter:
+def _open_writer(job: ExtractJob, n_writers: int) -> StoreWriter:
     settings = job.settings
     options = WriteOptions(
         dtype=settings.store_dtype,
@@ -95,6 +89,7 @@ def _open_writer(job: ExtractJob) -> StoreWriter:
         licence=job.runner.model.origin.licence,
         environment=job.environment,
         n_shards=job.n_shards,
+        n_writers=n_writers,
         expected_rows=max(1, int(len(job.selection) * job.rows_per_sample)),
     )
     return StoreWriter(
@@ -148,40 +143,16 @@ def _events(job: ExtractJob, numbers: Sequence[int]) -> Iterator[Event]:
         yield from job.feed.shard(number, *shard_bounds(number, len(job.selection), job.per_shard))
 
 
-def _finish(job: ExtractJob, writer: StoreWriter) -> None:
-    """Complete the store if all shards of all processes are there."""
-    directory = parts_directory(writer.path)
-    if _is_finished(writer.path):
-        return
-    try:
-        lock = os.open(directory, os.O_RDONLY)
-    except FileNotFoundError:
-        return  # another process has completed the store meanwhile
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the system releases it when this process dies
-        if _is_finished(writer.path):
-            return
-        if set(committed_numbers(directory)) == set(range(job.n_shards)):
-            writer.finish()
-    finally:
-        os.close(lock)
-
-
-def _is_finished(path: Path) -> bool:
-    # a file alone tells nothing: it may be the old one that is being replaced
-    is_packed = path.is_file() and not parts_directory(path).exists()
-    return is_packed or (path / MANIFEST).is_file()
-
-
-def _result(job: ExtractJob, path: Path, tally: _Tally, difference: float | None) -> ExtractResult:
-    is_complete = _is_finished(path)
+def _result(
+    job: ExtractJob, writer: StoreWriter, tally: _Tally, difference: float | None
+) -> ExtractResult:
     summary: dict[str, Any] = {"n_rows": None, "fingerprint": None}
-    if is_complete:
-        with open_store(path) as store:
+    if writer.is_complete:
+        with open_store(writer.path) as store:
             summary = {"n_rows": len(store), "fingerprint": store.fingerprint}
     return ExtractResult(
-        path=path if is_complete else parts_directory(path),
-        is_complete=is_complete,
+        path=writer.path if writer.is_complete else writer.directory,
+        is_complete=writer.is_complete,
         views=job.dims,
         rows_new=tally.rows,
         samples=len(job.selection),

@@ -1,9 +1,11 @@
 """The spec of a store: everything that determines its values; and the environment beside it."""
 
 import json
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from repalign.data.samples import Selection
+from repalign.models.naming.loaders import recorded_packages
 from repalign.workflows.extract.settings import ExtractSettings
 
 if TYPE_CHECKING:
@@ -71,9 +73,8 @@ def build_environment(device: "torch.device") -> dict[str, Any]:
     """Versions and the kind of device: what may explain small differences."""
     import torch
 
-    from repalign.models.naming.hub import library_versions
-
-    environment: dict[str, Any] = {**library_versions(), "threads": torch.get_num_threads()}
+    environment: dict[str, Any] = {name: version(name) for name in recorded_packages()}
+    environment["threads"] = torch.get_num_threads()
     if device.type == "cuda":
         environment["gpu"] = torch.cuda.get_device_name(device)
         environment["cuda"] = str(torch.version.cuda)

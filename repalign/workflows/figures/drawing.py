@@ -2,6 +2,7 @@
 
 import io
 import re
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from repalign.exceptions import MissingExtraError
@@ -35,6 +36,13 @@ def plain_axes(figure: "Figure") -> "Axes":
     return axes
 
 
+def save(figure: "Figure", out: Any, **options: Any) -> None:
+    """Write a figure; a letter that no font has becomes a box, which the reader sees by himself."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(out, **options)
+
+
 def svg_of(figure: "Figure", name: str) -> str:
     """Return a figure as an SVG element that takes the colour of the text around it.
 
@@ -45,7 +53,7 @@ def svg_of(figure: "Figure", name: str) -> str:
     options: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}
     stream = io.StringIO()
     with matplotlib.rc_context(options):
-        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+        save(figure, stream, format="svg", transparent=True, metadata={"Date": None})
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from repalign.printable import for_figure
 from repalign.workflows.figures.drawing import BLUE, GREY, ORANGE, new_figure
+from repalign.workflows.tables.layout import side_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
 Record = Mapping[str, Any]
 COLOURS = {"in-sample": BLUE, "held-out": ORANGE}
 PANELS_ACROSS = 3
+# More would be too small to read, and too large a picture to open.
+MOST_PANELS = 60
 # A permutation between spaces of different scale misses by several diameters. Bars end at this
 # many times the largest error of predicting the mean, and say how far they would go.
 CUT_OVER_MEAN = 1.6
@@ -20,10 +24,13 @@ CUT_OVER_MEAN = 1.6
 def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
     """Draw one panel a pair; maps whose error lives in another space than the target's too.
 
+    Beyond ``MOST_PANELS`` pairs the figure says how many it left out.
+
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    pairs = list(dict.fromkeys(_pair(record) for record in records))
+    every = list(dict.fromkeys(_pair(record) for record in records))
+    pairs = every[:MOST_PANELS]
     across = 2 if len(pairs) == 4 else min(len(pairs), PANELS_ACROSS)
     down = -(-len(pairs) // across)
     figure = new_figure(1.2 + 4.4 * across, 3.6 * down) if titled else new_figure()
@@ -31,8 +38,8 @@ def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
     for panel, pair in zip(panels, pairs, strict=False):
         _draw_pair(panel, [record for record in records if _pair(record) == pair])
         if titled:
-            panel.set_title(" → ".join(pair), fontsize="medium")
-    limit = _limit(records)
+            panel.set_title(for_figure(" → ".join(pair)), fontsize="medium")
+    limit = _limit([record for record in records if _pair(record) in pairs])
     for panel in panels[: len(pairs)]:
         _cut_bars(panel, limit)
     for panel in panels[len(pairs) :]:
@@ -40,12 +47,15 @@ def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
     for panel in panels[::across]:
         panel.set_ylabel("error / diameter of the target")
     handles, labels = panels[0].get_legend_handles_labels()
+    if len(pairs) < len(every):
+        left_out = f"{len(every) - len(pairs)} of {len(every)} pairs are left out"
+        figure.suptitle(f"{left_out}; repalign report shows them all", fontsize="medium")
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     return figure
 
 
 def _pair(record: Record) -> tuple[str, str]:
-    return str(record["source"]), str(record["target"])
+    return side_name(record, "source"), side_name(record, "target")
 
 
 def _draw_pair(panel: "Axes", records: Sequence[Record]) -> None:

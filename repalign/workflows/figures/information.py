@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from repalign.exceptions import InputError, MissingExtraError
+from repalign.printable import for_figure
 from repalign.workflows.disentangle.results import InformationMatrix
 
 if TYPE_CHECKING:
@@ -42,12 +43,14 @@ def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
     for panel, matrix in zip(panels, matrices, strict=True):
         # Estimates pass 1 by a hair; the scale is the same everywhere so that panels compare.
         images.append(panel.imshow(matrix.nmi, vmin=0, vmax=1, cmap="viridis", aspect="auto"))
-        panel.set_title(
-            f"{matrix.source}::{matrix.view} · {matrix.condition}" if several else matrix.condition
-        )
-        panel.set_yticks(range(len(matrix.factors)), matrix.factors)
+        whole = f"{matrix.source}::{matrix.view} · {matrix.condition}"
+        panel.set_title(for_figure(whole if several else matrix.condition))
+        panel.set_yticks(range(len(matrix.factors)), list(map(for_figure, matrix.factors)))
         latents = range(matrix.nmi.shape[1]) if matrix.nmi.shape[1] <= MOST_NAMED else ()
-        names = [f"{j}\npruned" if j in matrix.pruned else str(j) for j in latents]
+        names = [
+            for_figure(matrix.latents[j]) + ("\npruned" if j in matrix.pruned else "")
+            for j in latents
+        ]
         panel.set_xticks(latents, names, fontsize=8)
         if matrix.nmi.size <= MOST_NUMBERED:
             for i, j in np.ndindex(*matrix.nmi.shape):

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from repalign.printable import for_figure
 from repalign.workflows.figures.drawing import new_figure
 from repalign.workflows.tables.errors import short_number
+from repalign.workflows.tables.layout import side_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,11 +21,16 @@ _SIDES = ("source", "target")
 def plot_models(records: Sequence[Record], name: str, split: str) -> "Figure":
     """Draw the error of one map for every pair of models; pairs not compared stay empty."""
     chosen = [r for r in records if (r["map"], r["split"]) == (name, split)]
-    sources, targets = (list(dict.fromkeys(r[side] for r in chosen)) for side in _SIDES)
+    sources, targets = (
+        list(dict.fromkeys(side_name(record, side) for record in chosen)) for side in _SIDES
+    )
     errors = np.full((len(sources), len(targets)), np.nan)
     for record in chosen:
         if record["error"] is not None:
-            place = sources.index(record["source"]), targets.index(record["target"])
+            place = (
+                sources.index(side_name(record, "source")),
+                targets.index(side_name(record, "target")),
+            )
             errors[place] = record["error"]
     width, height = (_INCHES_A_MODEL * len(names) for names in (targets, sources))
     figure = new_figure(2.8 + width, 1.8 + height)
@@ -43,4 +50,6 @@ def plot_models(records: Sequence[Record], name: str, split: str) -> "Figure":
 
 
 def _short(names: Sequence[str]) -> list[str]:
-    return [name.rsplit("/", 1)[-1].removesuffix(".h5") for name in names]
+    """Return names without folder and ending, unless two of them were the same then."""
+    short = [name.rsplit("/", 1)[-1].replace(".h5::", "::").removesuffix(".h5") for name in names]
+    return [for_figure(name) for name in (short if len(set(short)) == len(names) else names)]

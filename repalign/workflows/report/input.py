@@ -1,41 +1,55 @@
-"""Reading results back: the JSON or the CSV that ``compare`` and ``demo`` write."""
+"""Reading results back: the JSON or the CSV that ``compare`` and ``demo`` write.
+
+What is read has the types of the dataclasses that were written; see ``typed``.
+"""
 
 import csv
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repalign.core.maps.kinds import ALL_MAPS
 from repalign.exceptions import InputError
+from repalign.files import open_regular
 from repalign.options import options_of, plain_type
-from repalign.workflows.compare.results import COLUMNS
+from repalign.printable import from_csv
+from repalign.workflows.compare.results import COLUMNS, ErrorRecord, PairReport
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.report.typed import field_types, typed, typed_fields
+from repalign.workflows.tables.layout import side_name
 
 Record = Mapping[str, Any]
 
+LARGEST_FILE = 2**29
+SIDES = ("source", "target")
+SPLITS = ("in-sample", "held-out")
 _FORMAT = "repalign-compare"
-_RECORDED = {
-    each.column: plain_type(each.type)
-    for each in options_of(CompareSettings)
-    if each.declared.recorded
-}
-_TEXTS = {"source", "target", "source_view", "target_view", "map", "split"} | {
-    "pair",
-    "paper_pair",
-    *(name for name, kind in _RECORDED.items() if kind not in (int, float)),
-}
-_COUNTS = {"n_rows", "source_dim", "target_dim", "n_fit_rows", "n_folds", "n_null", "null_rows"} | {
-    "seed",
-    "ica_iterations",
-    "source_ica_seed",
-    "target_ica_seed",
-    *(name for name, kind in _RECORDED.items() if kind is int),
-    "source_rank",
-    "target_rank",
-}
 # What every drawing and table needs; other columns may be missing.
 _NEEDED = COLUMNS[: COLUMNS.index("seed") + 1]
+_WHY_DAMAGED = "expected what `repalign compare -o results.json` writes"
+
+
+def _recorded_type(kind: Any) -> Any:
+    """Return how an option is recorded: several values are one text; none where it is not used."""
+    return (kind if kind in (int, float, bool) else str) | None
+
+
+# The type of every column, from the dataclasses that write them.
+COLUMN_TYPES = {
+    name: kind for name, kind in field_types(ErrorRecord).items() if name in COLUMNS
+} | {
+    each.column: _recorded_type(plain_type(each.type))
+    for each in options_of(CompareSettings)
+    if each.column in COLUMNS and each.column not in field_types(ErrorRecord)
+}
+PAIR_TYPES = field_types(PairReport)
+# What the demo adds to a record.
+_MORE_TEXTS = {"pair", "paper_pair"}
+# What is no number below nothing, or no share.
+_NOT_NEGATIVE = ("error", "ci_low", "ci_high", "null", "p_value", "diameter", "rms_radius")
 
 
 @dataclass(frozen=True)
@@ -48,12 +62,7 @@ class PairResults:
     @property
     def title(self) -> str:
         """Source and target, with their views."""
-        first = self.records[0]
-        sides = [
-            f"{first[side]}::{first[f'{side}_view']}" if first[f"{side}_view"] else first[side]
-            for side in ("source", "target")
-        ]
-        return " → ".join(sides)
+        return " → ".join(side_name(self.records[0], side) for side in SIDES)
 
 
 @dataclass(frozen=True)
@@ -75,40 +84,61 @@ def read_results(path: Path) -> Results:
     """Read results from .json (complete) or .csv (records alone).
 
     Raises:
-        InputError: The file cannot be read or holds something else.
+        InputError: The file cannot be read, is damaged, or holds something else.
     """
+    ending = path.suffix.lower()
+    if ending not in (".csv", ".json"):
+        raise InputError(f"{path}: got the ending '{path.suffix}', expected .json or .csv")
+    with open_regular(path) as stream:
+        content = stream.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise InputError(f"{path}: holds more than {LARGEST_FILE >> 20} MiB, expected a result")
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read; give the .json or .csv of a result") from error
-    if path.suffix.lower() == ".csv":
-        return _from_csv(text, path)
-    if path.suffix.lower() == ".json":
-        return _from_json(text, path)
-    raise InputError(f"{path}: got the ending '{path.suffix}', expected .json or .csv")
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: cannot be read as UTF-8; give the .json or .csv of a result"
+        ) from error
+    return _from_csv(text, path) if ending == ".csv" else _from_json(text, path)
 
 
 def _from_csv(text: str, path: Path) -> Results:
-    reader = csv.DictReader(text.splitlines())
-    records = [{key: _value(key, cell, path) for key, cell in row.items()} for row in reader]
-    _check(records, path)
-    pairs = tuple(PairResults(group, None) for group in _grouped(records))
-    return Results(path.name, pairs, {}, {})
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+    except csv.Error as error:
+        raise InputError(f"{path}: is no CSV ({error}); {_WHY_DAMAGED}") from error
+    header = [from_csv(name) for name in rows[0]] if rows else []
+    if len(set(header)) < len(header):
+        raise InputError(f"{path}: names a column twice; {_WHY_DAMAGED}")
+    wrong = next((row for row in rows if len(row) != len(header)), None)
+    if wrong is not None:
+        raise InputError(f"{path}: a line has more or fewer cells than the header; is it cut off?")
+    records = [
+        {name: _value(name, cell) for name, cell in zip(header, row, strict=True)}
+        for row in rows[1:]
+    ]
+    checked = _checked(records, path)
+    return Results(path.name, tuple(PairResults(g, None) for g in _grouped(checked)), {}, {})
 
 
 def _from_json(text: str, path: Path) -> Results:
     try:
-        content = json.loads(text)
-    except ValueError as error:
+        content = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is no JSON ({error})") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise InputError(
             f"{path}: is no result of a comparison; expected what "
             "`repalign compare -o results.json` writes"
         )
-    records = content["records"]
-    _check(records, path)
-    groups, details = _grouped(records), content["pairs"]
+    missing = {"records", "pairs", "settings", "versions"} - content.keys()
+    if missing:
+        raise InputError(f"{path}: lacks {min(missing)!r}; {_WHY_DAMAGED}")
+    records = typed(content["records"], tuple[Mapping[str, Any], ...], f"{path}: records")
+    details = typed(content["pairs"], tuple[PairReport, ...], f"{path}: pairs")
+    for number, pair in enumerate(details, start=1):
+        _check_details(pair, f"{path}: pair {number}")
+    groups = _grouped(_checked(records, path))
     if len(groups) != len(details):
         raise InputError(
             f"{path}: holds records of {len(groups)} pairs and details of {len(details)}; it was "
@@ -117,38 +147,91 @@ def _from_json(text: str, path: Path) -> Results:
     return Results(
         name=path.name,
         pairs=tuple(PairResults(g, d) for g, d in zip(groups, details, strict=True)),
-        settings=content["settings"],
-        versions=content["versions"],
+        settings=typed(content["settings"], Mapping[str, Any], f"{path}: settings"),
+        versions=typed(content["versions"], Mapping[str, str], f"{path}: versions"),
     )
 
 
-def _value(key: str | None, cell: str | None, path: Path) -> Any:
-    if key is None or cell is None:
-        raise InputError(f"{path}: a line has more or fewer cells than the header; is it cut off?")
-    if key in _TEXTS:
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is none of its numbers")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a name stands twice in one place")
+    return content
+
+
+def _value(name: str, cell: str) -> Any:
+    """Return what a cell holds, by the type of its column, or by its looks where it has none."""
+    kind = COLUMN_TYPES.get(name, str if name in _MORE_TEXTS else None)
+    plain = plain_type(kind)
+    if plain is str:
         # a view without a name is empty; any other empty text was undefined
-        return cell if cell or key.endswith("_view") else None
+        return from_csv(cell) if cell or kind is str else None
     if cell in ("", "true", "false"):
         return None if cell == "" else cell == "true"
-    try:
-        return int(cell) if key in _COUNTS else float(cell)
-    except ValueError:
-        return cell
+    for convert in (int, float):
+        if convert is int and plain is float:
+            continue
+        try:
+            return convert(cell)
+        except ValueError:
+            continue
+    return from_csv(cell)
 
 
-def _check(records: list[dict[str, Any]], path: Path) -> None:
-    if not records:
+def _checked(records: Iterable[Record], path: Path) -> list[Record]:
+    """Return records whose columns have their types; unknown ones stay as they are."""
+    checked: list[Record] = []
+    for number, record in enumerate(records, start=1):
+        where = f"{path}: record {number}"
+        missing = [name for name in _NEEDED if name not in record]
+        if missing:
+            raise InputError(
+                f"{path}: lacks the column {missing[0]!r}; expected what `repalign compare` writes"
+            )
+        told = typed_fields(record, COLUMN_TYPES, where)
+        _check_values(told, where)
+        checked.append({**record, **told})
+    if not checked:
         raise InputError(f"{path}: holds no records; expected one a map, split and pair")
-    missing = [name for name in _NEEDED if name not in records[0]]
-    if missing:
-        raise InputError(
-            f"{path}: lacks the column {missing[0]!r}; expected what `repalign compare` writes"
-        )
+    return checked
 
 
-def _grouped(records: list[dict[str, Any]]) -> list[tuple[Record, ...]]:
-    groups: dict[tuple[str, ...], list[Record]] = {}
+def _check_values(record: Record, where: str) -> None:
+    for name, allowed in (("map", ALL_MAPS), ("split", SPLITS)):
+        if record[name] not in allowed:
+            raise InputError(
+                f"{where}: {name}: got {record[name]!r}, expected one of {', '.join(allowed)}"
+            )
+    for name in _NOT_NEGATIVE:
+        value = record.get(name)
+        if value is not None and value < 0:
+            raise InputError(f"{where}: {name}: got {value}, expected no negative number")
+    for low, high in (("ci_low", "ci_high"), ("efficiency_low", "efficiency_high")):
+        if (record[low] is None) != (record[high] is None):
+            raise InputError(f"{where}: has one of {low} and {high}, expected both or none")
+
+
+def _check_details(details: Mapping[str, Any], where: str) -> None:
+    for report in details.get("ica", ()):
+        if report.get("side") not in SIDES or "kurtosis" not in report:
+            raise InputError(f"{where}: ica: lacks its side or its kurtosis; {_WHY_DAMAGED}")
+    spectra = details.get("spectra", {})
+    if spectra and not set(SIDES) <= spectra.keys():
+        raise InputError(f"{where}: spectra: got {', '.join(spectra)}, expected both sides")
+    if any(value < 0 for values in spectra.values() for value in values):
+        raise InputError(f"{where}: spectra: got a negative variance, expected none")
+
+
+def _grouped(records: list[Record]) -> list[tuple[Record, ...]]:
+    groups: dict[tuple[str, ...], dict[tuple[str, str], Record]] = {}
     for record in records:
         key = tuple(record[name] for name in ("source", "source_view", "target", "target_view"))
-        groups.setdefault(key, []).append(record)
-    return [tuple(group) for group in groups.values()]
+        kind = (record["map"], record["split"])
+        if kind in groups.setdefault(key, {}):
+            raise InputError(f"{' and '.join(kind)}: stands twice for one pair; expected it once")
+        groups[key][kind] = record
+    return [tuple(group.values()) for group in groups.values()]

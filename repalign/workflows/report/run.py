@@ -1,9 +1,9 @@
 """A result as one HTML page that needs nothing else: tables, figures, warnings, provenance."""
 
-import html
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from repalign.printable import for_html
 from repalign.workflows.figures.drawing import svg_of
 from repalign.workflows.figures.errors import plot_errors
 from repalign.workflows.figures.models import plot_models
@@ -17,6 +17,7 @@ from repalign.workflows.figures.pair import (
 from repalign.workflows.report.input import PairResults, Results, read_results
 from repalign.workflows.report.page import PAGE
 from repalign.workflows.tables.errors import ErrorTable, error_table
+from repalign.workflows.tables.layout import side_name
 
 OnProgress = Callable[[int, int], None]
 
@@ -40,12 +41,12 @@ def make_report(path: Path, on_progress: OnProgress | None = None) -> str:
         if on_progress is not None:
             on_progress(number + 1, len(results.pairs))
     return PAGE.format(
-        name=html.escape(results.name),
+        name=for_html(results.name),
         count=len(results.pairs),
         noun="pair" if len(results.pairs) == 1 else "pairs",
         models=_models(results),
         pairs="\n".join(sections),
-        caption="<br>".join(html.escape(line) for line in error_table(results.records).caption),
+        caption="<br>".join(for_html(line) for line in error_table(results.records).caption),
         settings=_settings(results),
     )
 
@@ -56,8 +57,8 @@ def _pair(pair: PairResults, number: int, *, is_open: bool) -> str:
     size = table.blocks[0].title.split("   ", maxsplit=1)[-1]
     opened = " open" if is_open else ""
     return (
-        f"<details class=pair{opened}><summary><h2>{html.escape(pair.title)}</h2></summary>"
-        f"<p class=size>{html.escape(size)}</p>{_table(table)}"
+        f"<details class=pair{opened}><summary><h2>{for_html(pair.title)}</h2></summary>"
+        f"<p class=size>{for_html(size)}</p>{_table(table)}"
         f"{_warnings((pair.details or {}).get('warnings', ()))}"
         f"<div class=figures>{''.join(figures)}</div></details>"
     )
@@ -85,17 +86,17 @@ def _drawings(pair: PairResults, name: str) -> list[tuple[str, str]]:
 
 
 def _figure(svg: str, caption: str) -> str:
-    return f"<figure>{svg}<figcaption>{html.escape(caption)}</figcaption></figure>"
+    return f"<figure>{svg}<figcaption>{for_html(caption)}</figcaption></figure>"
 
 
 def _table(table: ErrorTable) -> str:
-    heads = "".join(f"<th scope=col>{html.escape(c.heading)}</th>" for c in table.columns)
+    heads = "".join(f"<th scope=col>{for_html(c.heading)}</th>" for c in table.columns)
     rows = []
     for block in table.blocks:
         for line in block.lines:
-            cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in line.cells)
+            cells = "".join(f"<td>{for_html(cell)}</td>" for cell in line.cells)
             kind = "error" if line.is_error else "detail"
-            label = html.escape(line.label.strip())
+            label = for_html(line.label.strip())
             rows.append(f"<tr class={kind}><th scope=row>{label}</th>{cells}</tr>")
     return (
         f"<div class=scroll><table><thead><tr><th></th>{heads}</tr></thead>"
@@ -105,7 +106,7 @@ def _table(table: ErrorTable) -> str:
 
 def _models(results: Results) -> str:
     records = results.records
-    names = {record[side] for record in records for side in ("source", "target")}
+    names = {side_name(record, side) for record in records for side in ("source", "target")}
     all_pairs = len(names) * (len(names) - 1) / 2
     if len(names) < _FEWEST_MODELS or len(results.pairs) < all_pairs / 2:
         return ""  # a map of mostly empty cells says less than the list below
@@ -122,7 +123,7 @@ def _models(results: Results) -> str:
 def _warnings(texts: Sequence[str]) -> str:
     if not texts:
         return ""
-    items = "".join(f"<li>{html.escape(text)}</li>" for text in texts)
+    items = "".join(f"<li>{for_html(text)}</li>" for text in texts)
     return f"<section class=warnings><h3>Before you believe it</h3><ul>{items}</ul></section>"
 
 
@@ -131,7 +132,7 @@ def _settings(results: Results) -> str:
     if not pairs:
         return "<p>Made from a CSV. The JSON of the same result also holds nulls and spectra.</p>"
     rows = "".join(
-        f"<tr><th scope=row>{html.escape(str(key))}</th><td>{html.escape(_plain(value))}</td></tr>"
+        f"<tr><th scope=row>{for_html(str(key))}</th><td>{for_html(_plain(value))}</td></tr>"
         for key, value in pairs
     )
     return f"<div class=scroll><table class=settings><tbody>{rows}</tbody></table></div>"

@@ -6,6 +6,7 @@ from typing import Any
 
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.exceptions import InputError
+from repalign.workflows.tables.layout import Layout, Line, side_name
 
 Record = Mapping[str, Any]
 
@@ -81,6 +82,29 @@ class ErrorTable:
             parts.append((UNCONVERGED,))
         return tuple(text for part in parts for text in part)
 
+    def layout(self) -> Layout:
+        """Return the table as Markdown and LaTeX write it: the pair stands in the first column."""
+        flags = [False, False, *(column.is_supervised for column in self.columns)]
+        over = None
+        if any(flags):
+            over = (flags.index(True), len(flags) - 1 - flags[::-1].index(True), "Supervised")
+        lines = [
+            Line(
+                (block.title if number == 0 else "", line.label, *line.cells),
+                starts_block=number == 0 and block is not self.blocks[0],
+            )
+            for block in self.blocks
+            for number, line in enumerate(block.lines)
+        ]
+        return Layout(
+            columns=("pair", "", *(column.heading for column in self.columns)),
+            lines=tuple(lines),
+            n_labels=2,
+            over=over,
+            notes=tuple(note for block in self.blocks for note in block.notes),
+            caption=self.caption,
+        )
+
 
 def error_table(
     records: Sequence[Record], notes: Sequence[Sequence[str]] | None = None
@@ -110,7 +134,7 @@ def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
     """Group records by pair and, within a pair, by split, in order of appearance."""
     pairs: dict[str, dict[str, list[Record]]] = {}
     for record in records:
-        title = f"{_named(record, 'source')} → {_named(record, 'target')}"
+        title = f"{side_name(record, 'source')} → {side_name(record, 'target')}"
         pairs.setdefault(title, {}).setdefault(record["split"], []).append(record)
     titled = {}
     for title, splits in pairs.items():
@@ -119,11 +143,6 @@ def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
         dims = f"{widths['source_dim']} → {widths['target_dim']} columns"
         titled[f"{title}   {', '.join(counts)}; {dims}"] = list(splits.values())
     return titled
-
-
-def _named(record: Record, side: str) -> str:
-    view = record[f"{side}_view"]
-    return f"{record[side]}::{view}" if view else str(record[side])
 
 
 def _lines(split: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[ErrorLine]:

@@ -1,31 +1,19 @@
-"""The error table as plain text, Markdown and LaTeX."""
+"""The error table as plain text of a given width."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from textwrap import wrap
 from typing import Literal
 
+from repalign.printable import printable
 from repalign.workflows.tables.errors import GAP, ErrorBlock, ErrorTable
 
 Emphasis = Literal["heading", "title", "error", "detail", "caption"]
 
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "_": r"\_",
-    "%": r"\%",
-    "&": r"\&",
-    "#": r"\#",
-    "→": r"$\to$",
-    "↓": r"$\downarrow$",
-    "↑": r"$\uparrow$",
-    "‖": r"$\|$",
-    "−": "$-$",
-    "–": "--",
-}
-
 
 def text_lines(table: ErrorTable, width: int = 100) -> Iterator[tuple[str, Emphasis]]:
     """Yield the lines of the table with what each is; columns that do not fit come below."""
+    table = _printable(table)
     labels = max((len(line.label) for block in table.blocks for line in block.lines), default=0)
     for columns in _fitting_columns(table, labels, width):
         part = _only(table, columns)
@@ -58,58 +46,18 @@ def as_text(table: ErrorTable, width: int = 100) -> str:
     return "\n".join(text for text, _ in text_lines(table, width)) + "\n"
 
 
-def as_markdown(table: ErrorTable) -> str:
-    """Return the table as Markdown."""
-    headings = ["pair", "", *(column.heading for column in table.columns)]
-    lines = [_markdown_row(headings), "|" + "---|" * len(headings)]
-    for block in table.blocks:
-        for number, line in enumerate(block.lines):
-            title = block.title if number == 0 else ""
-            lines.append(_markdown_row([title, line.label.strip(), *line.cells]))
-    notes = [f"- {note}" for block in table.blocks for note in block.notes]
-    return "\n".join([*lines, "", *notes, "", " ".join(table.caption)]) + "\n"
-
-
-def as_latex(table: ErrorTable) -> str:
-    """Return the table as LaTeX in the layout of the paper (needs the package booktabs)."""
-    flags = [False, False, *(column.is_supervised for column in table.columns)]
-    over = ["", "", *("" for _ in table.columns)]
-    rule = ""
-    if any(flags):
-        first, last = flags.index(True), len(flags) - 1 - flags[::-1].index(True)
-        count = last - first + 1
-        over[first : last + 1] = [rf"\multicolumn{{{count}}}{{c}}{{Supervised}}"]
-        rule = rf" \cmidrule(lr){{{first + 1}-{last + 1}}}"
-    blocks = [_latex_block(block) for block in table.blocks]
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}",
-            r"\toprule",
-            " & ".join(over) + r" \\" + rule,
-            _latex_row(["pair", "", *(column.heading for column in table.columns)]),
-            r"\midrule",
-            "\n\\midrule\n".join(blocks),
-            r"\bottomrule",
-            r"\end{tabular}",
-            *(f"% {text}" for text in table.caption),
-        ]
-    )
-
-
-def _latex_block(block: ErrorBlock) -> str:
-    return "\n".join(
-        _latex_row([block.title if number == 0 else "", line.label.strip(), *line.cells])
-        for number, line in enumerate(block.lines)
-    )
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    escaped = ["".join(LATEX.get(letter, letter) for letter in cell) for cell in cells]
-    return " & ".join(escaped) + r" \\"
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+def _printable(table: ErrorTable) -> ErrorTable:
+    """Return the table with what comes from files made printable; numbers are."""
+    blocks = [
+        replace(
+            block,
+            title=printable(block.title),
+            notes=tuple(printable(note) for note in block.notes),
+            lines=tuple(replace(line, label=printable(line.label)) for line in block.lines),
+        )
+        for block in table.blocks
+    ]
+    return replace(table, blocks=tuple(blocks))
 
 
 def _fitting_columns(table: ErrorTable, labels: int, width: int) -> list[list[int]]:

@@ -86,3 +86,14 @@ def test_unusable_columns_are_refused(columns, kinds, message: str) -> None:
 def test_fewer_than_two_bins_are_refused() -> None:
     with pytest.raises(InputError, match="n_bins is 1; expected at least 2"):
         encode_factors({"a": np.linspace(0, 1, 300)}, n_bins=1)
+
+
+def test_dealt_factors_are_binned_as_if_they_had_been_so_from_the_start() -> None:
+    """Most rows of the first half: their values, in one bin before, fill half of the bins."""
+    values = np.concatenate([np.linspace(0, 1, 50), np.linspace(10, 11, 50)])
+    factors = encode_factors({"x": values, "k": np.arange(100) % 3}, n_bins=4)
+    rows = np.r_[np.arange(50), np.arange(50)]
+    assert np.unique(factors.take(rows).codes[:, 0]).size == 2
+    assert np.unique(factors.deal(rows).codes[:, 0]).size == 4
+    shuffled = np.random.default_rng(0).permutation(100)
+    assert factors.deal(shuffled).codes.tolist() == factors.codes[shuffled].tolist()

@@ -4,6 +4,7 @@ import pytest
 from repalign.core.factors.encoding import encode_factors
 from repalign.core.factors.judging import half_sample_scores, judge_scores, shuffled_scores
 from repalign.core.factors.scores import ScoreSettings, score_factors
+from repalign.core.factors.shuffles import plan_shuffle
 
 QUICK = ScoreSettings(groups=("infomec", "mcc", "r2", "mig"))
 
@@ -23,6 +24,7 @@ def test_null_is_near_chance_and_the_truth_beats_every_draw() -> None:
     nulls = shuffled_scores(
         found,
         QUICK,
+        plan_shuffle(factors),
         n_draws=9,
         on_progress=lambda done, total: seen.append((done, total)),
     )
@@ -39,7 +41,7 @@ def test_noise_scores_high_on_infom_and_its_null_says_so() -> None:
     factors, _ = planted(0)
     noise = np.random.default_rng(9).normal(size=(400, 2))
     found = score_factors(factors, noise, QUICK)
-    nulls = shuffled_scores(found, QUICK, n_draws=19)
+    nulls = shuffled_scores(found, QUICK, plan_shuffle(factors), n_draws=19)
     judged = {item.score.name: item for item in judge_scores(found, nulls, {})}
     assert judged["InfoE"].score.value < 0.05
     assert judged["InfoM"].null > 0.3
@@ -75,7 +77,20 @@ def test_undefined_scores_stay_undefined_when_judged() -> None:
     factors = encode_factors({"only": np.arange(60) % 3})
     latents = np.random.default_rng(0).normal(size=(60, 2))
     found = score_factors(factors, latents, QUICK)
-    nulls = shuffled_scores(found, QUICK, n_draws=2)
+    nulls = shuffled_scores(found, QUICK, plan_shuffle(factors), n_draws=2)
     item = {i.score.name: i for i in judge_scores(found, nulls, nulls.draws)}["InfoM"]
     assert item.score.reason == "modularity needs at least two factors, got 1"
     assert (item.null, item.p_value, item.low) == (None, None, None)
+
+
+def test_intervals_are_students_with_the_freedom_of_halves_or_groups() -> None:
+    factors, latents = planted(0)
+    found = score_factors(factors, latents, ScoreSettings(groups=("mcc",)))
+    halves = {"MCC-pearson": [0.4, 0.5, 0.6, 0.5]}
+    value, deviation = found.value("MCC-pearson"), np.std([0.4, 0.5, 0.6, 0.5], ddof=1)
+    # Quantiles of Student's t from a table: 3.182 for 3 degrees of freedom, 12.706 for 1.
+    few = judge_scores(found, None, halves)[0]
+    assert few.low == pytest.approx(value - 3.182 * deviation, abs=1e-4)
+    assert few.high == pytest.approx(min(1.0, value + 3.182 * deviation), abs=1e-4)
+    fewer = judge_scores(found, None, halves, n_groups=2)[0]
+    assert fewer.low == pytest.approx(value - 12.706 * deviation, abs=1e-3)

@@ -62,6 +62,28 @@ def test_equals_the_evaluation_transform_of_timm(size: tuple[int, int], crop_pct
             "ConvNextImageProcessor",
             {"size": {"shortest_edge": 384}, "crop_pct": 0.875, "resample": 2},
         ),
+        # as old checkpoints say it: a side for some, the shorter edge for others
+        ("DeiTImageProcessor", {"size": 96, "do_center_crop": False, "resample": 3}),
+        ("CLIPImageProcessor", {"size": 96, "crop_size": 64, "do_center_crop": True}),
+        ("SiglipImageProcessor", {"size": {"height": 96, "width": 96}, "resample": 3}),
+        (
+            "CLIPImageProcessor",
+            {
+                "size": {"shortest_edge": 224},
+                "crop_size": {"height": 224, "width": 224},
+                "do_center_crop": True,
+                "resample": 3,
+            },
+        ),
+        (
+            "BeitImageProcessor",
+            {
+                "size": {"height": 256, "width": 256},
+                "crop_size": {"height": 224, "width": 224},
+                "do_center_crop": True,
+                "resample": 3,
+            },
+        ),
         (
             "BitImageProcessor",
             {

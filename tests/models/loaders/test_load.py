@@ -13,13 +13,16 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import timm
 import torch
+import torchvision
 import transformers
 from safetensors.torch import load_file, save_file
 
 from repalign.exceptions import InputError, ModelError
 from repalign.models.loaders.load import load_model
 from repalign.models.loaders.weights import is_head, read_state_dict
+from repalign.models.views.views import make_views, probe_shapes
 
 
 @pytest.fixture
@@ -51,7 +54,11 @@ def test_weights_are_float32_whatever_the_checkpoint_says(neox: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "mamba"}, "model type 'mamba', which is not supported; supported: bert"),
+        ({"model_type": "mambo"}, "model type 'mambo', which is not one of transformers"),
+        ({"model_type": ["gpt_neox"]}, r"model type \['gpt_neox'\]"),
+        ({"model_type": "dpt", "backbone_config": {"model_type": "bit"}}, "'backbone_config'"),
+        ({"vision_config": {"backbone": "resnet18"}}, "field 'backbone', which is refused"),
+        ({"heads": [{"auto_map": None}]}, "field 'auto_map'"),
         ({"model_type": None}, "model type None"),
         ({"auto_map": {"AutoModel": "x.Y"}}, "field 'auto_map', which is refused"),
         ({"_attn_implementation_internal": "a/b"}, "'_attn_implementation_internal'"),
@@ -332,3 +339,23 @@ def test_all_shards_of_a_checkpoint_are_hashed(neox: Path) -> None:
         "model-00002-of-00002.safetensors",
         "model.safetensors.index.json",
     ]
+
+
+@pytest.mark.parametrize("name", ["timm:volo_d1_224", "timm:efficientvim_m1", "timm:mvitv2_tiny"])
+def test_timm_models_with_heads_or_stages_of_their_own_load(tmp_path: Path, name: str) -> None:
+    whole = timm.create_model(name.removeprefix("timm:"), pretrained=False)
+    torch.save(whole.state_dict(), tmp_path / "w.pth")
+    model = load_model(f"{name}@{tmp_path / 'w.pth'}")
+    views = make_views(model, ("final", "0", "1", "-1"))
+    shapes = probe_shapes(model, [view.tap for view in views])
+    assert len(model.layers.blocks) >= 3
+    assert all(shape.dim in (64, 96, 128, 192, 384, 768, 320, 960) for shape in shapes.values())
+
+
+def test_a_model_that_looks_at_its_version_loads(tmp_path: Path) -> None:
+    whole = torchvision.models.mnasnet0_5(weights=None)
+    torch.save(whole.state_dict(), tmp_path / "w.pth")
+    module = load_model(f"torchvision:mnasnet0_5@{tmp_path / 'w.pth'}").module
+    assert torch.equal(
+        module.state_dict()["layers.0.weight"], whole.state_dict()["layers.0.weight"]
+    )

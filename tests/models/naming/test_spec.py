@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from repalign.exceptions import InputError
+from repalign.models.naming.loaders import LOADERS, parse_model
 from repalign.models.naming.presets import PAIRS, PRESETS, resolve_name
-from repalign.models.naming.spec import ModelSpec, parse_model
+from repalign.models.naming.spec import ModelSpec
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_paths_are_recognised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "unknown model ''; expected hf:org/name"),
+        ("", "unknown model ''; expected timm:name.*, hf:org/name.*, or a preset"),
         ("~nobody-of-that-name/x", "unknown model '~nobody"),
         ("x" * 5000, "unknown model 'xxx"),
         ("nowhere/at-all", "unknown model 'nowhere/at-all'"),
@@ -56,7 +57,7 @@ def test_a_name_without_a_form_is_refused(text: str, message: str) -> None:
 
 def test_presets_parse_and_say_what_is_certain() -> None:
     for preset in PRESETS.values():
-        assert parse_model(preset.model).loader in ("hf", "timm", "torchvision")
+        assert parse_model(preset.model).loader in LOADERS
         assert preset.certain
     for pair in PAIRS:
         assert {pair.source, pair.target} <= set(PRESETS)

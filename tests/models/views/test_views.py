@@ -15,7 +15,7 @@ from repalign.exceptions import InputError
 from repalign.models.inputs.text import load_text_encoder, pad_batch
 from repalign.models.loaders.load import load_model
 from repalign.models.views.layers import Tap
-from repalign.models.views.pooling import Batch, flatten_positions
+from repalign.models.views.pooling import Batch, as_sequence, flatten_positions
 from repalign.models.views.views import encode_batch, fit_views, make_views, probe_shapes
 
 DECODERS = ("gpt_neox", "gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2")
@@ -379,11 +379,45 @@ def test_blocks_that_hold_patches_alone_are_pooled_over_all_of_them(
         our_image_rows(directory, pixels, ["-2"], "cls", 16)
 
 
+@pytest.mark.parametrize(("name", "layer"), [("swin_t", "features.1"), ("resnet18", "layer2")])
+def test_maps_are_read_the_way_they_lie(tmp_path: Path, name: str, layer: str) -> None:
+    plain: Any = torchvision.models.get_model(name, weights=None, num_classes=4).eval()
+    torch.save(plain.state_dict(), tmp_path / "w.pth")
+    pixels, seen = random_pixels(2, side=64), dict[str, torch.Tensor]()
+    plain.get_submodule(layer).register_forward_hook(lambda *a: seen.update(map=a[2].clone()))
+    with torch.no_grad():
+        plain(pixels)
+    (rows,) = our_image_rows(f"torchvision:{name}@{tmp_path / 'w.pth'}", pixels, [layer], "avg", 2)
+    # swin keeps its channels last
+    expected = seen["map"].mean((1, 2) if name == "swin_t" else (2, 3))
+    torch.testing.assert_close(rows, expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "image", "expected"),
+    [
+        ((2, 5, 7, 7), (32, 32), (2, 49, 5)),
+        ((2, 7, 7, 5), (32, 32), (2, 49, 5)),
+        ((2, 5, 4, 8), (32, 64), (2, 32, 5)),
+        ((2, 4, 8, 5), (32, 64), (2, 32, 5)),
+        ((2, 7, 7, 7), (32, 32), (2, 49, 7)),
+        ((2, 9, 1, 1), (32, 32), (2, 1, 9)),
+    ],
+)
+def test_a_map_becomes_positions(
+    shape: tuple[int, ...], image: tuple[int, int], expected: tuple[int, ...]
+) -> None:
+    hidden = torch.randn(shape)
+    assert as_sequence(hidden, image).shape == expected
+    with pytest.raises(InputError, match="no two sides are those of an image"):
+        as_sequence(torch.randn(2, 3, 17, 60), (32, 32))
+
+
 def test_a_layer_whose_positions_are_no_patches_is_refused(
     tiny: ModuleType, tmp_path: Path
 ) -> None:
     directory = str(tiny.save_timm(tmp_path / "vit", "qk_norm"))
-    with pytest.raises(InputError, match=r"q_norm' has 136 positions, the final state 17 with 1"):
+    with pytest.raises(InputError, match="no two sides are those of an image"):
         our_image_rows(directory, random_pixels(), ["blocks.0.attn.q_norm"], "mean", 16)
 
 

@@ -1,3 +1,4 @@
+import hashlib
 import json
 from pathlib import Path
 
@@ -83,13 +84,17 @@ def test_other_safetensors_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("description", "message"),
     [
-        ("{", "its description is not JSON"),
-        ({"format_version": 99}, "is a map of format version 99; this repalign reads version 1"),
-        ([], "is a map of format version None"),
-        ({"format_version": 1, "kind": "x"}, "its description lacks metadata, sha256"),
+        ("{", "description: not JSON"),
+        (
+            {"format_version": 99},
+            "is a map of format version 99; this repalign reads versions 1 to 2",
+        ),
+        ([], "description: not a JSON object"),
+        ('{"kind": "x", "kind": "y"}', "description: not JSON .key 'kind' stands there twice"),
+        ({"format_version": 1, "kind": "x"}, "key 'sha256' is missing or of a wrong type"),
         (
             {"format_version": 1, "kind": "x", "sha256": "0", "metadata": {}},
-            "its checksum does not fit its arrays",
+            "its checksum does not fit its content",
         ),
     ],
 )
@@ -105,5 +110,33 @@ def test_a_changed_value_is_noticed(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    with pytest.raises(StoreError, match="its checksum does not fit its arrays"):
+    with pytest.raises(StoreError, match="its checksum does not fit its content"):
         load_map(path)
+
+
+@pytest.mark.parametrize(
+    "change", [("pca+ica", "rigid+x"), ("a.h5", "b.h5"), ('sion": 2', 'sion": 1')]
+)
+def test_changed_metadata_is_noticed(tmp_path: Path, change: tuple[str, str]) -> None:
+    path = tmp_path / "m.safetensors"
+    save_map(a_map(), path)
+    old, new = (text.replace('"', r"\"").replace(": ", ":").encode() for text in change)
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new))
+
+    with pytest.raises(StoreError, match="its checksum does not fit its content"):
+        load_map(path)
+
+
+def test_maps_of_version_1_still_read(tmp_path: Path) -> None:
+    """Their checksum is that of the arrays alone."""
+    matrix, shift = np.arange(6.0).reshape(3, 2), np.array([0.5, -1.0])
+    digest = hashlib.sha256(matrix.tobytes() + shift.tobytes()).hexdigest()
+    description = {"format_version": 1, "kind": "linear", "sha256": digest, "metadata": {"n": 3}}
+    path = write_raw(tmp_path / "m.safetensors", description, {"matrix": matrix, "shift": shift})
+
+    loaded = load_map(path)
+
+    assert (loaded.kind, dict(loaded.metadata)) == ("linear", {"n": 3})
+    np.testing.assert_array_equal(loaded.matrix, matrix)

@@ -20,6 +20,7 @@ from repalign.store.sources.opening import open_embeddings
 VALUES = np.random.default_rng(0).standard_normal((40, 6)).astype(np.float32)
 NAMES = [f"cat-{row}" for row in range(40)]
 N_DAMAGED = 80
+N_DAMAGED_APART = 6  # of a layout that is read in a process of its own
 
 
 def save_old_torch(path: Path) -> None:
@@ -77,7 +78,7 @@ def test_damaged_files_give_values_or_a_refusal(tmp_path: Path, name: str) -> No
     content = path.read_bytes()
     chance = random.Random(name)
 
-    for _ in range(N_DAMAGED):
+    for _ in range(N_DAMAGED_APART if path.suffix == ".mat" else N_DAMAGED):
         path.write_bytes(damage(content, chance))
         # a flipped bit may also give a number that a cast to float warns of
         with suppress(RepalignError), warnings.catch_warnings(), np.errstate(all="ignore"):

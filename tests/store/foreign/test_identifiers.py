@@ -53,7 +53,7 @@ def test_files_without_ids_are_refused(
 
 
 def test_a_missing_file_and_bytes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"ids.txt: there is no such file of ids"):
+    with pytest.raises(InputError, match=r"ids.txt: there is no such file"):
         read_ids(str(tmp_path / "ids.txt"))
     (tmp_path / "ids.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="is not UTF-8 text"):

@@ -1,8 +1,6 @@
-"""MATLAB files: what scipy and MATLAB write is read, damage is refused and never crashes."""
+"""MATLAB files: what scipy and MATLAB write is read, what is none is refused."""
 
-import random
 import struct
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -102,23 +100,3 @@ def test_damaged_and_newer_files_are_refused(tmp_path: Path, values: np.ndarray)
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\x89HDF")
     with pytest.raises(InputError, match=r"version 7.3; save it with -v7 or as .npy"):
         open_embeddings(path)
-
-
-@pytest.mark.parametrize("do_compression", [False, True])
-def test_flipped_cut_and_spliced_bytes_never_crash(
-    tmp_path: Path, values: np.ndarray, do_compression: bool
-) -> None:
-    path = tmp_path / "a.mat"
-    scipy.io.savemat(path, {"emb": values}, do_compression=do_compression)
-    whole = path.read_bytes()
-    chance = random.Random(0)
-    for _ in range(6):
-        damaged = bytearray(whole)
-        at = chance.randrange(len(whole) if do_compression else 220)
-        damaged[at] ^= 1 << chance.randrange(8)
-        if chance.random() < 0.3:
-            del damaged[at : at + chance.randrange(64)]
-        path.write_bytes(damaged)
-        with suppress(InputError):
-            rows = open_embeddings(path).rows
-            rows.read(0, rows.shape[0])

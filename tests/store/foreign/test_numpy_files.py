@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from repalign.exceptions import InputError
+from repalign.store.foreign.budget import VARIABLE
 from repalign.store.rows.file import FileRows
 from repalign.store.sources.opening import open_embeddings
 
@@ -144,7 +145,7 @@ def test_integers_beyond_float64_are_refused(tmp_path: Path) -> None:
 def test_a_header_that_promises_more_than_the_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     with path.open("wb") as stream:
-        header = {"descr": "<f4", "fortran_order": False, "shape": (2**39, 2**19)}
+        header = {"descr": "<f4", "fortran_order": False, "shape": (2**39, 2**17)}
         np.lib.format.write_array_header_1_0(stream, header)
 
     with pytest.raises(InputError, match=r"the file has 128 bytes, its header promises"):
@@ -189,12 +190,15 @@ def test_an_array_cut_inside_its_archive_is_refused(tmp_path: Path, values: np.n
         open_embeddings(tmp_path / "a.npz")
 
 
-def test_a_compressed_array_larger_than_the_disk_is_refused(tmp_path: Path) -> None:
+def test_a_compressed_array_larger_than_the_disk_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "999999999T")
     with (
         zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive,
         archive.open("emb.npy", "w") as stream,
     ):
-        header = {"descr": "<f4", "fortran_order": False, "shape": (2**39, 2**19)}
+        header = {"descr": "<f4", "fortran_order": False, "shape": (2**39, 2**17)}
         np.lib.format.write_array_header_1_0(stream, header)
 
     with pytest.raises(InputError, match=r"needs a temporary copy of .* GB.*set TMPDIR"):

@@ -62,7 +62,6 @@ def test_same_rows_asks_for_keys_and_for_hashes_only_where_both_have_them() -> N
     other_sha = RowIndex(index.sample, index.token, index.sample_sha + 1, index.ids)
 
     assert index.is_same_rows(unhashed)
-    assert not index.is_equal(unhashed)
     assert not index.is_same_rows(other_sha)
     assert not index.is_same_rows(index.take(np.array([1, 0, 2, 3, 4])))
     assert not index.is_same_rows(pooled_index(5))
@@ -74,7 +73,7 @@ def test_concatenation_gives_back_what_was_cut_even_with_ids_of_different_widths
 
     joined = concatenate_index([index.slice(0, 1), index.slice(1, 3)])
 
-    assert joined.is_equal(index)
+    np.testing.assert_equal(joined.columns, index.columns)
     assert decode_ids(joined.ids) == ["a", "bbb", "é"]
 
 

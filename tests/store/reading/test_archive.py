@@ -24,14 +24,13 @@ def test_the_first_version_reads() -> None:
         assert np.array_equal(final.read(0, 70), row[:, None] + np.arange(3) / 8)
         assert np.array_equal(mean.read(0, 70), row[:, None] * np.arange(1, 3))
         assert final.stats.mean.tolist() == [34.5, 34.625, 34.75]
-        assert store.index.slice(0, 70).is_equal(
-            RowIndex(
-                sample=row[::-1],
-                token=row % 5 - 1,
-                sample_sha=(row[:, None] + np.arange(16)).astype(np.uint8),
-                ids=np.array([f"scan-{i}é" for i in row]),
-            )
+        expected = RowIndex(
+            sample=row[::-1],
+            token=row % 5 - 1,
+            sample_sha=(row[:, None] + np.arange(16)).astype(np.uint8),
+            ids=np.array([f"scan-{i}é" for i in row]),
         )
+        np.testing.assert_equal(store.index.slice(0, 70).columns, expected.columns)
         assert store.fingerprint == FINGERPRINT
     assert verify_store(ARCHIVE / "v1.h5").problems == ()
 

@@ -650,7 +650,9 @@ else:
 
 
 @pytest.mark.parametrize(
-    ("module", "found"), [("repalign.store", "False"), ("h5py", "True")], ids=["ours", "plain"]
+    ("module", "found"),
+    [("repalign.store.reading.store", "False"), ("h5py", "True")],
+    ids=["ours", "plain"],
 )
 def test_hdf5_looks_for_no_filter_plugins(module: str, found: str) -> None:
     folder = Path(pytest.importorskip("hdf5plugin").__file__).parent / "plugins"

@@ -210,3 +210,16 @@ def test_a_file_that_is_replaced_while_it_is_open_is_noticed(tmp_path: Path) -> 
 
         with pytest.raises(StoreError, match="was replaced while it was open"):
             store.view().read(0, 3)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30, 1e-162, 1e180])
+def test_the_largest_norm_of_tiny_and_huge_values_is_right(tmp_path: Path, size: float) -> None:
+    values = np.array([[3.0, 4.0], [1.0, 1.0]]) * size
+    options = WriteOptions(dtype="float32" if 1e-38 < size < 1e38 else "float64")
+    write_store(tmp_path / "a.h5", values, options=options)
+
+    with open_store(tmp_path / "a.h5") as store:
+        stats = store.view().stats
+
+    assert stats.max_norm == pytest.approx(5 * size)
+    np.testing.assert_allclose(stats.mean, values.mean(axis=0))

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repalign.store.rows.arrays import ArrayRows
+from repalign.rows import ArrayRows
 from repalign.store.rows.gathered import (
     GatheredRows,
     ReorderedRows,

@@ -1,6 +1,7 @@
 """Locators, fingerprints and arrays in memory as sources."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 import torch
 
 from repalign.exceptions import InputError
-from repalign.store import open_store, write_store
-from repalign.store.joining.index import pooled_index
+from repalign.rows import ArrayRows
+from repalign.store import WriteOptions, open_store, write_store
+from repalign.store.exchange.exports import export_store
+from repalign.store.exchange.imports import import_store
+from repalign.store.joining.index import RowIndex, pooled_index
 from repalign.store.joining.join import join_sources
-from repalign.store.rows.arrays import ArrayRows
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import parse_locator, row_blocks
@@ -154,6 +157,41 @@ def test_equal_content_has_one_fingerprint_whatever_the_file(tmp_path: Path) -> 
     assert len(prints) == 1
 
 
+@pytest.mark.parametrize("ids", [None, NAMES])
+def test_equal_content_has_one_fingerprint_in_stores_too(
+    tmp_path: Path, ids: list[str] | None
+) -> None:
+    source = as_source(VALUES, ids=ids)
+    import_store(source, tmp_path / "a.h5", view="one")
+    import_store(source, tmp_path / "b", view="another", compression="gzip")
+    for name in ("a.csv", "a.npz", "a.npy"):
+        export_store(open_embeddings(tmp_path / "a.h5"), tmp_path / name)
+
+    prints = {
+        open_embeddings(tmp_path / name).fingerprint for name in ("a.h5", "b", "a.npz", "a.npy")
+    }
+
+    assert prints == {source.fingerprint}
+    # text is read in double precision: other values, even if they are equal
+    assert open_embeddings(tmp_path / "a.csv").fingerprint != source.fingerprint
+
+
+def test_shards_of_any_size_have_the_fingerprint_of_the_whole(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).standard_normal((300, 2000)).astype(np.float32)
+    index = RowIndex(np.arange(300)[::-1], np.arange(300) % 3)
+    prints = set()
+    for shard_rows in (128, 100, 300):
+        options = WriteOptions(shard_rows=shard_rows)
+        where = tmp_path / f"run{shard_rows}"
+        write_store(where, values, index=index, options=options)
+        source = open_embeddings(where)
+        # known from the digests where shards end with whole leaves, else all values must be read
+        assert (source.known_fingerprint is None) == (shard_rows == 100)
+        prints |= {source.fingerprint, replace(source, known_fingerprint=None).fingerprint}
+
+    assert len(prints) == 1
+
+
 def test_values_order_ids_and_type_change_the_fingerprint() -> None:
     changed = VALUES.copy()
     changed[3, 1] += 1e-6
@@ -187,3 +225,29 @@ def test_a_frame_and_a_file_join_on_ids(tmp_path: Path) -> None:
 
     np.testing.assert_array_equal(join.target.read(0, 6), VALUES)
     assert join.report.matched_by == "ids"
+
+
+def test_masked_values_are_refused_and_not_used() -> None:
+    hidden = np.ma.masked_values(VALUES, VALUES[4, 1])
+    message = r"row 4 has a masked value \(1 in all\); fill them or leave such rows out"
+
+    with pytest.raises(InputError, match=message):
+        as_source(hidden)
+    with pytest.raises(InputError, match=message):
+        as_source(list(hidden))
+    with pytest.raises(InputError, match=message):
+        write_store("never.h5", hidden)
+    np.testing.assert_array_equal(as_source(np.ma.array(VALUES)).rows.read(0, 6), VALUES)
+
+
+def test_ids_of_half_a_surrogate_pair_are_refused() -> None:
+    with pytest.raises(InputError, match="has half a surrogate pair, which is no text"):
+        as_source(VALUES, ids=["a", "b", "c", "d", "\ud800", "f"])
+
+
+def test_meta_tensors_are_refused(tmp_path: Path) -> None:
+    torch.save(torch.empty(6, 3, device="meta"), tmp_path / "a.pt")
+
+    for values in (torch.empty(6, 3, device="meta"), tmp_path / "a.pt"):
+        with pytest.raises(InputError, match="is a meta tensor, which has no values"):
+            as_source(values)

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from repalign.workflows.conditions.settings import TransformSettings
 from repalign.workflows.deconfound.run import deconfound
-from repalign.workflows.disentangle.settings import BatchSettings, TransformSettings
+from repalign.workflows.deconfound.settings import BatchSettings
 
 PROFILES = Path(__file__).parents[2] / "data" / "cell-painting" / "profiles.gct.gz"
 
@@ -34,7 +35,7 @@ def test_the_table_of_the_real_profiles() -> None:
     pytest.importorskip("lightgbm")
     values, columns = profiles()
     settings = BatchSettings(
-        top_shares=(),
+        top_percent=(),
         transform=TransformSettings(conditions=("raw", "pca+ica"), components=30),
     )
 

@@ -3,19 +3,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pandas.testing import assert_frame_equal
 
-from repalign.core.conditions import fit_condition
 from repalign.exceptions import InputError
-from repalign.workflows.conditions import condition_settings
+from repalign.workflows.conditions.fit import condition_settings, fit_conditions
+from repalign.workflows.conditions.settings import TransformSettings
 from repalign.workflows.deconfound.run import deconfound
+from repalign.workflows.deconfound.settings import BatchSettings
 from repalign.workflows.deconfound.tasks import LabelTask
 from repalign.workflows.deconfound.units import FoldInputs, list_units, run_unit
-from repalign.workflows.disentangle.settings import BatchSettings, TransformSettings
+from repalign.workflows.machine import Machine
 
 pytest.importorskip("lightgbm")
 
 QUICK = BatchSettings(
-    top_shares=(0.25,), rounds=20, transform=TransformSettings(conditions=("raw", "pca+ica"))
+    top_percent=(25,), rounds=20, transform=TransformSettings(conditions=("raw", "pca+ica"))
 )
 
 
@@ -51,10 +53,8 @@ def test_a_planted_label_is_told_better_after_ica_with_the_random_rotation_betwe
     for seed in range(10):
         values, columns = planted(seed, n_rows=2000, n_batches=10)
         settings = BatchSettings(
-            top_shares=(), n_permuted=0, judge_batches=False,
-            transform=TransformSettings(
-                conditions=("raw", "pca+rotation", "pca+ica"), seed=seed
-            ),
+            top_percent=(), n_permuted=0, judge_batches=False,
+            transform=TransformSettings(conditions=("raw", "pca+rotation", "pca+ica")), seed=seed,
         )  # fmt: skip
         result = deconfound(values, columns, labels=["perturbed"], batch="plate", settings=settings)
         found.append([value(result, name, "AUROC") for name in ("raw", "pca+rotation", "pca+ica")])
@@ -97,7 +97,7 @@ def test_a_fit_on_the_training_batches_is_blind_to_held_out_rows(
     """Rows of a held-out batch that are not judged themselves are moved far away."""
     values, columns = planted(0)
     settings = BatchSettings(
-        fit_on=fit_on, n_permuted=0, judge_batches=False, rounds=20, top_shares=(),
+        fit_on=fit_on, n_permuted=0, judge_batches=False, rounds=20, top_percent=(),
         transform=TransformSettings(conditions=("pca",)),
     )  # fmt: skip
     moved = values.copy()
@@ -116,9 +116,18 @@ def test_a_fit_on_the_training_batches_is_blind_to_held_out_rows(
 
 
 def inputs_of(values: np.ndarray, plates: np.ndarray, settings: BatchSettings) -> FoldInputs:
-    how = condition_settings(settings.transform, 0)
-    transformed = {"pca": fit_condition("pca", values, how).transform.apply(values)}
-    return FoldInputs(values, transformed, plates, settings, how)
+    how, machine = condition_settings(settings.transform, 0), Machine()
+    fitted = fit_conditions(("pca",), values, how, machine).conditions
+    return FoldInputs(values, fitted, plates, settings, how, machine)
+
+
+def test_a_small_memory_changes_no_number_and_too_small_a_one_is_refused() -> None:
+    """600 × 16 rows: the raw ones and a worker's take 150 KiB, each condition 75 KiB more."""
+    ample = run().to_frame()
+    scarce = run(machine=Machine(memory_bytes=160 * 2**10)).to_frame()
+    assert_frame_equal(scarce, ample, rtol=1e-6)
+    with pytest.raises(InputError, match=r"600 rows of 16 columns .*--memory"):
+        run(machine=Machine(memory_bytes=100 * 2**10))
 
 
 def test_the_paper_s_second_protocol_trains_on_one_batch() -> None:
@@ -264,17 +273,13 @@ def test_labels_that_ask_no_question_are_refused(columns, labels, control, messa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_folds": 1}, "n_folds is 1; expected at least 2"),
-        ({"protocols": ("loo",)}, "no protocol is called loo"),
-        ({"protocols": ()}, "no protocol was given"),
-        ({"top_shares": (25.0,)}, r"share 25\.0 of the features"),
+        ({"n_folds": 1}, "n_folds: got 1, expected at least 2"),
+        ({"protocols": ("loo",)}, "protocols: got loo, expected some of: leave-batches-out, train"),
+        ({"protocols": ()}, "protocols: got none, expected at least one"),
+        ({"top_percent": (0,)}, "top_percent: got 0, expected more than 0 and less than 100"),
+        ({"fit_on": "some"}, "fit_on: got 'some', expected one of: all, train"),
     ],
 )
 def test_impossible_settings_are_refused(arguments, message: str) -> None:
     with pytest.raises(InputError, match=message):
         BatchSettings(**arguments)
-
-
-def test_the_table_cannot_be_drawn_as_a_matrix() -> None:
-    with pytest.raises(InputError, match="there is no matrix to draw"):
-        run().plot()

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -5,9 +6,12 @@ import pandas as pd
 import pytest
 
 from repalign.exceptions import InputError, RowMismatchError
+from repalign.store.joining.index import RowIndex
 from repalign.store.sources.in_memory import as_source
+from repalign.workflows.conditions.settings import TransformSettings
 from repalign.workflows.disentangle.run import disentangle
-from repalign.workflows.disentangle.settings import FactorSettings, TransformSettings
+from repalign.workflows.disentangle.settings import FactorSettings
+from repalign.workflows.machine import Machine
 
 QUICK = FactorSettings(
     scores=("infomec", "mcc"),
@@ -43,7 +47,7 @@ def test_planted_factors_are_found_after_ica_and_not_before(seed: int) -> None:
         scores=("infomec", "mcc"),
         n_null=0,
         n_halves=0,
-        transform=TransformSettings(seed=seed),
+        seed=seed,
     )
     result = disentangle(latents, factors, settings=settings)
     for condition in ("pca+ica", "ica"):
@@ -136,7 +140,7 @@ def test_rows_without_factors_are_refused_or_left_out() -> None:
         disentangle(source, table, settings=QUICK)
     settings = FactorSettings(
         scores=("mcc",), n_null=0, n_halves=0,
-        transform=TransformSettings(conditions=("raw",), on_mismatch="intersect"),
+        transform=TransformSettings(conditions=("raw",)), on_mismatch="intersect",
     )  # fmt: skip
     result = disentangle(source, table, settings=settings)
     assert result.records[0].n_rows == 397
@@ -192,17 +196,15 @@ def test_rows_are_drawn_where_there_are_too_many() -> None:
 
 def test_progress_counts_every_round() -> None:
     latents, factors = planted(0, n_rows=300)
-    seen: list[tuple[int, int]] = []
-    disentangle(
-        latents, factors, settings=QUICK, on_progress=lambda done, total: seen.append((done, total))
-    )
-    assert seen == [(k, 14) for k in range(1, 15)]
+    seen: list[tuple[str, int, int]] = []
+    machine = Machine(on_stage=lambda stage, done, total: seen.append((stage, done, total)))
+    disentangle(latents, factors, settings=QUICK, machine=machine)
+    assert seen == [("scoring", k, 14) for k in range(1, 15)]
 
 
 def test_codes_cannot_be_whitened() -> None:
-    latents, factors = planted(0, n_rows=300)
     with pytest.raises(InputError, match="choose the condition raw alone"):
-        disentangle(latents, factors, settings=FactorSettings(discrete_latents=True))
+        FactorSettings(discrete_latents=True)
 
 
 def test_discrete_latents_are_scored_raw() -> None:
@@ -219,8 +221,12 @@ def test_discrete_latents_are_scored_raw() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_seeds": 0}, "n_seeds is 0; expected at least 1"),
-        ({"n_null": -1}, "n_null is -1; expected at least 0"),
+        ({"n_seeds": 0}, "n_seeds: got 0, expected at least 1"),
+        ({"n_null": -1}, "n_null: got -1, expected at least 0"),
+        ({"infomec": "standrd"}, "infomec: got 'standrd', expected one of: standard, reference"),
+        ({"scores": ("beta",)}, "scores: got beta, expected some of: infomec"),
+        ({"on_mismatch": "merge"}, "on_mismatch: got 'merge', expected one of: refuse, intersect"),
+        ({"discrete": ("x",), "continuous": ("x",)}, "x is declared discrete and continuous"),
     ],
 )
 def test_impossible_settings_are_refused(arguments, message: str) -> None:
@@ -239,3 +245,128 @@ def test_the_matrices_are_drawn(tmp_path: Path) -> None:
     figure = disentangle(latents, factors, settings=QUICK).plot()
     assert [axis.get_title() for axis in figure.axes[:2]] == ["raw", "pca+ica"]
     figure.savefig(tmp_path / "matrix.png")
+
+
+def in_groups(n_groups: int = 30, size: int = 10):
+    """Latents and factors that are the same in all rows of a group but for noise, unrelated."""
+    rng = np.random.default_rng(0)
+    member = np.repeat(np.arange(n_groups), size)
+    latents = rng.normal(size=(n_groups, 3))[member] + 0.3 * rng.normal(size=(member.size, 3))
+    table = {
+        "shape": rng.integers(0, 3, n_groups)[member],
+        "hue": rng.integers(0, 4, n_groups)[member],
+        "scene": np.array([f"scene {group}" for group in member]),
+    }
+    return latents, table, member
+
+
+GROUPED = FactorSettings(
+    scores=("mcc",), n_null=19, n_halves=10, transform=TransformSettings(conditions=("raw",))
+)
+
+
+@pytest.mark.parametrize("way", ["column", "file", "values", "samples"])
+def test_groups_are_found_wherever_they_stand(way: str, tmp_path: Path) -> None:
+    latents, table, member = in_groups()
+    settings = replace(GROUPED, factors=("shape", "hue"))
+    (tmp_path / "scenes.txt").write_text("\n".join(table["scene"]) + "\n")
+    groups = {"column": "scene", "file": tmp_path / "scenes.txt", "values": member}.get(way)
+    source = as_source(latents, name="latents")
+    if way == "samples":
+        tokens = np.tile(np.arange(10), 30).astype(np.int32)
+        source = replace(source, index=RowIndex(member, tokens))
+    frame = disentangle([source], table, groups=groups, settings=settings).to_frame()
+    assert set(frame.n_groups) == {30}
+    assert set(frame.null_scheme) == {"groups"}
+    assert frame.p_value[0] > 0.05
+    alone = disentangle([as_source(latents)], table, settings=settings).to_frame()
+    assert alone.null_scheme[0] == "rows"
+    assert alone.p_value[0] == pytest.approx(0.05)
+
+
+def test_the_column_of_groups_is_no_factor_unless_it_is_asked_for() -> None:
+    latents, table, _ = in_groups()
+    result = disentangle(latents, table, groups="scene", settings=GROUPED)
+    assert result.matrices[0].factors == ("shape", "hue")
+    asked = replace(GROUPED, factors=("scene", "hue"))
+    result = disentangle(latents, table, groups="scene", settings=asked)
+    assert result.matrices[0].factors == ("scene", "hue")
+
+
+def test_factors_that_vary_in_groups_say_how_they_are_shuffled() -> None:
+    latents, table, _ = in_groups()
+    table["x"] = np.random.default_rng(1).normal(size=300)
+    result = disentangle(latents, table, groups="scene", settings=GROUPED)
+    assert result.records[0].null_scheme == "runs of groups"
+    assert result.records[0].null_rows == 300
+    assert any("factors vary inside the 30 groups" in text for text in result.warnings)
+
+
+def test_few_groups_are_told_and_give_no_p_value() -> None:
+    latents, table, _ = in_groups(n_groups=4)
+    result = disentangle(latents, table, groups="scene", settings=GROUPED)
+    record = result.records[0]
+    assert record.p_value is None
+    assert record.null is not None
+    assert any("no p-value: the factors of 4 groups can be dealt in" in t for t in result.warnings)
+    assert any("intervals rest on 4 groups" in text for text in result.warnings)
+    latents, table, _ = in_groups(n_groups=3)
+    result = disentangle(latents, table, groups="scene", settings=GROUPED)
+    assert result.records[0].ci_low is None
+    assert any("no interval: 3 groups have no halves" in text for text in result.warnings)
+
+
+def test_rows_are_drawn_in_whole_groups() -> None:
+    latents, table, _ = in_groups()
+    settings = replace(GROUPED, max_rows=95)
+    result = disentangle(latents, table, groups="scene", settings=settings)
+    assert (result.records[0].n_rows, result.records[0].n_groups) == (90, 9)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ("scenes", "'scenes' is neither a file with a group a line nor a column of columns"),
+        ([1, 2], "groups: got 2 for the 300 rows of latents; expected one for each row"),
+    ],
+)
+def test_groups_that_are_none_are_refused(groups, message: str) -> None:
+    latents, table, _ = in_groups()
+    with pytest.raises(InputError, match=message):
+        disentangle(latents, table, groups=groups, settings=GROUPED)
+
+
+def test_more_rows_than_fit_into_the_memory_are_refused_before_anything_is_computed() -> None:
+    latents, factors = planted(0)
+    with pytest.raises(InputError, match=r"latents: scoring 1500 rows of 6 columns (.*)--memory"):
+        disentangle(latents, factors, machine=Machine(memory_bytes=2**16))
+
+
+def test_the_conventions_stand_in_every_record() -> None:
+    latents, factors = planted(0, n_rows=300)
+    record = disentangle(latents, factors, settings=QUICK).to_records()[0]
+    assert record["ica_contrast"] == "logcosh"
+    assert record["ica_passes"] == 400
+    assert (record["bins"], record["n_halves"], record["discrete_latents"]) == (20, 3, False)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".h5ad", "frame"])
+def test_latents_keep_the_names_that_their_file_has(suffix: str, tmp_path: Path) -> None:
+    latents, factors = planted(0, n_rows=300)
+    names = ["tail", "ear", "paw", "nose", "dust", "fluff"]
+    frame = pd.DataFrame(latents, columns=names, index=[f"cat {row}" for row in range(300)])
+    path = tmp_path / f"latents{suffix}"
+    if suffix == ".csv":
+        frame.to_csv(path)
+    elif suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        frame.reset_index(names="id").to_parquet(path)
+    elif suffix == ".h5ad":
+        pytest.importorskip("anndata").AnnData(frame).write_h5ad(path)
+    table = {"id": frame.index.to_numpy(), **factors}
+    result = disentangle(frame if suffix == "frame" else path, table, settings=QUICK)
+    raw, components = result.matrices
+    assert raw.latents == tuple(names)
+    assert components.latents == ("0", "1", "2", "3", "4", "5")
+    assert any("pruned from InfoM and InfoC (latents dust, fluff)" in t for t in result.warnings)
+    assert result.to_dict()["matrices"][0]["latents"] == names

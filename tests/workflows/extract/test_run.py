@@ -134,7 +134,7 @@ def test_images_of_both_libraries_under_one_preprocessing(models: Path, tmp_path
         assert result.n_rows == 40
     with open_store(tmp_path / "mae.h5") as left, open_store(tmp_path / "vit_mae.h5") as right:
         one, other = left.index.slice(0, 40), right.index.slice(0, 40)
-        assert one.is_equal(other)
+        np.testing.assert_equal(one.columns, other.columns)
         assert left.info.spec["preprocess"] == right.info.spec["preprocess"]
 
 

@@ -3,6 +3,8 @@ import pytest
 
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.figures.drawing import svg_of
+from repalign.workflows.figures.errors import MOST_PANELS, plot_errors
 from repalign.workflows.figures.models import plot_models
 from repalign.workflows.figures.pair import (
     plot_correlations,
@@ -33,6 +35,47 @@ def test_the_heat_map_has_a_number_in_every_cell_that_was_measured() -> None:
     assert cells == {(0, 0): ".123", (1, 1): "66.486"}
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["b", "c"]
+
+
+def test_views_of_one_file_have_their_own_cells_and_names_that_are_no_mathematics() -> None:
+    records = [
+        record("a.h5", "b.h5", error) | {"source_view": view, "target_view": "$x^$日"}
+        for view, error in (("one", 0.1), ("two", 0.2))
+    ]
+    axes = plot_models(records, "rigid", "held-out").axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a::one", "a::two"]
+    assert [text.get_text() for text in axes.texts] == [".100", ".200"]
+    svg_of(axes.figure, "x")  # would not end if the name were set as mathematics
+
+
+def test_names_that_would_be_the_same_stay_long() -> None:
+    records = [record("x/a.h5", "c", 0.1), record("y/a.h5", "c", 0.2)]
+    axes = plot_models(records, "rigid", "held-out").axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["x/a.h5", "y/a.h5"]
+
+
+def many(count: int) -> list[dict[str, object]]:
+    known = {"ci_low": None, "ci_high": None, "null": None, "source_view": "", "target_view": ""}
+    return [
+        record("a.h5", "a.h5", number / 1000) | known | {"target_view": f"block{number}"}
+        for number in range(1, count + 1)
+    ]
+
+
+def test_every_pair_of_views_has_its_panel() -> None:
+    figure = plot_errors(many(28))
+    drawn = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title() for axes in drawn] == [
+        f"a.h5 → a.h5::block{number}" for number in range(1, 29)
+    ]
+    assert [axes.patches[0].get_height() for axes in drawn] == [n / 1000 for n in range(1, 29)]
+    assert figure.get_suptitle() == ""
+
+
+def test_what_is_left_out_is_said() -> None:
+    figure = plot_errors(many(MOST_PANELS + 2))
+    assert len(figure.axes) == MOST_PANELS
+    assert figure.get_suptitle().startswith(f"2 of {MOST_PANELS + 2} pairs are left out")
 
 
 def test_null_errors_are_those_whose_mean_the_record_gives(result) -> None:

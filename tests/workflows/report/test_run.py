@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from repalign.cli import output
+from repalign.cli.formats import as_csv, as_json
 from repalign.exceptions import InputError, MissingExtraError
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
@@ -60,8 +61,8 @@ def folder(tmp_path_factory) -> Path:
         *(folder / f"{name}.npy" for name in ("a", "b", "c<d>")),
         settings=CompareSettings(n_null=9, n_gaussian=1, n_refits=0),
     )
-    output.emit(output.as_json(result.to_dict()), folder / "results.json")
-    output.emit(output.records_as_csv(result.to_records()), folder / "results.csv")
+    output.emit(as_json(result.to_dict()), folder / "results.json")
+    output.emit(as_csv(result.to_records()), folder / "results.csv")
     return folder
 
 
@@ -156,7 +157,7 @@ def test_other_files_are_refused(tmp_path: Path, name: str, content: str, messag
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="there is no such file"):
         make_report(tmp_path / "none.csv")
 
 

@@ -1,0 +1,122 @@
+"""``repalign deconfound``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from repalign.cli import output
+from repalign.cli.declared import Given, with_options
+from repalign.cli.formats import render
+from repalign.cli.inputs import WRITTEN
+from repalign.cli.options import (
+    FormatOption,
+    MachineDeviceOption,
+    MemoryOption,
+    OutputOption,
+    OverwriteOption,
+)
+from repalign.cli.study_options import IdColumnOption, IdsOption, SaveTransformOption, machine_of
+from repalign.cli.tables import shown_batches
+from repalign.cli.talk import talk_of
+from repalign.exceptions import InputError
+from repalign.store.foreign.formats import SUFFIX_LIST
+from repalign.workflows.deconfound.settings import BATCHES, BatchSettings
+
+
+@with_options(BatchSettings)
+def deconfound(
+    context: typer.Context,
+    store: Annotated[
+        str,
+        typer.Argument(
+            help=f"A set of embeddings: a store, or a foreign file ({SUFFIX_LIST}); file::view "
+            "chooses a view."
+        ),
+    ],
+    *,
+    label: Annotated[
+        list[str],
+        typer.Option(
+            help="Column of labels to tell on held-out batches; repeatable.",
+            rich_help_panel=BATCHES,
+        ),
+    ],
+    batch: Annotated[
+        str, typer.Option(help="Column of batches (plates, sites).", rich_help_panel=BATCHES)
+    ],
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="Table with the label and batch columns.",
+            rich_help_panel=BATCHES,
+            show_default="the embeddings' own file, where it is a table",
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep finished folds in this file and compute the missing ones only.",
+            rich_help_panel=BATCHES,
+            dir_okay=False,
+        ),
+        WRITTEN,
+    ] = None,
+    given: Given,
+    id_column: IdColumnOption = None,
+    ids: IdsOption = None,
+    device: MachineDeviceOption = "auto",
+    memory: MemoryOption = "2GiB",
+    save_transform: SaveTransformOption = None,
+    overwrite: OverwriteOption = False,
+    form: FormatOption = None,
+    to: OutputOption = None,
+) -> None:
+    """Does a label survive a change of batch, and on how few features does it rest?
+
+    A classifier learns the label on some batches and is judged on others: raw, whitened, after
+    ICA and after a random rotation. On a pipe it is CSV.
+
+    Example: repalign deconfound cells.h5 --table wells.csv --label perturbed --batch plate
+    """
+    from repalign.store.sources.opening import open_embeddings
+    from repalign.workflows.columns import open_columns
+    from repalign.workflows.conditions.saved import check_folder, save_transforms
+    from repalign.workflows.deconfound.run import deconfound as run
+
+    chosen = output.choose_format(form, to)
+    settings = given.settings(BatchSettings())
+    if save_transform is not None:
+        check_folder(save_transform, overwrite=overwrite)
+    own = id_column if table is None else None
+    source = open_embeddings(store, ids=ids, id_column=own)
+    columns = open_columns(table or _own_table(store), id_column=id_column)
+    talk = talk_of(context)
+    with talk.stages("deconfounding") as on_stage:
+        result = run(
+            source,
+            columns,
+            labels=label,
+            batch=batch,
+            settings=settings,
+            resume=resume,
+            machine=machine_of(device, memory, talk, on_stage),
+        )
+    output.emit(render(shown_batches(result), chosen), to)
+    for warning in result.warnings:
+        talk.warn(warning)
+    if save_transform is not None:
+        for path in save_transforms(
+            result.transforms, save_transform, settings=result.settings, overwrite=overwrite
+        ):
+            talk.note(f"wrote {path}")
+
+
+def _own_table(store: str) -> str:
+    from repalign.data.factors import SUFFIXES
+
+    if Path(store).suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"{store}: holds no columns of labels and batches; give the table that does (--table)"
+        )
+    return store

@@ -1,0 +1,189 @@
+"""What commands show: the same result as records, as a document, as tables, on a terminal."""
+
+import io
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from repalign.printable import printable
+from repalign.workflows.tables.layout import (
+    Layout,
+    Record,
+    column_names,
+    records_layout,
+    text_cells,
+)
+
+if TYPE_CHECKING:
+    from repalign.experiments.table_one import TableOne
+    from repalign.workflows.compare.results import CompareResult
+    from repalign.workflows.deconfound.results import DeconfoundResult
+    from repalign.workflows.disentangle.results import DisentangleResult
+    from repalign.workflows.tables.errors import ErrorTable
+    from repalign.workflows.tables.grid import Grid
+
+STYLES = {
+    "heading": "bold",
+    "title": "bold cyan",
+    "error": "",
+    "detail": "dim",
+    "caption": "dim",
+    "value": "",
+}
+WIDTH_OFF_TERMINAL = 120
+# Wide enough for a table of records in a file.
+WIDTH_OF_RECORDS = 200
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One result in all the shapes that a format may want; each is made when it is asked for.
+
+    Attributes:
+        records: Tidy, one a row.
+        document: Complete, ready for JSON.
+        drawing: For a terminal.
+        layouts: For Markdown.
+        paper_layouts: For LaTeX.
+    """
+
+    records: Callable[[], Sequence[Record]]
+    document: Callable[[], Any]
+    drawing: Callable[[], RenderableType]
+    layouts: Callable[[], Sequence[Layout]]
+    paper_layouts: Callable[[], Sequence[Layout]]
+
+
+def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
+    """Show records; the document is the records too, unless there is a fuller one."""
+    return Shown(
+        records=lambda: records,
+        document=lambda: [dict(record) for record in records] if document is None else document,
+        drawing=lambda: _drawn_records(records),
+        layouts=lambda: [records_layout(records)],
+        paper_layouts=lambda: [records_layout(records)],
+    )
+
+
+def shown_comparison(result: "CompareResult") -> Shown:
+    """Show the error table of a comparison."""
+    return _shown_errors(result, result.to_dict, result.error_table)
+
+
+def shown_table_one(table_one: "TableOne") -> Shown:
+    """Show the table of the demo, with the paper's numbers."""
+    from repalign.experiments.table_one_table import table_of
+
+    return _shown_errors(
+        table_one, lambda: table_one.result().to_dict(), lambda: table_of(table_one)
+    )
+
+
+def shown_scores(result: "DisentangleResult") -> Shown:
+    """Show the scores of latents against factors; LaTeX has the layout of the paper's Table 2."""
+    from repalign.workflows.tables.disentangle import paper_tables, score_tables
+
+    return _shown_grids(result, score_tables(result), paper_tables(result))
+
+
+def shown_batches(result: "DeconfoundResult") -> Shown:
+    """Show how well labels are told on held-out batches."""
+    from repalign.workflows.tables.deconfound import batch_tables
+
+    grids = batch_tables(result)
+    return _shown_grids(result, grids, grids)
+
+
+def _shown_grids(
+    result: "DisentangleResult | DeconfoundResult",
+    grids: "Sequence[Grid]",
+    papers: "Sequence[Grid]",
+) -> Shown:
+    return Shown(
+        records=result.to_records,
+        document=result.to_dict,
+        drawing=lambda: _drawn_grids(grids),
+        layouts=lambda: [grid.layout() for grid in grids],
+        paper_layouts=lambda: [grid.layout() for grid in papers],
+    )
+
+
+def _shown_errors(
+    result: "CompareResult | TableOne",
+    document: Callable[[], Any],
+    table: "Callable[[], ErrorTable]",
+) -> Shown:
+    return Shown(
+        records=result.to_records,
+        document=document,
+        drawing=lambda: _drawn_errors(table()),
+        layouts=lambda: [table().layout()],
+        paper_layouts=lambda: [table().layout()],
+    )
+
+
+def drawn(renderable: RenderableType) -> str:
+    """Return a rich renderable as text: with colours for a terminal, plain elsewhere."""
+    terminal = sys.stdout.isatty()
+    console = Console(
+        file=_Sheet(),
+        force_terminal=terminal,
+        width=None if terminal else WIDTH_OF_RECORDS,
+        highlight=False,
+    )
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+class _Sheet(io.StringIO):
+    """Tells rich which letters stdout knows: without this, rules would be none on ASCII."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return sys.stdout.encoding or "utf-8"
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal, or a width that suits a file."""
+    return shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 0)).columns
+
+
+def _drawn_records(records: Sequence[Record]) -> Table:
+    names = column_names(records)
+    table = Table(title_justify="left", header_style="bold")
+    for name in names:
+        table.add_column(_text(name), overflow="fold")
+    for record in records:
+        table.add_row(*(_text(cell) for cell in text_cells(record, names)))
+    return table
+
+
+def _drawn_errors(table: "ErrorTable") -> Text:
+    from repalign.workflows.tables.text import text_lines
+
+    lines = text_lines(table, terminal_width())
+    return Text("\n").join([Text(text, style=STYLES[emphasis]) for text, emphasis in lines])
+
+
+def _drawn_grids(grids: "Sequence[Grid]") -> Text:
+    from repalign.workflows.tables.grid import WIDTH, text_lines
+
+    width = shutil.get_terminal_size((WIDTH, 0)).columns
+    lines: list[Text] = []
+    for grid in grids:
+        lines += [Text("")] if lines else []
+        for text, emphasis in text_lines(grid, width):
+            lines.append(Text(printable(text), style=STYLES[emphasis]))
+    return Text("\n").join(lines)
+
+
+def _text(text: str) -> Text:
+    """Return text as it is: what looks like markup of rich, as 'repalign[plot]' does, is none."""
+    return Text(printable(text))

@@ -1,0 +1,1 @@
+"""The forms in which a representation is judged."""

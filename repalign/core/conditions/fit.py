@@ -1,0 +1,150 @@
+"""Fitted conditions: whitening, ICA and the random rotation of one set of rows."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+from repalign.core.conditions.kinds import condition_kind
+from repalign.core.ica.fit import fit_ica
+from repalign.core.ica.picard import random_rotation
+from repalign.core.ica.settings import IcaSettings
+from repalign.core.maps.affine import AffineMap
+from repalign.core.rows import DEFAULT_MEMORY, ArrayRows
+from repalign.core.whitening import Whitening, fit_whitening
+from repalign.exceptions import InputError
+
+
+@dataclass(frozen=True)
+class ConditionSettings:
+    """How whitening and ICA are fitted; ``seed`` draws the random rotation.
+
+    ``ica.max_rank`` limits every whitened condition to the leading principal directions.
+    """
+
+    ica: IcaSettings = field(default_factory=IcaSettings)
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A representation's fitted transform, and what is to be known of the fit.
+
+    ``n_iter`` and ``converged`` are None where nothing is iterated.
+    """
+
+    name: str
+    transform: AffineMap
+    n_iter: int | None = None
+    converged: bool | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionFitter:
+    """Fits the conditions of some rows; what several of them need is computed once.
+
+    Attributes:
+        values: n×d; no label, factor or batch is ever seen.
+        settings: How.
+        memory_bytes: Cap on the working memory of ICA.
+        device: Where ICA computes.
+    """
+
+    values: Float[np.ndarray, "n d"]
+    settings: ConditionSettings = field(default_factory=ConditionSettings)
+    memory_bytes: int = DEFAULT_MEMORY
+    device: str = "cpu"
+
+    def fit(self, name: str) -> Condition:
+        """Fit one condition.
+
+        Raises InputError when the rows do not vary, there is no such condition, or the rows
+        are fewer than the columns for ``ica``.
+        """
+        return condition_kind(name).fit(self)
+
+    def raw(self) -> Condition:
+        """The identity."""
+        width = self.values.shape[1]
+        return Condition("raw", AffineMap("raw", np.eye(width), np.zeros(width)))
+
+    def whitened(self) -> Condition:
+        """Centred and whitened on all directions of the numerical rank."""
+        return self._turned("pca", self._whitening.matrix.T)
+
+    def whitened_and_turned(self) -> Condition:
+        """Whitened, then rotated at random."""
+        rng = np.random.default_rng(self.settings.seed)
+        turn = random_rotation(self._whitening.rank, rng)
+        return self._turned("pca+rotation", self._whitening.matrix.T @ turn)
+
+    def components(self) -> Condition:
+        """Whitened, then rotated to independent components."""
+        return self._unmixed("pca+ica", self.settings.ica)
+
+    def components_without_whitening(self) -> Condition:
+        """Centred and divided by one number, then rotated; inactive latents stay small."""
+        n_rows, width = self.values.shape
+        if n_rows < width:
+            raise InputError(
+                f"ICA without whitening needs at least as many rows as columns, got {n_rows} rows "
+                f"of {width}"
+            )
+        asked = self.settings.ica
+        # One solver can do it, in as many passes as the run allows.
+        ica = replace(
+            asked, whitening="none", solver="sklearn", max_rank=None, max_passes=asked.passes
+        )
+        return self._unmixed("ica", ica)
+
+    @cached_property
+    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and covariance."""
+        mean = self.values.mean(axis=0, dtype=np.float64)
+        centred = self.values - mean
+        return mean, centred.T @ centred / self.values.shape[0]
+
+    @cached_property
+    def _whitening(self) -> Whitening:
+        mean, covariance = self._moments
+        return fit_whitening(
+            mean,
+            covariance,
+            epsilon=float(np.finfo(self.values.dtype).eps),
+            n_rows=self.values.shape[0],
+            max_rank=self.settings.ica.max_rank,
+        )
+
+    def _turned(self, name: str, matrix: Float[np.ndarray, "d k"]) -> Condition:
+        mean, _ = self._moments
+        fitted = AffineMap(name, matrix, -mean @ matrix)
+        return Condition(name, fitted, warnings=self._rank_note(self._whitening.rank))
+
+    def _unmixed(self, name: str, ica: IcaSettings) -> Condition:
+        mean, covariance = self._moments
+        fit = fit_ica(
+            ArrayRows(self.values),
+            mean=mean,
+            covariance=covariance,
+            settings=ica,
+            memory_bytes=self.memory_bytes,
+            device=self.device,
+        )
+        notes = fit.warnings
+        if ica.whitening != "none":
+            notes = self._rank_note(fit.rank) + notes
+        return Condition(
+            name,
+            replace(fit.to_components(), kind=name),
+            n_iter=fit.n_iter,
+            converged=fit.converged,
+            warnings=notes,
+        )
+
+    def _rank_note(self, rank: int) -> tuple[str, ...]:
+        width = self.values.shape[1]
+        if rank in (width, self.settings.ica.max_rank):
+            return ()
+        return (f"{rank} of {width} directions were kept: the others do not vary",)

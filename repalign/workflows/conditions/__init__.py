@@ -1,0 +1,1 @@
+"""Conditions as a run asks for them: chosen, fitted, saved."""

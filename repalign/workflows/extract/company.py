@@ -1,0 +1,117 @@
+"""Whether the rows of a sample are its own: the same alone, in company, and at every pass."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from repalign.exceptions import ModelError
+from repalign.workflows.extract.feed import HostBatch
+from repalign.workflows.extract.runner import BatchRunner
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from repalign.models.inputs.text import TextEncoder
+
+_LENGTHS = (5, 9, 64)
+# of the root mean square of a view; float32 in other batches differs by 1e-6 to 1e-4
+_TOLERANCE = 1e-3
+# rows of every sample by view
+SampleRows = Mapping[str, Sequence["Tensor"]]
+
+
+def check_company(runner: BatchRunner, samples: Sequence[HostBatch], together: HostBatch) -> None:
+    """Run samples together, again, and each alone, in float32.
+
+    ``samples`` are batches of one, ``together`` holds the same in the other order.
+
+    Raises ModelError for a view whose rows differ from pass to pass, or with the company that
+    they keep.
+    """
+    plain = replace(runner, autocast=None)
+    batch = _rows(plain, together)
+    _compare(batch, _rows(plain, together), "other rows at every pass: it drops or masks at random")
+    alone = [_rows(plain, sample) for sample in reversed(samples)]
+    _compare(
+        batch,
+        {key: [rows[key][0] for rows in alone] for key in batch},
+        "a sample other rows in a batch than alone: they would depend on their company",
+    )
+
+
+def text_samples(
+    encoder: "TextEncoder", *, masked: bool, unpooled: bool
+) -> tuple[list[HostBatch], HostBatch]:
+    """Two short texts and a long one of random tokens: each alone, and all in the other order."""
+    import torch
+
+    from repalign.models.inputs.text import pad_batch
+
+    rng = np.random.default_rng(0)
+    texts = []
+    for length in _LENGTHS:
+        ids = rng.integers(0, encoder.vocabulary_rows, min(length, encoder.max_length))
+        # padding inside a text would be hidden from some models
+        texts.append(np.where(ids == encoder.pad_id, (ids + 1) % encoder.vocabulary_rows, ids))
+
+    def batch(part: list[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> HostBatch:
+        inputs, lengths = pad_batch(part, encoder.pad_id, masked=masked)
+        positions = [np.arange(len(ids)) for ids in part] if unpooled else None
+        return HostBatch(inputs, np.arange(len(part)), lengths, positions, int(torch.sum(lengths)))
+
+    return [batch([ids]) for ids in texts], batch(texts[::-1])
+
+
+def image_samples(
+    channels: int, size: Sequence[int], patches: int | None
+) -> tuple[list[HostBatch], HostBatch]:
+    """Three images of noise: each alone, and all in the other order.
+
+    ``patches`` is the number of rows that each gives, None when rows are pooled.
+    """
+    import torch
+
+    images = torch.randn(3, channels, *size, generator=torch.Generator().manual_seed(0))
+
+    def batch(part: "Tensor") -> HostBatch:
+        count = len(part)
+        positions = None if patches is None else [np.arange(patches)] * count
+        return HostBatch({"pixel_values": part}, np.arange(count), None, positions, count)
+
+    return [batch(images[k : k + 1]) for k in range(3)], batch(images.flip(0))
+
+
+def _rows(runner: BatchRunner, batch: HostBatch) -> SampleRows:
+    import torch
+
+    counts = [1] * len(batch.members)
+    if batch.positions is not None:
+        counts = [len(kept) for kept in batch.positions]
+    return {key: torch.split(rows.cpu(), counts) for key, rows in runner.run(batch).items()}
+
+
+def _compare(batch: SampleRows, others: SampleRows, reason: str) -> None:
+    import torch
+
+    compare_rows(
+        {key: torch.cat(list(rows)) for key, rows in batch.items()},
+        {key: torch.cat(list(rows)) for key, rows in others.items()},
+        reason,
+    )
+
+
+def compare_rows(ours: Mapping[str, "Tensor"], theirs: Mapping[str, "Tensor"], reason: str) -> None:
+    """Refuse rows that differ by more than rounding.
+
+    Raises ModelError with the reason.
+    """
+    for key, rows in ours.items():
+        size = rows.square().mean().sqrt()
+        gap = float((rows - theirs[key]).abs().max() / size) if size else 0.0
+        # what is no number is told later, with the sample that it belongs to
+        if gap > _TOLERANCE:
+            raise ModelError(
+                f"the layer {key!r} gives {reason} (by {gap:.2g} of their size); choose another"
+            )

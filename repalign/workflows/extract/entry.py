@@ -1,0 +1,74 @@
+"""The public door of extraction: settings for a named model, or a module of one's own."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from repalign.exceptions import InputError
+from repalign.workflows.extract.settings import ExtractResult, ExtractSettings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from repalign.workflows.extract.run import OnExtract
+
+
+@overload
+def extract(what: ExtractSettings, *, on_progress: "OnExtract | None" = None) -> ExtractResult: ...
+
+
+@overload
+def extract(
+    what: "nn.Module",
+    data: Iterable[Any],
+    *,
+    output: Path | str,
+    ids: Sequence[str] | None = None,
+    **options: Any,
+) -> ExtractResult: ...
+
+
+def extract(
+    what: "ExtractSettings | nn.Module",
+    data: Iterable[Any] | None = None,
+    *,
+    output: Path | str | None = None,
+    ids: Sequence[str] | None = None,
+    on_progress: "OnExtract | None" = None,
+    **options: Any,
+) -> ExtractResult:
+    """Extract embeddings into a store; the same call goes on where an earlier one stopped.
+
+    Args:
+        what: ``ExtractSettings`` of a model that has a name, or any ``torch.nn.Module``.
+        data: For a module: a loader, a data set, or an iterable of batches (tensors, tuples
+            that begin with one, dictionaries of keywords), the same at every call.
+        output: For a module: the store, a file ending in .h5 or a directory.
+        ids: For a module: an id for each sample.
+        on_progress: For settings: called with how far it is.
+        options: For a module: ``layers``, ``pools``, ``batch_size``, ``device``,
+            ``code_version``, ``overwrite``.
+
+    Raises:
+        InputError: Something cannot be used.
+        ModelError: The model cannot be used, or a layer's rows are not the sample's own.
+        StoreError: An unfinished store was begun with other settings.
+    """
+    if isinstance(what, ExtractSettings):
+        from repalign.workflows.extract.run import extract as run
+
+        if data is not None or output is not None or ids is not None or options:
+            raise InputError("settings say everything; give them alone, or a module with its data")
+        return run(what, on_progress)
+    from repalign.workflows.extract.module import ModuleSettings, extract_module
+
+    if data is None or output is None:
+        raise InputError("a module needs data and output: extract(module, batches, output='a.h5')")
+    names = set(ModuleSettings.__dataclass_fields__)
+    unknown = sorted(set(options) - names)
+    if unknown:
+        raise InputError(f"no option {unknown[0]!r}; expected {', '.join(sorted(names))}")
+    for name in ("layers", "pools"):
+        if isinstance(options.get(name), list):
+            options[name] = tuple(options[name])
+    return extract_module(what, data, Path(output), ids, ModuleSettings(**options))

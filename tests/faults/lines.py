@@ -1,0 +1,171 @@
+"""Random command lines, valid and not, over small files of every kind."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+from typer.testing import CliRunner
+
+from repalign.cli.app import app
+from repalign.cli.reference import commands
+from repalign.store.exchange.map_file import SavedMap, save_map
+from tests.faults.counts import Counts, Hang, Outcome, clock
+from tests.faults.damage import HOSTILE
+from tests.faults.results import small_results
+
+Choose = Callable[[Sequence[Any]], Any]
+EXIT_CODES = {0, 1, 2, 3, 130}
+# These train, compute or load every library when nothing is wrong with the line.
+LONG = {"repalign demo", "repalign doctor", "repalign zoo train"}
+NEVER = {"--show-completion", "--install-completion", "--help"}
+NUMBERS = ("-1", "0", "1", "2", "5", "x", "nan", "1e400", "")
+TEXTS = ("", "x", "rigid", "mean,rigid", "id", "raw", "all", "1,2", HOSTILE, "-", "::", "a" * 300)
+FILES = (
+    "a.h5", "b.h5", "a.h5::a", "a.h5::none", "a.npy", "b.npy", "short.npy", "nan.npy", "empty.npy",
+    "ids.txt", "factors.csv", "result.json", "result.csv", "map.safetensors", "noise.h5",
+    "noise.json", "noise.npy", "noise.safetensors", "noise.csv", "empty.csv", "folder", "pipe",
+    "socket", "link.npy", "circle", "none.npy", "/dev/null", "/dev/zero", "/", "", "\udcff.npy",
+    HOSTILE.replace("/", "_"), "x" * 300,
+)  # fmt: skip
+SOUND = ("a.h5", "b.h5", "a.npy", "b.npy", "result.json", "factors.csv", "map.safetensors")
+OUTPUTS = (
+    "new.csv", "new.json", "new.md", "new.tex", "new.txt", "new.h5", "new.npy", "new.png", "-",
+    "new", "a.h5", "a.npy", "result.json", "folder", "none/x.csv", "/dev/null", "/dev/full",
+    "link.npy", "circle", "new.xyz", "",
+)  # fmt: skip
+WRITTEN_OPTIONS = {"--output", "--plot", "--save-maps", "--save-transform", "--resume"}
+WRITTEN_ARGUMENTS = {"out"}
+
+
+def make_files(folder: Path) -> None:
+    """Write files of every kind, sound, empty and damaged, and what is no file at all."""
+    rng = np.random.default_rng(0)
+    x = rng.laplace(size=(40, 3)) * [1, 2, 3]
+    np.save(folder / "a.npy", x)
+    np.save(folder / "b.npy", x[:, ::-1] + 0.1 * rng.standard_normal(x.shape))
+    np.save(folder / "short.npy", x[:3])
+    np.save(folder / "nan.npy", np.where(x > 3, np.nan, x))
+    np.save(folder / "empty.npy", x[:0])
+    (folder / "ids.txt").write_text("".join(f"row{i}\n" for i in range(40)))
+    rows = [f"row{i},{i % 2},{i % 4},b{i % 3}\n" for i in range(40)]
+    (folder / "factors.csv").write_text("id,f,label,batch\n" + "".join(rows))
+    for name in ("a", "b"):
+        ran = _run(["store", "import", f"{name}.npy", f"{name}.h5", "--ids", "ids.txt"], folder)
+        assert ran.exit_code == 0, ran.output
+    for ending, text in small_results().items():
+        (folder / f"result.{ending}").write_text(text)
+    save_map(SavedMap("rigid", np.eye(3), np.zeros(3), {}), folder / "map.safetensors")
+    for ending in ("h5", "json", "npy", "safetensors", "csv"):
+        (folder / f"noise.{ending}").write_bytes(random.Random(ending).randbytes(2000))
+    (folder / "empty.csv").write_text("")
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe")
+    with socket.socket(socket.AF_UNIX) as bound, contextlib.chdir(folder):
+        bound.bind("socket")
+    (folder / "link.npy").symlink_to("a.npy")
+    (folder / "circle").symlink_to("circle")
+
+
+def random_line(words: str, command: Any, choose: Choose) -> list[str]:
+    """Return the arguments of one call of a command."""
+    options: list[str] = []
+    arguments: list[str] = []
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            count = (
+                choose((1, 1, 1, 2, 2, 3, 0)) if parameter.nargs != 1 else choose((1,) * 9 + (0,))
+            )
+            arguments += [_argument(parameter, choose) for _ in range(count)]
+        elif not NEVER & set(parameter.opts) and choose(range(10)) == 0:
+            flag = choose([*parameter.opts, *parameter.secondary_opts])
+            options += [flag] if parameter.is_flag else [flag, _value(parameter, choose)]
+    if words in LONG:
+        options.append("--no-such-option")
+    if words == "repalign extract":  # nothing is fetched, and nothing large computed
+        arguments = [choose(("folder", "noise.safetensors", "timm:none", "none:x", "", HOSTILE))]
+        options += ["--data", choose(FILES), "--output", choose(OUTPUTS)]
+    line = [*words.split()[1:], *options, *arguments]
+    if choose(range(12)) == 0:
+        line.insert(choose(range(len(line) + 1)), choose(("--x", "-z", "", "--", "-f", HOSTILE)))
+    return line
+
+
+def run_line(line: Sequence[str], folder: Path) -> tuple[Outcome, str]:
+    """Run a line and return how it ended: as it should (``equal``), refused, or badly."""
+    try:
+        with clock():
+            ran = _run(line, folder)
+    except Hang:
+        return "hang", ""
+    if isinstance(ran.exception, Hang):
+        return "hang", ""
+    if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+        return "traceback", f"{type(ran.exception).__name__}: {ran.exception}"
+    if ran.exit_code not in EXIT_CODES:
+        return "traceback", f"exit code {ran.exit_code}"
+    return ("equal" if ran.exit_code == 0 else "refused"), ""
+
+
+def fuzz_lines(folder: Path, count: int, *, seed: int = 0) -> Counts:
+    """Run random lines of all commands in turn, in a folder made anew for each."""
+    counts = Counts("command lines")
+    leaves = leaf_commands()
+    for number in range(count):
+        rng = random.Random(f"lines {seed} {number}")
+        words, command = leaves[number % len(leaves)]
+        line = random_line(words, command, rng.choice)
+        with copied(folder) as place:
+            outcome, why = run_line(line, place)
+        counts.add(outcome, f"{described(line)}: {why}")
+    return counts
+
+
+def leaf_commands() -> list[tuple[str, Any]]:
+    """Return every command that is no group, with the words that call it."""
+    return [(words, each) for words, each in commands() if not getattr(each, "commands", None)]
+
+
+@contextlib.contextmanager
+def copied(folder: Path) -> Iterator[Path]:
+    """Give a copy of a folder of files, with its pipe, which is deleted again."""
+    place = folder.with_name("copy")
+    shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns("pipe", "socket"))
+    os.mkfifo(place / "pipe")
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+def _run(line: Sequence[str], folder: Path) -> Any:
+    with contextlib.chdir(folder):
+        return CliRunner().invoke(app, list(line))
+
+
+def _argument(parameter: Any, choose: Choose) -> str:
+    if parameter.name in WRITTEN_ARGUMENTS:
+        return choose(OUTPUTS)
+    return choose(choose((SOUND, SOUND, FILES)))
+
+
+def _value(parameter: Any, choose: Choose) -> str:
+    kind = parameter.type_descriptor.annotation
+    if get_origin(kind) is Literal:
+        return choose((*map(str, get_args(kind)), "x"))
+    if WRITTEN_OPTIONS & set(parameter.opts):
+        return choose(OUTPUTS)
+    if kind in (int, float):
+        return choose(NUMBERS)
+    return choose((*FILES, *NUMBERS, *TEXTS))
+
+
+def described(line: Sequence[str]) -> str:
+    """Return a line as it can be given again."""
+    return json.dumps(list(line))
