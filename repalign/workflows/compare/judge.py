@@ -203,7 +203,8 @@ class PairFitter:
         norms = self._norms(source, target, maps)
         ica = self.ica_without(part)
         names = [name for name in self.names if KIND_OF[name].needs_ica]
-        if ica is None or len(ica[0].fits) * len(ica[1].fits) == 1:
+        # Equal content has equal starts, which are not independent: each pairs with itself.
+        if ica is None or len(ica[0].fits) * len(ica[1].fits) == 1 or _are_equal(*ica):
             return _OverStarts(norms, {})
         moments, cost = self.pair.moments_without(part), self.settings.permutation_cost
         sums = {name: np.zeros_like(norms[name]) for name in names}
@@ -271,6 +272,10 @@ class _OverStarts:
 
     norms: dict[str, FloatArray]
     half_widths: dict[str, float]
+
+
+def _are_equal(first: SpaceIca, second: SpaceIca) -> bool:
+    return np.array_equal(first.fit.unmixing, second.fit.unmixing)
 
 
 def _of_all_parts(over: Sequence[_OverStarts]) -> dict[str, float]:

@@ -15,13 +15,13 @@ UNDEFINED = "n/a"
 GAP = "  "
 CAPTION = ("error: mean ‖prediction − target‖ / diameter of the target, ↓ closer",)
 INTERVALS = (
-    "95 %: in-sample, of what this procedure gives on such samples; held-out, of what these maps",
-    "err on new groups of rows; null and p: the same fits on shuffled pairs",
+    "95 %: in-sample, of what this procedure gives on such samples; held-out, of",
+    "what these maps err on new groups; null and p: the same fits on shuffled pairs",
 )
 EFFICIENCIES = (
-    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better, mean over pairs of ICA starts;",
-    "in-sample and held-out are different quantities; null (mean ± sd): Gaussian rows of the same",
-    "covariances sent through the same, where ICA can identify nothing",
+    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better, mean over pairs",
+    "of starts; in-sample and held-out do not compare; null: mean ± sd of Gaussian",
+    "rows of the same covariances, where ICA can identify nothing",
 )
 UNCONVERGED = "*: ICA did not converge"
 
