@@ -50,13 +50,16 @@ def demo(
 
     Example: repalign demo demo
     """
+    from repalign.core.compute import thread_count
     from repalign.experiments.table_one import FULL, SMALL, run_table_one
 
     talk = talk_of(context)
     chosen = output.choose_format(form, None)
     settings = FULL if full else SMALL
     with _working_folder(folder) as where, talk.stages("demo") as on_stage:
-        table_one = run_table_one(where, settings, device=device, on_stage=on_stage)
+        table_one = run_table_one(
+            where, settings, device=device, workers=thread_count(), on_stage=on_stage
+        )
     if folder is not None:
         _keep(table_one, folder)
     explanation = _explanation(table_one, folder)

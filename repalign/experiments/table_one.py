@@ -20,6 +20,7 @@ from repalign.workflows.compare.settings import CompareSettings, preset
 if TYPE_CHECKING:
     from repalign.workflows.compare.results import CompareResult
     from repalign.workflows.extract.settings import ExtractProgress
+    from repalign.workflows.machine import Machine
 
 OnStage = Callable[[str, int, int], None]
 Record = Mapping[str, Any]
@@ -97,12 +98,18 @@ def run_table_one(
     settings: TableOneSettings = SMALL,
     *,
     device: str = "auto",
+    workers: int = 1,
     on_stage: OnStage | None = None,
 ) -> TableOne:
     """Extract the stores of all pairs into a folder and compare each pair.
 
-    Stores that are there already, made with the same settings, are not made again.
+    Stores that are there already, made with the same settings, are not made again. The pairs
+    are shared out among ``workers`` processes.
     """
+    from repalign.core.compute import choose_device
+    from repalign.workflows.executor import InProcess, ProcessPool
+    from repalign.workflows.machine import Machine
+
     say = on_stage or _ignore_stage
     folder.mkdir(parents=True, exist_ok=True)
     wanted = extractions(settings.text_limit)
@@ -112,12 +119,10 @@ def run_table_one(
             label = f"extract {extraction.store} ({number} of {len(wanted)})"
             _extract(extraction, folder, device, partial(say, label))
     between = time.perf_counter()
-    outcomes = []
-    for number, pair in enumerate(PAIRS, start=1):
-        label = f"pair {number} of {len(PAIRS)}"
-        outcomes.append(
-            _compare(pair, folder, settings.compare, device, partial(_named, say, label))
-        )
+    units = [ComparedPair(pair, folder, settings.compare) for pair in PAIRS]
+    machine = Machine(choose_device(device), on_stage=say)
+    with ProcessPool(min(workers, len(units))) if workers > 1 else InProcess() as executor:
+        outcomes = executor.map(units, machine)
     return TableOne(
         outcomes=tuple(outcomes),
         settings=settings,
@@ -128,10 +133,6 @@ def run_table_one(
 
 def _ignore_stage(stage: str, done: int, total: int) -> None:
     """Stand in where nobody wants to know."""
-
-
-def _named(say: OnStage, label: str, stage: str, done: int, total: int) -> None:
-    say(f"{label}: {stage}", done, total)
 
 
 def _extract(
@@ -159,23 +160,37 @@ def _extract(
     extract(settings, follow)
 
 
-def _compare(
-    pair: StoredPair, folder: Path, settings: CompareSettings, device: str, on_stage: OnStage
-) -> PairOutcome:
-    from repalign.core.compute import choose_device
-    from repalign.store.sources.in_memory import as_source
-    from repalign.workflows.compare.run import compare
-    from repalign.workflows.machine import Machine
+@dataclass(frozen=True)
+class ComparedPair:
+    """The comparison of one pair, a unit of work that any process can do."""
 
-    paths = [folder / f"{name}.h5" for name in (pair.source, pair.target)]
-    if pair.role == "unrelated":
-        # stores of other inputs are refused, so the bare values are compared
-        paths = [_export(path) for path in paths]
-    sources = [replace(as_source(path), name=path.stem) for path in paths]
-    machine = Machine(choose_device(device), on_stage=on_stage)
-    result = compare(*sources, settings=settings, machine=machine)
-    paper = None if pair.paper_row is None else paper_rows()[pair.paper_row]
-    return PairOutcome(pair, result, paper)
+    pair: StoredPair
+    folder: Path
+    settings: CompareSettings
+
+    @property
+    def key(self) -> str:
+        """Name of the pair."""
+        return self.pair.title
+
+    @property
+    def stage(self) -> str:
+        """What it is called while people wait for it."""
+        return "pairs"
+
+    def run(self, machine: "Machine") -> PairOutcome:
+        """Compare the two stores of the pair."""
+        from repalign.store.sources.in_memory import as_source
+        from repalign.workflows.compare.run import compare
+
+        paths = [self.folder / f"{name}.h5" for name in (self.pair.source, self.pair.target)]
+        if self.pair.role == "unrelated":
+            # stores of other inputs are refused, so the bare values are compared
+            paths = [_export(path) for path in paths]
+        sources = [replace(as_source(path), name=path.stem) for path in paths]
+        result = compare(*sources, settings=self.settings, machine=machine)
+        paper = None if self.pair.paper_row is None else paper_rows()[self.pair.paper_row]
+        return PairOutcome(self.pair, result, paper)
 
 
 def _export(path: Path) -> Path:
