@@ -217,10 +217,11 @@ def _image_size(module: Any, config: Mapping[str, Any]) -> tuple[int, int, int]:
     channels, height, width = pretrained.get("input_size") or (3, 224, 224)
     told = dict(config.get("model_args") or {}).get("in_chans")
     first = next((part for part in module.modules() if isinstance(part, nn.Conv2d)), None)
+    projection = getattr(embedding, "proj", None)
     if isinstance(told, int):
         channels = told
-    elif first is not None and first is getattr(embedding, "proj", None):
-        channels = first.in_channels  # others may have made more channels of the image before
+    elif isinstance(projection, nn.Conv2d) and projection is first:
+        channels = projection.in_channels  # others may have made more channels of the image before
     if embedding is not None and getattr(embedding, "img_size", None):
         height, width = embedding.img_size
     return channels, height, width
