@@ -13,6 +13,7 @@ import argparse
 import gc
 import importlib.util
 import json
+import math
 import sys
 import tempfile
 import time
@@ -64,8 +65,13 @@ def tiny_models() -> Any:
 
 
 def relative(ours: Tensor, theirs: Tensor) -> float:
+    """Largest difference over the root mean square; infinite for zeros and for what is no number.
+
+    A comparison of zeros would show nothing.
+    """
     size = float(theirs.square().mean().sqrt())
-    return float((ours - theirs).abs().max()) / size if size else float(ours.abs().max())
+    gap = float((ours - theirs).abs().max())
+    return gap / size if size > 0 and math.isfinite(gap / size) else math.inf
 
 
 def copied(module: nn.Module, taps: list[Tap], run: Any) -> dict[str, Tensor]:

@@ -215,12 +215,13 @@ def _image_size(module: Any, config: Mapping[str, Any]) -> tuple[int, int, int]:
     embedding = getattr(module, "patch_embed", None)
     pretrained = dict(config.get("pretrained_cfg") or getattr(module, "pretrained_cfg", {}) or {})
     channels, height, width = pretrained.get("input_size") or (3, 224, 224)
-    projection = getattr(embedding, "proj", None)
     told = dict(config.get("model_args") or {}).get("in_chans")
-    if isinstance(projection, nn.Conv2d):
-        channels = projection.in_channels
-    elif isinstance(told, int):
+    first = next((part for part in module.modules() if isinstance(part, nn.Conv2d)), None)
+    projection = getattr(embedding, "proj", None)
+    if isinstance(told, int):
         channels = told
+    elif isinstance(projection, nn.Conv2d) and projection is first:
+        channels = projection.in_channels  # others may have made more channels of the image before
     if embedding is not None and getattr(embedding, "img_size", None):
         height, width = embedding.img_size
     return channels, height, width
