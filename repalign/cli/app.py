@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from repalign import __version__
-from repalign.cli import (
+from repalign.cli.commands import (
     compare,
     deconfound,
     demo,

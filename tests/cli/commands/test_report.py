@@ -6,8 +6,8 @@ import typer
 from typer.testing import CliRunner
 
 from repalign.cli.app import RepalignGroup
-from repalign.cli.compare import compare
-from repalign.cli.report import report
+from repalign.cli.commands.compare import compare
+from repalign.cli.commands.report import report
 
 app = typer.Typer(cls=RepalignGroup)
 app.command("compare")(compare)

@@ -10,9 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from repalign.cli import extract, models
 from repalign.cli.app import RepalignGroup, root
-from repalign.cli.extract_progress import describe_rate
+from repalign.cli.commands import extract, models
+from repalign.cli.commands.extract_progress import describe_rate
 from repalign.store import open_store
 from repalign.workflows.extract.settings import ExtractProgress
 

@@ -9,12 +9,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from repalign.cli import store, zoo
 from repalign.cli.app import RepalignGroup
-from repalign.cli.compare import compare
-from repalign.cli.demo import demo
-from repalign.cli.extract import extract
-from repalign.cli.report import report
+from repalign.cli.commands import store, zoo
+from repalign.cli.commands.compare import compare
+from repalign.cli.commands.demo import demo
+from repalign.cli.commands.extract import extract
+from repalign.cli.commands.report import report
 from repalign.experiments.table_one import FULL, SMALL
 from repalign.experiments.table_one_commands import commands_of
 from repalign.experiments.table_one_pairs import PAIRS
@@ -73,7 +73,7 @@ def error_lines(text: str) -> list[tuple[str, list[float]]]:
 @pytest.mark.slow
 def test_the_documented_output_is_what_comes_out(finished) -> None:
     _, made = finished
-    documented = error_lines((Path(__file__).parents[2] / "docs" / "demo.md").read_text())
+    documented = error_lines((Path(__file__).parents[3] / "docs" / "demo.md").read_text())
     fresh = error_lines(made.stdout)
     assert [label for label, _ in fresh] == [label for label, _ in documented]
     for (_, now), (_, then) in zip(fresh, documented, strict=True):

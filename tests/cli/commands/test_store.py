@@ -12,8 +12,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from repalign.cli import store
 from repalign.cli.app import RepalignGroup, root
+from repalign.cli.commands import store
 from repalign.store import StoreWriter, WriteOptions, open_store, write_store
 from repalign.store.joining.index import RowIndex, encode_ids, pooled_index
 from repalign.store.sources.opening import open_embeddings

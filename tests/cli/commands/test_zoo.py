@@ -6,8 +6,8 @@ from pathlib import Path
 import typer
 from typer.testing import CliRunner
 
-from repalign.cli import zoo
 from repalign.cli.app import RepalignGroup
+from repalign.cli.commands import zoo
 from repalign.zoo.shipped import WEIGHTS_FOLDER, shipped_names
 
 app = typer.Typer(cls=RepalignGroup)

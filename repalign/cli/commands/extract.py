@@ -7,8 +7,8 @@ import typer
 from rich.markup import escape
 
 from repalign.cli import output
+from repalign.cli.commands.extract_progress import extract_bar
 from repalign.cli.declared import Given, with_options
-from repalign.cli.extract_progress import extract_bar
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
 from repalign.cli.talk import Talk, talk_of

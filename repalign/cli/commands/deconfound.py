@@ -6,6 +6,12 @@ from typing import Annotated
 import typer
 
 from repalign.cli import output
+from repalign.cli.commands.study_options import (
+    IdColumnOption,
+    IdsOption,
+    SaveTransformOption,
+    machine_of,
+)
 from repalign.cli.declared import Given, with_options
 from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
@@ -16,7 +22,6 @@ from repalign.cli.options import (
     OutputOption,
     OverwriteOption,
 )
-from repalign.cli.study_options import IdColumnOption, IdsOption, SaveTransformOption, machine_of
 from repalign.cli.tables import shown_batches
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError

@@ -1,0 +1,1 @@
+"""The commands, one a module: parse, one call of a workflow, show."""
