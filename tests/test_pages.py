@@ -133,7 +133,7 @@ def parse(words: list[str]) -> None:
 @pytest.mark.parametrize("page", TEXTS)
 def test_what_is_not_run_is_written_right(page: str) -> None:
     for step in filter(reason_not_to_run, STEPS[page]):
-        for words in commands_in(step.text):
+        for words in commands_in(step.text) if step.language == "sh" else ():
             parse(words)
         for script, options in re.findall(r"python (benchmarks/\w+\.py)(.*)", step.text):
             known = (ROOT / script).read_text(encoding="utf-8")
