@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.options import recorded_columns
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.tables.errors import ErrorTable, error_table
 from repalign.workflows.tables.text import as_text
+from repalign.workflows.tidy import TidyResult
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
     from repalign.core.maps.affine import AffineMap
@@ -175,11 +175,13 @@ def _ica_note(report: IcaReport) -> str:
 
 
 @dataclass(frozen=True)
-class CompareResult:
+class CompareResult(TidyResult):
     """The errors of every pair, map and split, with every convention and its provenance.
 
     ``maps`` holds, for every pair in the order of ``pairs``, the maps fitted on all rows.
     """
+
+    columns: ClassVar = COLUMNS
 
     records: tuple[ErrorRecord, ...]
     pairs: tuple[PairReport, ...]
@@ -191,16 +193,6 @@ class CompareResult:
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before believing the numbers, without repetition."""
         return tuple(dict.fromkeys(text for pair in self.pairs for text in pair.warnings))
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return the records as dictionaries, one a row of the CSV."""
-        return [record.to_dict() for record in self.records]
-
-    def to_frame(self) -> "pandas.DataFrame":
-        """Return the records as a pandas frame, one a row."""
-        import pandas
-
-        return pandas.DataFrame(self.to_records(), columns=list(COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""

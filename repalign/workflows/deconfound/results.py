@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.options import recorded_columns
 from repalign.workflows.deconfound.settings import BatchSettings
+from repalign.workflows.tidy import TidyResult
 
 if TYPE_CHECKING:
-    import pandas
-
     from repalign.workflows.conditions.saved import Transforms
 
 
@@ -57,7 +56,7 @@ COLUMNS = (*_OWN_COLUMNS, *CONVENTIONS)
 
 
 @dataclass(frozen=True)
-class DeconfoundResult:
+class DeconfoundResult(TidyResult):
     """Measures with every convention, and what a reader must know before believing them.
 
     Attributes:
@@ -67,20 +66,12 @@ class DeconfoundResult:
         transforms: The fitted affine map by source, view and condition, fitted on all rows.
     """
 
+    columns: ClassVar = COLUMNS
+
     records: tuple[BatchRecord, ...]
     settings: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
     transforms: "Transforms" = field(default_factory=dict)
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return the records as dictionaries, one a row of the CSV."""
-        return [record.to_dict() for record in self.records]
-
-    def to_frame(self) -> "pandas.DataFrame":
-        """Return the records as a pandas frame, one a row."""
-        import pandas
-
-        return pandas.DataFrame(self.to_records(), columns=list(COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the transforms, ready for JSON."""

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.options import recorded_columns
 from repalign.workflows.disentangle.settings import FactorSettings
+from repalign.workflows.tidy import TidyResult
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas
     from matplotlib.figure import Figure
 
     from repalign.workflows.conditions.saved import Transforms
@@ -90,7 +90,7 @@ class InformationMatrix:
 
 
 @dataclass(frozen=True)
-class DisentangleResult:
+class DisentangleResult(TidyResult):
     """Scores with every convention, and what a reader must know before believing them.
 
     Attributes:
@@ -101,21 +101,13 @@ class DisentangleResult:
         transforms: The fitted affine map by source, view and condition.
     """
 
+    columns: ClassVar = COLUMNS
+
     records: tuple[ScoreRecord, ...]
     settings: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
     matrices: tuple[InformationMatrix, ...] = ()
     transforms: "Transforms" = field(default_factory=dict)
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return the records as dictionaries, one a row of the CSV."""
-        return [record.to_dict() for record in self.records]
-
-    def to_frame(self) -> "pandas.DataFrame":
-        """Return the records as a pandas frame, one a row."""
-        import pandas
-
-        return pandas.DataFrame(self.to_records(), columns=list(COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the transforms, ready for JSON."""
