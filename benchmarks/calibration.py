@@ -9,7 +9,7 @@ of equal or of very unequal sizes. Source and target are unrelated for the false
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import binomtest
@@ -20,6 +20,8 @@ from repalign.core.inference.splits import fold_split, held_out_split
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings
 
 MAPS = ("permutation", "rigid", "linear")
 DIM = 4
@@ -128,6 +130,42 @@ def _intervals(rows: Rows, seed: int) -> tuple[np.ndarray, ...]:
     return errors.mean(axis=1), *ends, truth
 
 
+def twin_ranks(dim: int, ica_rows: str, trials: int, *, n_twins: int = 4) -> tuple[int, int]:
+    """Count the Gaussian pairs whose efficiency is above, and below, all of their twins'.
+
+    The efficiency is that of the errors, since ``compare`` gives none where nothing is
+    identifiable, as here.
+    """
+    settings = CompareSettings(
+        maps=("permutation", "rigid", "ica"), held_out=0.0, n_null=0, n_refits=0,
+        n_gaussian=n_twins, starts=1, ica_rows=ica_rows,  # type: ignore[arg-type]
+    )  # fmt: skip
+    turn = np.linalg.qr(np.random.default_rng(dim).standard_normal((dim, dim)))[0]
+    above = below = 0
+    for trial in range(trials):
+        rng = np.random.default_rng(trial)
+        x = rng.standard_normal((400, dim))
+        y = x @ turn + 0.1 * rng.standard_normal((400, dim))
+        result = compare(x, y, settings=replace(settings, seed=trial))
+        permutation, rigid, ica = (record.error for record in result.records)
+        observed = (permutation - ica) / (permutation - rigid)
+        twins = result.pairs[0].gaussian_efficiencies["in-sample"]
+        above += observed > max(twins)
+        below += observed < min(twins)
+    return above, below
+
+
+def _twin_table(trials: int) -> None:
+    low, high = binomtest(trials // 5, trials).proportion_ci(0.99)
+    print(f"\n{trials} pairs a cell, 4 twins each; expected .200 ({low:.3f} to {high:.3f}).\n")
+    print("| rows, columns | ICA on | above all twins | below all twins |\n|---|---|---|---|")
+    for dim in (6, 20, 40):
+        for kind in ("same", "disjoint"):
+            above, below = twin_ranks(dim, kind, trials)
+            cells = f"{above / trials:.3f} | {below / trials:.3f}"
+            print(f"| 400 × {dim} | {kind} rows | {cells} |", flush=True)
+
+
 def _cells(shares: np.ndarray) -> str:
     return " / ".join(f"{share:.3f}" for share in shares)
 
@@ -137,7 +175,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=400)
     parser.add_argument("--rows", type=int, nargs="+", default=[300])
+    parser.add_argument("--twins", type=int, help="only count this many Gaussian pairs a cell")
     given = parser.parse_args()
+    if given.twins:
+        _twin_table(given.twins)
+        return
     trials = given.trials
     low, high = binomtest(round(0.05 * trials), trials).proportion_ci(0.99)
     print(

@@ -66,7 +66,9 @@ def test_the_demo_prints_the_table_what_it_means_and_how_to_do_it(finished) -> N
 def error_lines(text: str) -> list[tuple[str, list[float]]]:
     """Label and numbers of every line of errors, efficiency last."""
     lines = [line.split() for line in text.splitlines()]
-    chosen = [words for words in lines if words and words[0] in ("in-sample", "held-out", "paper")]
+    labels = ("in-sample", "held-out", "paper")
+    # the legend names the splits too, without a number behind
+    chosen = [words for words in lines if len(words) > 1 and words[0] in labels and "." in words[1]]
     return [(words[0], [float(word) for word in words[1:]]) for words in chosen]
 
 
