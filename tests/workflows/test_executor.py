@@ -96,13 +96,15 @@ def beat(file: str) -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_workers_end_with_the_process_that_started_them(tmp_path: Path, how: int) -> None:
     file = tmp_path / "beats"
-    code = f"from tests.workflows.test_executor import beat; beat({str(file)!r})"
+    # whoever runs the tests in the background may have told them to ignore Ctrl-C
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += f"from tests.workflows.test_executor import beat; beat({str(file)!r})"
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE)
     while not file.exists():
         assert parent.poll() is None, parent.stderr
         time.sleep(0.05)
     parent.send_signal(how)
-    _, said = parent.communicate()
+    _, said = parent.communicate(timeout=60)
     assert b"Process SpawnProcess" not in said  # the workers say nothing
     before, after = "", file.read_text()
     while before != after:
