@@ -91,7 +91,7 @@ NULLS = (
         default=False,
         help="Also shuffle rows inside their groups: is anything shared beyond the group?",
         p_value="p_beyond_groups",
-        p_line="p beyond groups",
+        p_line="p beyond",
     ),
     NullKind(
         "Gaussian twins",
