@@ -9,11 +9,12 @@ from repalign.cli import output
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
+from repalign.cli.names import names_of
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
-from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
+from repalign.workflows.compare.settings import CHOICE, PRESETS, TRUST, CompareSettings
 
 
 @with_presets(PRESETS, CompareSettings(), panel=TRUST)
@@ -24,13 +25,24 @@ def compare(
         list[str],
         typer.Argument(
             help=f"Two or more sets of embeddings: stores, or foreign files ({SUFFIX_LIST}); "
-            "file::view chooses a view."
+            "file::view chooses a view, file::'block-*' several."
         ),
     ],
     *,
     against: Annotated[
         str | None,
-        typer.Option(help="Compare every one with this one, instead of all pairs."),
+        typer.Option(
+            help="Compare every one with this one, instead of all pairs.", rich_help_panel=CHOICE
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What to call a store everywhere, as NAME=STORE with the store as it stands on "
+            "the line; can be given several times.",
+            metavar="NAME=STORE",
+            rich_help_panel=CHOICE,
+        ),
     ] = None,
     ids: Annotated[
         Path | None,
@@ -102,6 +114,7 @@ def compare(
         result = run(
             *stores,
             against=against,
+            names=names_of(name or [], [*stores, *([] if against is None else [against])]),
             ids=None if ids is None else read_id_lines(ids),
             groups=None if groups is None else read_id_lines(groups),
             settings=settings,
