@@ -8,6 +8,15 @@ import typer
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.formats import render
+from repalign.cli.gates import (
+    BaselineOption,
+    FailAboveOption,
+    FailBelowOption,
+    ToleranceOption,
+    check_gates,
+    judge_gates,
+    read_gates,
+)
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.names import names_of
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
@@ -80,6 +89,10 @@ def compare(
         typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
         WRITTEN,
     ] = None,
+    fail_above: FailAboveOption = None,
+    fail_below: FailBelowOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = None,
     form: FormatOption = None,
     to: OutputOption = None,
 ) -> None:
@@ -96,12 +109,18 @@ def compare(
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
+    from repalign.workflows.study.choice import Asked, planned_pairs
 
     chosen = output.choose_format(form, to)
     if ("held_out",) in given and ("n_folds",) not in given:
         given["n_folds",] = 0  # a share that was given stands alone
     settings = given.settings(preset)
     talk = talk_of(context)
+    gates = read_gates(fail_above, fail_below, baseline, tolerance)
+    row_ids = None if ids is None else read_id_lines(ids)
+    names = names_of(name or [], [*stores, *([] if against is None else [against])])
+    asked = Asked(stores, against, names, row_ids)
+    check_gates(gates, settings.maps, lambda: planned_pairs(asked, settings))
     with (
         talk.stages("comparing") as on_stage,
         InProcess() if workers == 1 else ProcessPool(workers) as executor,
@@ -114,8 +133,8 @@ def compare(
         result = run(
             *stores,
             against=against,
-            names=names_of(name or [], [*stores, *([] if against is None else [against])]),
-            ids=None if ids is None else read_id_lines(ids),
+            names=names,
+            ids=row_ids,
             groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
@@ -131,3 +150,4 @@ def compare(
 
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
+    judge_gates(gates, result, talk)

@@ -18,8 +18,8 @@ from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.executor import Executor, InProcess
 from repalign.workflows.machine import Machine
-from repalign.workflows.study.inputs import Names, check_names, open_input, open_models
-from repalign.workflows.study.pairs import SourcePair, check_count, choose_pairs, pairs_against
+from repalign.workflows.study.choice import Asked, chosen_pairs
+from repalign.workflows.study.inputs import Names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,7 +80,7 @@ def compare(
     """
     settings = settings or CompareSettings()
     machine = machine or Machine(device=choose_device("auto"))
-    chosen = _chosen_pairs(embeddings, against, names, rows.get("ids"), settings)
+    chosen = chosen_pairs(Asked(embeddings, against, names, rows.get("ids")), settings)
     groups = rows.get("groups")
     labels = None if groups is None else np.asarray(list(groups))
     pairs = [_align(pair, settings, labels) for pair in chosen]
@@ -104,29 +104,6 @@ def _align(
     if labels is None:
         return align(join, settings)
     return align(join, settings, _members(labels, pair[0], join.report.is_complete))
-
-
-def _chosen_pairs(
-    embeddings: Sequence[Embeddings],
-    against: "Embeddings | None",
-    names: Names | None,
-    ids: Sequence[str] | None,
-    settings: CompareSettings,
-) -> list[SourcePair]:
-    """Open the inputs and return the pairs that are compared."""
-    if against is None:
-        models = open_models(embeddings, settings.layers, ids=ids, names=names)
-        pairs = choose_pairs(models, within=settings.within)
-    else:
-        names = [None] * (len(embeddings) + 1) if names is None else names
-        check_names(names, len(embeddings) + 1)
-        models = open_models(embeddings, settings.layers, ids=ids, names=names[:-1])
-        fixed = open_input(against, settings.layers, ids=ids, name=names[-1], place="against")
-        pairs = pairs_against(fixed, models)
-        if not pairs:
-            raise InputError("compare: got nothing to compare with that, expected one or more")
-    check_count(pairs, settings.max_pairs)
-    return pairs
 
 
 def _members(labels: "NDArray[Any]", source: "EmbeddingSource", is_complete: bool) -> IntArray:
