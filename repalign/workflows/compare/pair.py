@@ -111,7 +111,12 @@ def usable_maps(pair: AlignedPair, settings: CompareSettings) -> tuple[list[str]
     if settings.width_policy == "pca":
         note += f"the wider side is cut to its {min(widths)} leading principal components"
         return list(settings.maps), [note]
-    note += f"the permutation matches {min(widths)} columns and predicts the others by their mean"
+    if any(name.startswith("permutation") for name in settings.maps):
+        note += (
+            f"the permutation matches {min(widths)} columns and predicts the others by their mean"
+        )
+    else:
+        note += "the narrower side is padded with zeros"
     names = [name for name in settings.maps if not KIND_OF[name].needs_equal_widths]
     for name in settings.maps:
         note += "" if name in names else f"; the {name} map is left out"
@@ -188,7 +193,9 @@ def _null_errors(nulls: PairNulls, judged: Sequence[SplitErrors]) -> dict[str, t
 def _provenance(source: EmbeddingSource) -> dict[str, Any]:
     return {
         "name": source.name,
+        "path": None if source.path is None else str(source.path),
         "view": source.view,
+        "layer": source.layer,
         "n_rows": source.n_rows,
         "dim": source.dim,
         "dtype": str(source.rows.dtype),

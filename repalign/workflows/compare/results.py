@@ -76,6 +76,8 @@ class ErrorRecord:
     target_agreement: float | None
     source_ica_seed: int | None
     target_ica_seed: int | None
+    source_layer: int | None
+    target_layer: int | None
     conventions: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ IcaRows = Literal["same", "disjoint"]
 DiameterRows = Literal["judged", "all"]
 
 TRUST = "How far to trust it"
+CHOICE = "What is compared with what"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class CompareSettings(Settings):
         width_policy: What to do with spaces of different widths.
         diameter_rows: Which target rows set the diameter: those that are judged, or all.
         on_mismatch: Refuse stores whose rows differ, or go on with the common rows.
+        layers: Patterns of the views to take of stores given bare; none takes their only one.
+        within: Also compare the views of one model with each other.
+        max_pairs: More pairs than this are refused, with what they would cost.
         seed: Seed of splits, nulls, draws and ICA.
     """
 
@@ -112,6 +116,25 @@ class CompareSettings(Settings):
         "What to do when the stores do not hold the same rows: refuse, or go on with the common "
         "rows and record it in every result.",
         recorded=True,
+    )
+    layers: tuple[str, ...] = option(
+        (),
+        "Views to take of stores given bare: all, or patterns such as 'block-*', separated by "
+        "commas.",
+        panel=CHOICE,
+        metavar="PATTERNS",
+        absent="their only view",
+    )
+    within: bool = option(
+        False,
+        "Also compare the views of one model with each other; of a single model they always are.",
+        panel=CHOICE,
+    )
+    max_pairs: int = option(
+        2000,
+        "Refuse to compare more pairs than this, and say what they would cost.",
+        panel=CHOICE,
+        least=1,
     )
     seed: int = option(0, "Seed of everything that is random; same seed, same result.", least=0)
 
