@@ -128,7 +128,7 @@ def test_every_start_is_a_unit_and_the_rows_of_a_space_are_whitened_once_a_round
         lambda ica, machine: (whitened.append(ica.key), original(ica, machine))[1],
     )
     rng = np.random.default_rng(0)
-    x, y = turned(rng.standard_normal((300, 8)))
+    x, y = turned(rng.standard_normal((300, 16)))
     executor = Counting()
     settings = CompareSettings(maps=EFFICIENCY, n_null=0, n_gaussian=0, held_out=0)
     result = compare(x, y, settings=settings, executor=executor)
