@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 
 from repalign.aliases import IntArray
+from repalign.core.inference.arrangements import plan_shuffles
 from repalign.core.inference.nulls import (
     CHEAP,
     MAX_JUDGED,
     NullErrors,
-    plan_shuffles,
     shuffled_pairing_null,
 )
 from repalign.core.inference.splits import sample_groups
@@ -65,26 +65,27 @@ def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
     draw = partial(
         shuffled_pairing_null, *rows, fit_all=fitter.fit_all, n_shuffles=n_shuffles, seed=seed
     )
-    by_split = _by_split(draw(plan))
+    by_split = by_split_of(draw(plan))
     beyond: dict[str, NullErrors] = {}
     notes = [f"{name}, {null.refusal}" for name, null in by_split.items() if null.refusal]
     if fitter.settings.beyond_groups:
-        refusal = _beyond_refusal(groups, is_ordered=is_ordered)
+        refusal = beyond_refusal(groups, is_ordered=is_ordered)
         if refusal is None:
             plan = plan_shuffles(groups, split, beyond_groups=True)
-            beyond = _by_split(draw(plan))
+            beyond = by_split_of(draw(plan))
         else:
             notes.append(refusal)
     return PairNulls(fitter.names, by_split, beyond, tuple(notes))
 
 
-def _by_split(found: tuple[NullErrors, NullErrors | None]) -> dict[str, NullErrors]:
+def by_split_of(found: tuple[NullErrors, NullErrors | None]) -> dict[str, NullErrors]:
+    """Return nulls by the name of their split."""
     in_sample, held_out = found
     named = {"in-sample": in_sample}
     return named if held_out is None else named | {"held-out": held_out}
 
 
-def _beyond_refusal(groups: IntArray, *, is_ordered: bool) -> str | None:
+def beyond_refusal(groups: IntArray, *, is_ordered: bool) -> str | None:
     """Return why rows cannot be shuffled inside their groups; None where they can."""
     if np.unique(groups).size == groups.size:
         return "no p-value beyond the groups: every row is a group of its own"
