@@ -115,7 +115,7 @@ def shuffled_pairing_null(
 ) -> tuple[NullErrors, NullErrors | None]:
     """Return the null of maps in-sample and, where the split judges rows, held-out."""
 
-    def judging(rows: "ShuffledRows") -> JudgeOrder:
+    def judging(rows: "KeptRows") -> JudgeOrder:
         return lambda order: rows.judge(order, fit_all)
 
     return shuffled_null(source, target, plan, judging=judging, n_shuffles=n_shuffles, seed=seed)
@@ -126,7 +126,7 @@ def shuffled_null(
     target: Float[np.ndarray, "n q"],
     plan: ShufflePlan,
     *,
-    judging: "Callable[[ShuffledRows], JudgeOrder]",
+    judging: "Callable[[KeptRows], JudgeOrder]",
     n_shuffles: int,
     seed: int,
 ) -> tuple[NullErrors, NullErrors | None]:
@@ -137,7 +137,7 @@ def shuffled_null(
     """
     rng = np.random.default_rng(seed)
     split, within = plan.split, plan.within
-    shuffled = ShuffledRows.of(source, target, within, split, rng)
+    shuffled = KeptRows.of(source, target, within, split, rng)
     judge = judging(shuffled)
     draws = [judge(order) for order in given_and_shuffled(within, n_shuffles, rng)]
     in_sample = null_errors([draw[0] for draw in draws], within, shuffled.n_judged())
@@ -146,7 +146,7 @@ def shuffled_null(
         n_judged = shuffled.n_judged(split.judged)
         held_out = null_errors([draw[1] for draw in draws], within, n_judged)
     if plan.across is not None:
-        shuffled = ShuffledRows.of(source, target, plan.across, no_split(len(source)), rng)
+        shuffled = KeptRows.of(source, target, plan.across, no_split(len(source)), rng)
         judge = judging(shuffled)
         errors = [judge(order)[0] for order in given_and_shuffled(plan.across, n_shuffles, rng)]
         in_sample = null_errors(errors, plan.across, shuffled.n_judged())
@@ -187,7 +187,7 @@ class KeptPart:
 
 
 @dataclass(frozen=True, eq=False)
-class ShuffledRows:
+class KeptRows:
     """The kept rows in their parts, of which the target's can be put in any order."""
 
     target: Float[np.ndarray, "kept q"]
@@ -202,7 +202,7 @@ class ShuffledRows:
         arrangements: Arrangements,
         split: Split,
         rng: np.random.Generator,
-    ) -> "ShuffledRows":
+    ) -> "KeptRows":
         """Return the kept rows of two representations, and choose the rows that judge."""
         kept = arrangements.kept
         x, y = source[kept], target[kept]

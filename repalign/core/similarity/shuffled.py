@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from repalign.core.inference.nulls import JudgeOrder, ShuffledRows
+from repalign.core.inference.nulls import JudgeOrder, KeptRows
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
 from repalign.core.similarity.canonical import FittingMoments
 from repalign.core.similarity.evidence import Evidence
@@ -16,13 +16,13 @@ from repalign.core.similarity.measures import Measure
 
 def judging(
     measures: Sequence[Measure], memory_bytes: int, known: HeldRows | None = None
-) -> Callable[[ShuffledRows], JudgeOrder]:
+) -> Callable[[KeptRows], JudgeOrder]:
     """Return what judges measures in an order of the target; as errors, lower is closer.
 
     ``known`` are the rows in memory, used where all of them are kept.
     """
 
-    def begin(rows: ShuffledRows) -> JudgeOrder:
+    def begin(rows: KeptRows) -> JudgeOrder:
         return _Judge(measures, rows, memory_bytes, known).judge
 
     return begin
@@ -44,7 +44,7 @@ class _Judge:
     def __init__(
         self,
         measures: Sequence[Measure],
-        rows: ShuffledRows,
+        rows: KeptRows,
         memory_bytes: int,
         known: HeldRows | None,
     ) -> None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isqrt
 
 import numpy as np
 
 from repalign.aliases import Rows
-from repalign.core.inference.arrangements import plan_shuffles
-from repalign.core.inference.nulls import NullErrors, shuffled_null
+from repalign.core.inference.nulls import shuffled_null
 from repalign.core.inference.splits import sample_groups
 from repalign.core.moments import pair_moments
 from repalign.core.rows import SubsetRows
@@ -22,8 +22,9 @@ from repalign.workflows.compare.nulls import (
     MAX_NULL_ROWS,
     MOST_SHUFFLES,
     NULL_BUDGET,
-    beyond_refusal,
-    by_split_of,
+    PairNulls,
+    ShuffledRows,
+    draw_nulls,
 )
 from repalign.workflows.compare.pair_data import PairData
 from repalign.workflows.compare.settings import CompareSettings
@@ -51,15 +52,14 @@ class MeasureResult:
     Attributes:
         measures: In the order asked for.
         values: In-sample and, where rows are judged, held-out.
-        nulls: By split, as errors: of a measure that grows with similarity its negative.
-        beyond_groups: The same of shuffles inside the groups.
+        nulls: As errors: of a measure that grows with similarity its negative. None where none
+            are wanted.
         notes: What a reader must know.
     """
 
     measures: tuple[Measure, ...]
     values: tuple[SplitValues, ...]
-    nulls: dict[str, NullErrors]
-    beyond_groups: dict[str, NullErrors]
+    nulls: PairNulls | None
     notes: tuple[str, ...]
 
 
@@ -79,10 +79,10 @@ def measure_pair(
         values = [judge.in_sample(n_left_out)]
         if rows.split.judged:
             values.append(judge.held_out(n_left_out))
-        nulls, beyond, more = _nulls(judge, settings)
-        yield MeasureResult(
-            chosen, tuple(values), nulls, beyond, (*notes, *_undefined(chosen, values), *more)
-        )
+        nulls = _nulls(judge, settings)
+        notes += _undefined(chosen, values)
+        notes += () if nulls is None else nulls.notes
+        yield MeasureResult(chosen, tuple(values), nulls, tuple(notes))
 
 
 def judged_rows(
@@ -162,10 +162,8 @@ def affordable_shuffles(rows: JudgedRows, reads: Reads, n_rows: int) -> int:
     return int(np.clip(NULL_BUDGET / cost, FEWEST_SHUFFLES, MOST_SHUFFLES))
 
 
-def _nulls(
-    judge: MeasureJudge, settings: CompareSettings
-) -> tuple[dict[str, NullErrors], dict[str, NullErrors], list[str]]:
-    """Return the nulls by split, those inside the groups, and what could not be tested."""
+def _nulls(judge: MeasureJudge, settings: CompareSettings) -> PairNulls | None:
+    """Return the shuffled nulls as errors, or None where none are wanted."""
     rows, seed = judge.rows, settings.seed
     n_rows = min(rows.n, NULL_ROWS[judge.reads])
     room = judge.memory_bytes // (8 * COPIES * (rows.total.source_dim + rows.total.target_dim))
@@ -174,26 +172,23 @@ def _nulls(
     if n_shuffles is None:
         n_shuffles = affordable_shuffles(rows, judge.reads, n_rows)
     if n_shuffles == 0:
-        return {}, {}, []
+        return None
     chosen = sample_groups(
         rows.groups, rows.split.part_of_row, n_rows, is_ordered=rows.is_ordered, seed=seed
     )
-    split, groups = rows.split.rows(chosen), rows.groups[chosen]
-    sides = rows.source.take(chosen), rows.target.take(chosen)
-    known = judge.held if chosen.size == rows.n else None
-    begin = judging(judge.measures, judge.memory_bytes, known)
-    plan = plan_shuffles(groups, split, is_ordered=rows.is_ordered, seed=seed)
-    nulls = by_split_of(
-        shuffled_null(*sides, plan, judging=begin, n_shuffles=n_shuffles, seed=seed)
+    draw = partial(
+        shuffled_null,
+        rows.source.take(chosen),
+        rows.target.take(chosen),
+        judging=judging(
+            judge.measures, judge.memory_bytes, judge.held if chosen.size == rows.n else None
+        ),
+        n_shuffles=n_shuffles,
+        seed=seed,
     )
-    notes = [f"{name}, {null.refusal}" for name, null in nulls.items() if null.refusal]
-    beyond: dict[str, NullErrors] = {}
-    if settings.beyond_groups and beyond_refusal(groups, is_ordered=rows.is_ordered) is None:
-        plan = plan_shuffles(groups, split, beyond_groups=True)
-        beyond = by_split_of(
-            shuffled_null(*sides, plan, judging=begin, n_shuffles=n_shuffles, seed=seed)
-        )
-    return nulls, beyond, notes
+    names = tuple(measure.name for measure in judge.measures)
+    taking_part = ShuffledRows(rows.groups[chosen], rows.split.rows(chosen), rows.is_ordered, seed)
+    return draw_nulls(names, taking_part, settings, draw)
 
 
 def _undefined(measures: Sequence[Measure], values: Sequence[SplitValues]) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """Tidy records of measures: the columns of the records of maps, and what is a measure's own."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.left_out import Interval
 from repalign.core.inference.nulls import NullErrors
 from repalign.options import recorded_values
@@ -13,6 +14,7 @@ from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.judge import SplitValues
 from repalign.workflows.compare.similarity.pair import MeasureResult
+from repalign.workflows.study.inputs import view_name
 
 # Recorded options that mean nothing to a measure.
 _OF_MAPS = ("permutation_cost", "diameter_rows")
@@ -52,19 +54,21 @@ class MeasureRecord:
     n_groups: int
     ci_claim: str | None
     smallest_p: float | None
-    p_beyond_groups: float | None
+    further_p: Mapping[str, float | None]
     measure: str
     value: float | None
     better: str
+    source_layer: int | None
+    target_layer: int | None
     conventions: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cells of one row of the CSV that are not empty by nature."""
-        told = {name: getattr(self, name) for name in _COLUMNS}
-        return told | dict(self.conventions)
+        told = {name: value for name, value in vars(self).items() if name not in _FURTHER}
+        return told | dict(self.further_p) | dict(self.conventions)
 
 
-_COLUMNS = tuple(each.name for each in fields(MeasureRecord) if each.name != "conventions")
+_FURTHER = ("further_p", "conventions")
 OWN_COLUMNS = ("measure", "value", "better")
 """Columns that stand behind those of maps where there are measures."""
 
@@ -77,16 +81,17 @@ def measure_records(
 ) -> Iterator[MeasureRecord]:
     """Yield one record a measure and split."""
     for values in result.values:
-        null = result.nulls.get(values.split)
-        beyond = result.beyond_groups.get(values.split)
+        first, *others = PAIR_SHUFFLES
+        null = _null(result, first.name, values.split)
+        further = {kind.p_value: _null(result, kind.name, values.split) for kind in others}
         for number, measure in enumerate(result.measures):
             value = _known(values.values[number])
             interval = _interval(values, number)
             yield MeasureRecord(
                 source=source.name,
                 target=target.name,
-                source_view="" if source.path is None else source.view,
-                target_view="" if target.path is None else target.view,
+                source_view=view_name(source),
+                target_view=view_name(target),
                 n_rows=values.n_rows,
                 source_dim=source.dim,
                 target_dim=target.dim,
@@ -106,12 +111,21 @@ def measure_records(
                 n_groups=values.n_groups,
                 ci_claim=_claim(interval),
                 smallest_p=None if null is None or null.refusal else null.smallest_p,
-                p_beyond_groups=_p_value(beyond, number) if value is not None else None,
+                further_p={
+                    column: _p_value(each, number) if value is not None else None
+                    for column, each in further.items()
+                },
                 measure=measure.name,
                 value=value,
                 better=measure.better,
+                source_layer=source.layer,
+                target_layer=target.layer,
                 conventions=_conventions(settings),
             )
+
+
+def _null(result: MeasureResult, kind: str, split: str) -> NullErrors | None:
+    return None if result.nulls is None else result.nulls.of(kind, split)
 
 
 def _interval(values: SplitValues, number: int) -> Interval | None:
