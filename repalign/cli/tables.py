@@ -72,8 +72,21 @@ def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
 
 
 def shown_comparison(result: "CompareResult") -> Shown:
-    """Show the error table of a comparison."""
-    return _shown_errors(result, result.to_dict, result.error_table)
+    """Show the error table of a comparison, and its measures of similarity."""
+    if not result.measures:
+        return _shown_errors(result, result.to_dict, result.error_table)
+    measured = result.measures_grid()
+    drawn = ([_drawn_errors(result.error_table())] if result.records else []) + [
+        _drawn_grids([measured])
+    ]
+    layouts = ([result.error_table().layout()] if result.records else []) + [measured.layout()]
+    return Shown(
+        records=result.to_records,
+        document=result.to_dict,
+        drawing=lambda: Text("\n\n").join(drawn),
+        layouts=lambda: layouts,
+        paper_layouts=lambda: layouts,
+    )
 
 
 def shown_table_one(table_one: "TableOne") -> Shown:
