@@ -8,6 +8,15 @@ import typer
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.formats import render
+from repalign.cli.gates import (
+    BaselineOption,
+    FailAboveOption,
+    FailBelowOption,
+    ToleranceOption,
+    check_gates,
+    judge_gates,
+    read_gates,
+)
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
 from repalign.cli.tables import shown_comparison
@@ -68,6 +77,10 @@ def compare(
         typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
         WRITTEN,
     ] = None,
+    fail_above: FailAboveOption = None,
+    fail_below: FailBelowOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = None,
     form: FormatOption = None,
     to: OutputOption = None,
 ) -> None:
@@ -84,12 +97,22 @@ def compare(
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
+    from repalign.workflows.planned import planned_pairs
 
     chosen = output.choose_format(form, to)
     if ("held_out",) in given and ("n_folds",) not in given:
         given["n_folds",] = 0  # a share that was given stands alone
     settings = given.settings(preset)
     talk = talk_of(context)
+    gates = read_gates(fail_above, fail_below, baseline, tolerance)
+    row_ids = None if ids is None else read_id_lines(ids)
+    check_gates(
+        gates,
+        settings.maps,
+        lambda: planned_pairs(
+            stores, against=against, ids=row_ids, both_directions=settings.both_directions
+        ),
+    )
     with (
         talk.stages("comparing") as on_stage,
         InProcess() if workers == 1 else ProcessPool(workers) as executor,
@@ -102,7 +125,7 @@ def compare(
         result = run(
             *stores,
             against=against,
-            ids=None if ids is None else read_id_lines(ids),
+            ids=row_ids,
             groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
@@ -118,3 +141,4 @@ def compare(
 
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
+    judge_gates(gates, result, talk)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from repalign.core.inference.gaussian_twin import TwinNull
+from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
@@ -174,7 +175,7 @@ def _null_errors(nulls: PairNulls, judged: Sequence[SplitErrors]) -> dict[str, t
     """Return the errors on shuffled pairs, over the diameter that the split's own errors have."""
     draws = {}
     for errors in judged:
-        null = nulls.by_split.get(errors.split)
+        null = nulls.of(PAIR_SHUFFLES[0].name, errors.split)
         for number, name in enumerate(nulls.names if null is not None else ()):
             assert null is not None
             diameter = errors.scales[name].diameter.value

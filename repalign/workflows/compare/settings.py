@@ -5,6 +5,7 @@ from typing import Literal
 
 from repalign.core.ica.settings import PANEL as CONVENTIONS
 from repalign.core.ica.settings import IcaSettings
+from repalign.core.inference.kinds import null_option
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF, PAPER_MAPS
 from repalign.exceptions import InputError
 from repalign.options import Settings, option
@@ -63,22 +64,9 @@ class CompareSettings(Settings):
     n_folds: int = option(
         0, "Cross-validate in this many folds.", flag="folds", panel=TRUST, least=0
     )
-    n_null: int | None = option(
-        None, "Shuffles of the pairing.", flag="null", panel=TRUST, least=0, absent="what is cheap"
-    )
-    beyond_groups: bool = option(
-        False,
-        "Also shuffle rows inside their groups: is anything shared beyond the group?",
-        panel=TRUST,
-    )
-    n_gaussian: int | None = option(
-        None,
-        "Gaussian twins for the null of the ICA efficiency.",
-        flag="gaussian-null",
-        panel=TRUST,
-        least=0,
-        absent="up to 9 where cheap",
-    )
+    n_null: int | None = null_option("shuffled pairing", TRUST)
+    beyond_groups: bool = null_option("beyond groups", TRUST)
+    n_gaussian: int | None = null_option("Gaussian twins", TRUST)
     n_refits: int | None = option(
         None,
         "Fits without some of the groups, for the intervals of in-sample errors; 0 for no "
@@ -132,6 +120,8 @@ class CompareSettings(Settings):
         super().__post_init__()
         if self.n_folds == 1:
             raise InputError("n_folds: got 1, expected 0 or at least 2")
+        if self.beyond_groups and self.n_null == 0:
+            raise InputError("beyond_groups: got true, expected shuffles too; n_null is 0")
 
     @property
     def has_ica(self) -> bool:
