@@ -221,6 +221,27 @@ assert repalign.compare("x.npy", "y.npy", executor=there).to_frame().equals(here
 assert there.sent == 7  # moments of two spaces, two ICA of each, one pair
 """,
     ),
+    "an experiment": Change(
+        {
+            "experiments/reproduce/registry.py": ('    "gaussian_null",\n', '    "new",\n'),
+            "experiments/papers/new.py": (
+                NEW,
+                "from dataclasses import replace\n\n"
+                "from repalign.experiments.papers import gaussian_null\n"
+                "from repalign.experiments.reproduce.experiment import Measured\n\n\n"
+                "def measure(case, seed, work):\n"
+                "    return [Measured(gaussian_null.SAME, 0.25 + seed)]\n\n\n"
+                "EXPERIMENT = replace(gaussian_null.EXPERIMENT, name='new', measure=measure,\n"
+                "                     sentences=lambda result: ['so'])\n",
+            ),
+        },
+        """
+assert "new" in run("reproduce", "--list")
+shown = run("reproduce", "new", "--seeds", "2", "-o", "out", "-f", "table")
+assert "0.750" in shown and "so" in shown, shown
+assert open("out/figure.png", "rb").read().startswith(b"\\x89PNG")
+""",
+    ),
     "a size of chunks": Change(
         {
             "store/format/schema.py": (

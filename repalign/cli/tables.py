@@ -21,6 +21,7 @@ from repalign.workflows.tables.layout import (
 )
 
 if TYPE_CHECKING:
+    from repalign.experiments.reproduce.results import Reproduction
     from repalign.experiments.table_one import TableOne
     from repalign.workflows.compare.results import CompareResult
     from repalign.workflows.deconfound.results import DeconfoundResult
@@ -111,6 +112,20 @@ def shown_batches(result: "DeconfoundResult") -> Shown:
 
     grids = batch_tables(result)
     return _shown_grids(result, grids, grids)
+
+
+def shown_reproduction(result: "Reproduction") -> Shown:
+    """Show the means over seeds of an experiment, the published values beside them."""
+    from repalign.experiments.reproduce.table import table_of
+
+    grid = table_of(result)
+    return Shown(
+        records=lambda: [each.to_record() for each in result.summaries()],
+        document=result.to_dict,
+        drawing=lambda: _drawn_grids([grid]),
+        layouts=lambda: [grid.layout()],
+        paper_layouts=lambda: [grid.layout()],
+    )
 
 
 def _shown_grids(
