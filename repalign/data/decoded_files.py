@@ -1,14 +1,16 @@
 """Files that are a sample each, images or sounds: below a directory, or named by a list."""
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repalign.data.files import find_files, listing_sha256
+from repalign.data.files import find_files, listing_sha256, read_text
 from repalign.data.samples import Sample, Sound
 from repalign.exceptions import InputError
+from repalign.files import open_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -51,10 +53,11 @@ class DecodedFiles:
     def read(self, index: int) -> Sample:
         """Return one sample."""
         path, name = self._paths[index], self._ids[index]
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise InputError(f"{name} has {size} bytes; at most {MAX_FILE_BYTES} are read")
-        raw = path.read_bytes()
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > MAX_FILE_BYTES:
+                raise InputError(f"{name} has {size} bytes; at most {MAX_FILE_BYTES} are read")
+            raw = file.read(MAX_FILE_BYTES)
         return Sample(name, hashlib.sha256(raw).digest(), self._decode(raw, name))
 
 
@@ -80,7 +83,7 @@ def open_list(path: Path, decoding: Decoding) -> DecodedFiles:
 
     Raises InputError for a path that is no file.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = read_text(path).splitlines()
     ids = [name for line in lines if (name := line.split("\t")[0].strip())]
     paths = [path.parent / name for name in ids]
     for name, file in zip(ids, paths, strict=True):
