@@ -47,7 +47,7 @@ def efficiency_twins(
     aligned = _sampled(pair.aligned, n_rows, settings.seed)
     values: dict[str, list[float]] = {}
     for number in range(wanted):
-        rows = draw_gaussian_twin(pair.total, aligned.n_rows, seed=settings.seed + 1 + number)
+        rows = draw_gaussian_twin(pair.total, aligned.groups.size, seed=settings.seed + 1 + number)
         for split, value in efficiencies(_twin(aligned, rows, settings, machine)).items():
             values.setdefault(split, []).append(value)
     return {
