@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import timm
 import torch
 import torchvision
@@ -32,6 +33,7 @@ import transformers
 from torch import Tensor, nn
 
 from repalign.exceptions import RepalignError
+from repalign.models.inputs.sounds import load_sound_encoder, pad_sounds
 from repalign.models.inputs.text import load_text_encoder, pad_batch
 from repalign.models.loaders.load import load_model
 from repalign.models.loaders.loaded import LoadedModel
@@ -210,6 +212,42 @@ def texts_of(model: LoadedModel, plain: Any, texts: tuple[str, ...], name: str) 
             gap = max(gap, relative(ours, hidden.mean(1)))
             batch_gap = max(batch_gap, relative(ours, alone[view.key]))
     return Line("transformers", name, len(views), gap, batch_gap, without=refused)
+
+
+def sounds_of(model: LoadedModel, plain: Any, name: str) -> Line:
+    """Compare a model of sounds with a bare pass, one sound at a time and without a mask."""
+    encoder = load_sound_encoder(model)
+    rng = np.random.default_rng(0)
+    # where padding is felt, sounds of one length share a batch
+    seconds = (0.5, 0.5, 0.5) if encoder.sound.is_apart else (0.5, 0.31, 0.8)
+    waves = [rng.normal(size=int(16_000 * s)).astype(np.float32) for s in seconds]
+    sounds = [encoder(wave, 16_000) for wave in waves]
+    chosen, refused = chosen_layers(model)
+    views = make_views(model, chosen)
+    together = encode_batch(model, views, Batch(*pad_sounds(sounds, encoder.sound)))
+    gap = batch_gap = 0.0
+    for k, sound in enumerate(sounds):
+        inputs, lengths = pad_sounds([sound], encoder.sound)
+        alone = encode_batch(model, views, Batch(inputs, lengths))
+        values = torch.from_numpy(sound.values)[None]
+        taps = [view.tap for view in views]
+        bare = copied(plain, taps, lambda v=values: plain(v).last_hidden_state)
+        for view in views:
+            hidden = bare[""] if view.tap.label == "final" else bare[view.tap.label]
+            ours = together[view.key][k : k + 1]
+            gap = max(gap, relative(ours, hidden[:, : int(lengths[0])].mean(1)))
+            batch_gap = max(batch_gap, relative(ours, alone[view.key]))
+    return Line("transformers", name, len(views), gap, batch_gap, without=refused)
+
+
+def try_sounds(tiny: Any, work: Path) -> Iterator[Line]:
+    for name in tiny.SOUNDS:
+        whole = tiny.save_sound_model(work / name, name)
+        plain = whole.get_encoder() if whole.config.is_encoder_decoder else whole
+        try:
+            yield sounds_of(load_model(str(work / name)), plain.eval(), name)
+        except RepalignError as error:
+            yield Line("transformers", name, reason=str(error))
 
 
 def try_transformers(tiny: Any, work: Path) -> Iterator[Line]:
@@ -483,7 +521,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         if not arguments.no_transformers:
-            note(try_transformers(tiny_models(), work))
+            tiny = tiny_models()
+            note(try_transformers(tiny, work))
+            note(try_sounds(tiny, work))
         tried = sum(line.library == "timm" for line in cached(arguments.cache))
         found = try_timm(untried("timm", timm_names()), work, arguments.seconds)
         note(itertools.islice(found, max(0, arguments.timm - tried)))
