@@ -406,7 +406,14 @@ def save_timm(name: str, work: Path, arguments: dict[str, Any], side: int) -> An
 
 
 def features_of_timm(plain: Any) -> Any:
-    return lambda pixels: plain.forward_head(plain.forward_features(pixels), pre_logits=True)
+    def run(pixels: Tensor) -> Tensor:
+        features: Tensor = plain.forward_features(pixels)
+        try:
+            return plain.forward_head(features, pre_logits=True)  # type: ignore[no-any-return]
+        except NotImplementedError:
+            return features
+
+    return run
 
 
 def try_timm(names: Iterable[str], work: Path, seconds: float) -> Iterator[Line]:
