@@ -33,8 +33,12 @@ def test_a_sample_of_every_campaign_finds_nothing(names: list[str]) -> None:
     """In a process of its own, because it forks."""
     ran = subprocess.run(
         [sys.executable, "-m", "tests.faults", *names, "--seed", "7"],
-        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": "."},
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
     lines = ran.stdout.splitlines()[1:]
     assert len(lines) == len(names)
