@@ -62,6 +62,10 @@ class Talk:
         """Say something that changes how a result should be read; --quiet does not hide it."""
         self._say(f"warning: {message}", "yellow")
 
+    def broken(self, message: str) -> None:
+        """Say that something which was asked to hold does not."""
+        self._say(f"gate: {message}", "red")
+
     def error(self, message: str) -> None:
         """Say in one line why the command failed."""
         one_line = " ".join(message.split())

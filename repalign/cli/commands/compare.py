@@ -8,12 +8,22 @@ import typer
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.formats import render
+from repalign.cli.gates import (
+    BaselineOption,
+    FailAboveOption,
+    FailBelowOption,
+    ToleranceOption,
+    check_gates,
+    judge_gates,
+    read_gates,
+)
 from repalign.cli.inputs import WRITTEN
+from repalign.cli.names import names_of
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
-from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
+from repalign.workflows.compare.settings import CHOICE, PRESETS, TRUST, CompareSettings
 
 
 @with_presets(PRESETS, CompareSettings(), panel=TRUST)
@@ -24,13 +34,24 @@ def compare(
         list[str],
         typer.Argument(
             help=f"Two or more sets of embeddings: stores, or foreign files ({SUFFIX_LIST}); "
-            "file::view chooses a view."
+            "file::view chooses a view, file::'block-*' several."
         ),
     ],
     *,
     against: Annotated[
         str | None,
-        typer.Option(help="Compare every one with this one, instead of all pairs."),
+        typer.Option(
+            help="Compare every one with this one, instead of all pairs.", rich_help_panel=CHOICE
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What to call a store everywhere, as NAME=STORE with the store as it stands on "
+            "the line; can be given several times.",
+            metavar="NAME=STORE",
+            rich_help_panel=CHOICE,
+        ),
     ] = None,
     ids: Annotated[
         Path | None,
@@ -68,6 +89,10 @@ def compare(
         typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
         WRITTEN,
     ] = None,
+    fail_above: FailAboveOption = None,
+    fail_below: FailBelowOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = None,
     form: FormatOption = None,
     to: OutputOption = None,
 ) -> None:
@@ -84,12 +109,18 @@ def compare(
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
+    from repalign.workflows.study.choice import Asked, planned_pairs
 
     chosen = output.choose_format(form, to)
     if ("held_out",) in given and ("n_folds",) not in given:
         given["n_folds",] = 0  # a share that was given stands alone
     settings = given.settings(preset)
     talk = talk_of(context)
+    gates = read_gates(fail_above, fail_below, baseline, tolerance)
+    row_ids = None if ids is None else read_id_lines(ids)
+    names = names_of(name or [], [*stores, *([] if against is None else [against])])
+    asked = Asked(stores, against, names, row_ids)
+    check_gates(gates, settings.maps, lambda: planned_pairs(asked, settings))
     with (
         talk.stages("comparing") as on_stage,
         InProcess() if workers == 1 else ProcessPool(workers) as executor,
@@ -102,7 +133,8 @@ def compare(
         result = run(
             *stores,
             against=against,
-            ids=None if ids is None else read_id_lines(ids),
+            names=names,
+            ids=row_ids,
             groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
@@ -118,3 +150,4 @@ def compare(
 
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
+    judge_gates(gates, result, talk)

@@ -1,0 +1,117 @@
+"""Gates on the command line: their options, and what becomes of a result that breaks one."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from repalign.cli.talk import Talk
+from repalign.exceptions import GateError, InputError
+
+if TYPE_CHECKING:
+    from repalign.workflows.compare.results import CompareResult
+    from repalign.workflows.gates import Gates
+
+T = TypeVar("T")
+PANEL = "Gate: exit code 3 where something does not hold"
+
+FailAboveOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-above",
+        metavar="NAME=NUMBER",
+        help="Fail where this map or measure is above the number, in any pair: rigid=0.15. "
+        "Judged held-out where there is that. May be repeated.",
+        rich_help_panel=PANEL,
+    ),
+]
+FailBelowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-below",
+        metavar="NAME=NUMBER",
+        help="The same where it is below: efficiency=0.2. May be repeated.",
+        rich_help_panel=PANEL,
+    ),
+]
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline",
+        help="An earlier result (.json, .csv): fail where a pair is worse than there.",
+        exists=True,
+        dir_okay=False,
+        rich_help_panel=PANEL,
+    ),
+]
+ToleranceOption = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerance",
+        min=0,
+        help="With --baseline: by how much a value may be worse.",
+        show_default="0",
+        rich_help_panel=PANEL,
+    ),
+]
+
+
+def read_gates(
+    above: Sequence[str] | None,
+    below: Sequence[str] | None,
+    baseline: Path | None,
+    tolerance: float | None,
+) -> "Gates":
+    """Return the gates that stand on the line.
+
+    Raises:
+        BadParameter: They cannot be read.
+    """
+    from repalign.workflows.gates import Gates, parse_bounds, read_baseline
+
+    if baseline is None and tolerance is not None:
+        raise typer.BadParameter("--tolerance needs --baseline, an earlier result")
+    bounds = _as_usage(
+        lambda: (*parse_bounds(above or (), "above"), *parse_bounds(below or (), "below"))
+    )
+    return Gates(bounds, None if baseline is None else read_baseline(baseline, tolerance or 0.0))
+
+
+def check_gates(
+    gates: "Gates", maps: Sequence[str], pairs: Callable[[], Sequence[tuple[str, str]]]
+) -> None:
+    """Refuse, before anything is computed, gates that could not be judged.
+
+    Raises:
+        BadParameter: They name what is not measured, or pairs that are not compared.
+    """
+    from repalign.workflows.tables.quantities import quantities_of
+
+    if gates:
+        known = () if gates.baseline is None else pairs()
+        _as_usage(lambda: gates.check(quantities_of(maps), known))
+
+
+def judge_gates(gates: "Gates", result: "CompareResult", talk: Talk) -> None:
+    """Say which gates a result breaks, a line each.
+
+    Raises:
+        GateError: It breaks some.
+    """
+    if not gates:
+        return
+    verdict = gates.judge(result.to_records())
+    for line in verdict.broken:
+        talk.broken(line)
+    if verdict.broken:
+        raise GateError(f"{len(verdict.broken)} of {verdict.n_judged} gates do not hold")
+    talk.note(f"all {verdict.n_judged} gates hold, judged {verdict.split}")
+
+
+def _as_usage(action: Callable[[], T]) -> T:
+    """Return what a function returns; what it finds wrong is wrong on the command line."""
+    try:
+        return action()
+    except InputError as failure:
+        raise typer.BadParameter(str(failure)) from failure

@@ -1,0 +1,90 @@
+"""What a comparison measures, by name: where it stands in the records and which way is better."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
+from repalign.workflows.tables.layout import side_name
+
+Record = Mapping[str, Any]
+Closer = Literal["higher", "lower"]
+
+EFFICIENCY = "efficiency"
+SPLITS = ("held-out", "in-sample")
+# What is shown of many, unless something else is asked for.
+FAVOURITES = ("rigid", "linear", "permutation", "ica")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number of a pair.
+
+    Attributes:
+        name: As it is asked for.
+        heading: For people; the arrow says which way is better.
+        closer: Whether a higher or a lower value is closer.
+        map: The records that hold it.
+        columns: Their columns of the value and of the ends of its interval.
+        is_symmetric: Both directions of a pair have the same value.
+    """
+
+    name: str
+    heading: str
+    closer: Closer
+    map: str
+    columns: tuple[str, str, str] = ("error", "ci_low", "ci_high")
+    is_symmetric: bool = False
+
+
+class Reading(NamedTuple):
+    """A value with the ends of its interval; None where they are not known."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def quantities_of(names: Iterable[str]) -> tuple[Quantity, ...]:
+    """Return what a comparison with these maps measures, maps in their order."""
+    chosen = list(dict.fromkeys(names))
+    found = [_error_of(name) for name in chosen]
+    if {"permutation", "rigid", "ica"} <= set(chosen):
+        columns = ("efficiency", "efficiency_low", "efficiency_high")
+        found.append(Quantity(EFFICIENCY, "ICA efficiency ↑", "higher", "ica", columns))
+    return tuple(found)
+
+
+def quantities_in(records: Iterable[Record]) -> tuple[Quantity, ...]:
+    """Return what some records hold, in the order of the tables."""
+    found = {str(record["map"]) for record in records}
+    return quantities_of(name for name in ALL_MAPS if name in found)
+
+
+def favourite(quantities: Iterable[Quantity]) -> Quantity:
+    """Return what is shown where one must be chosen and nobody did."""
+    by_name = {each.name: each for each in quantities}
+    for name in FAVOURITES:
+        if name in by_name:
+            return by_name[name]
+    return next(iter(by_name.values()))
+
+
+def split_of(records: Iterable[Record]) -> str:
+    """Return the split that is judged where one must be chosen: held-out where there is any."""
+    found = {record["split"] for record in records}
+    return next(split for split in SPLITS if split in found)
+
+
+def reading(record: Record, quantity: Quantity) -> Reading:
+    """Return the value of a quantity in one of its records."""
+    return Reading(*(record.get(name) for name in quantity.columns))
+
+
+def pair_of(record: Record) -> tuple[str, str]:
+    """Return the names of source and target, with their views."""
+    return side_name(record, "source"), side_name(record, "target")
+
+
+def _error_of(name: str) -> Quantity:
+    return Quantity(name, KIND_OF[name].heading, "lower", name)
