@@ -83,6 +83,8 @@ class ErrorRecord:
     source_layer: int | None
     target_layer: int | None
     conventions: Mapping[str, Any]
+    p_search: float | None = None
+    n_searched: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return one row of the CSV."""
