@@ -20,6 +20,7 @@ from repalign.workflows.executor import Executor, InProcess
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.choice import Asked, chosen_pairs
 from repalign.workflows.study.inputs import Names
+from repalign.workflows.study.matches import best_matches
 from repalign.workflows.study.search import with_searches
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def compare(
         versions={name: version(name) for name in VERSIONED},
         maps=tuple(result.maps for result in results),
         measures=tuple(record for result in results for record in result.measures),
+        matches=best_matches(results),
     )
 
 

@@ -28,7 +28,8 @@ class Resampled:
         name: Of the map or the measure.
         split: How it was judged.
         draws: The null, where the pairing was tested.
-        left_out: The value with all groups and without each, where there is an interval.
+        left_out: The value with all groups and without each, where there is an interval; of maps
+            over the rms radius of the target.
         rows: Name of the inputs and of their split: groups are left out alike where it is equal.
     """
 
@@ -49,9 +50,10 @@ def resampled_pair(
     _, rows = input_places(index)
     first = PAIR_SHUFFLES[0].name
     for errors in judged:
-        diameters = np.array([errors.scales[name].diameter.value for name in errors.norms])
+        # Diameters of different targets do not compare: outlying rows set them.
+        radii = np.array([errors.scales[name].rms_radius for name in errors.norms])
         null = None if nulls is None else nulls.of(first, errors.split)
-        scales = 1 / np.where(diameters > 0, diameters, np.nan)
+        scales = 1 / np.where(radii > 0, radii, np.nan)
         names = tuple(errors.norms)
         yield from _resampled(names, errors.split, null, errors.left_out, rows=rows, scales=scales)
     for each in measured:
