@@ -84,6 +84,15 @@ def compare(
         ),
         WRITTEN,
     ] = None,
+    matches: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write which layer of another model matches each layer best, and which may "
+            "do so as well, into this file (.csv, .json, .md, .tex, .txt).",
+            dir_okay=False,
+        ),
+        WRITTEN,
+    ] = None,
     save_maps: Annotated[
         Path | None,
         typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
@@ -112,6 +121,7 @@ def compare(
     from repalign.workflows.study.choice import Asked, planned_pairs
 
     chosen = output.choose_format(form, to)
+    matched = None if matches is None else output.choose_format(None, matches)
     if ("held_out",) in given and ("n_folds",) not in given:
         given["n_folds",] = 0  # a share that was given stands alone
     settings = given.settings(preset)
@@ -145,6 +155,10 @@ def compare(
         talk.warn(warning)
     if plot is not None:
         output.save_figure(result.plot(), plot)
+    if matches is not None and matched is not None:
+        records = [match.to_dict() for match in result.matches]
+        output.emit(output.render_records(records, matched), matches)
+        talk.note(f"wrote {matches}")
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 
