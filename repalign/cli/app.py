@@ -19,6 +19,7 @@ from repalign.cli.commands import (
     maps,
     models,
     report,
+    rerun,
     store,
     zoo,
 )
@@ -143,6 +144,7 @@ app.command("disentangle")(disentangle.disentangle)
 app.command("deconfound")(deconfound.deconfound)
 app.command("apply")(maps.apply)
 app.command("report")(report.report)
+app.command("rerun", context_settings=rerun.TAKES_OPTIONS)(rerun.rerun)
 app.add_typer(maps.app, name="maps")
 app.add_typer(models.app, name="models")
 app.add_typer(store.app, name="store")

@@ -10,6 +10,9 @@ import typer
 
 from repalign.options import DeclaredOption, Settings, options_of, plain_type, with_values
 
+# A command's attribute: the parameters that settings and presets stand for.
+DECLARED = "declared_names"
+
 S = TypeVar("S", bound=Settings)
 S_co = TypeVar("S_co", bound=Settings, covariant=True)
 
@@ -115,6 +118,8 @@ def _with_parameters(
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
+    names = {each.name for each in made}
+    run.declared_names = getattr(command, DECLARED, set()) | names  # type: ignore[attr-defined]
     return run
 
 

@@ -1,7 +1,8 @@
 """``repalign compare``."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +20,7 @@ from repalign.cli.gates import (
 )
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
+from repalign.cli.requests import request_of
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
@@ -83,7 +85,7 @@ def compare(
     tolerance: ToleranceOption = None,
     form: FormatOption = None,
     to: OutputOption = None,
-) -> None:
+) -> Any:
     """How far apart are representations of the same inputs, up to which maps?
 
     Prints the paper's error table: mean error over the diameter of the target, for a signed
@@ -131,6 +133,7 @@ def compare(
             machine=machine,
             executor=executor,
         )
+    result = replace(result, request=request_of(context, settings))
     output.emit(render(shown_comparison(result), chosen), to)
     for warning in result.warnings:
         talk.warn(warning)
@@ -142,3 +145,4 @@ def compare(
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
     judge_gates(gates, result, talk)
+    return result  # for `rerun`, which looks at it

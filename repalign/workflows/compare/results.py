@@ -1,7 +1,7 @@
 """What ``compare`` returns: tidy error records, what stands behind them, and their renderings."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.options import recorded_columns
@@ -178,7 +178,8 @@ def _ica_note(report: IcaReport) -> str:
 class CompareResult(TidyResult):
     """The errors of every pair, map and split, with every convention and its provenance.
 
-    ``maps`` holds, for every pair in the order of ``pairs``, the maps fitted on all rows.
+    ``maps`` holds, for every pair in the order of ``pairs``, the maps fitted on all rows;
+    ``request`` the command that asked for it, empty where that was no command.
     """
 
     columns: ClassVar = COLUMNS
@@ -188,6 +189,7 @@ class CompareResult(TidyResult):
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
     maps: tuple[Mapping[str, "AffineMap"], ...] = ()
+    request: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -201,6 +203,7 @@ class CompareResult(TidyResult):
             "format_version": 1,
             "settings": dict(self.settings),
             "versions": dict(self.versions),
+            "request": dict(self.request),
             "warnings": list(self.warnings),
             "records": self.to_records(),
             "pairs": [asdict(pair) for pair in self.pairs],

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,7 @@ class Results:
     pairs: tuple[PairResults, ...]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
+    request: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def records(self) -> list[Record]:
@@ -149,6 +150,7 @@ def _from_json(text: str, path: Path) -> Results:
         pairs=tuple(PairResults(g, d) for g, d in zip(groups, details, strict=True)),
         settings=typed(content["settings"], Mapping[str, Any], f"{path}: settings"),
         versions=typed(content["versions"], Mapping[str, str], f"{path}: versions"),
+        request=typed(content.get("request", {}), Mapping[str, Any], f"{path}: request"),
     )
 
 

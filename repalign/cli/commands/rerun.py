@@ -1,0 +1,142 @@
+"""``repalign rerun``."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from repalign.cli.options import FormatOption, OutputOption
+from repalign.cli.requests import differing, written_names
+from repalign.cli.talk import Talk, talk_of
+from repalign.exceptions import GateError, InputError
+
+if TYPE_CHECKING:
+    from repalign.workflows.rerun import Recorded
+
+# So many differences are told; the others are counted.
+MOST_TOLD = 20
+# What follows the result on the line goes to the command that is run again.
+TAKES_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def rerun(
+    context: typer.Context,
+    results: Annotated[
+        Path,
+        typer.Argument(
+            help="The .json of a comparison; options of compare that stand behind it override "
+            "those that it records."
+        ),
+    ],
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Also compare with the recorded numbers: exit code 3 where one differs."
+        ),
+    ] = False,
+    tolerance: Annotated[
+        float, typer.Option("--within", min=0, help="With --check: differences that do not count.")
+    ] = 0.0,
+    changed: Annotated[
+        bool,
+        typer.Option("--changed", help="Go on where inputs have changed since, and say so."),
+    ] = False,
+    form: FormatOption = None,
+    to: OutputOption = None,
+) -> None:
+    """Do a comparison again from its record: the same inputs, settings and, here, numbers.
+
+    The record holds the command with its presets resolved and the fingerprints of what it read.
+    Inputs that have changed are refused; other versions of libraries and settings that are
+    overridden are named. Run it where the comparison ran, so that its paths lead to the files.
+
+    Example: repalign rerun results.json --check -o again.csv
+    """
+    from repalign.store.foreign.identifiers import read_id_lines
+    from repalign.workflows.planned import planned_sources
+    from repalign.workflows.rerun import (
+        changed_files,
+        changed_inputs,
+        changed_numbers,
+        changed_versions,
+        read_recorded,
+    )
+
+    talk = talk_of(context)
+    recorded = read_recorded(results)
+    command = _command(context, recorded)
+    overridden = [*([] if form is None else ["--format", form]), *context.args]
+    overridden += [] if to is None else ["--output", str(to)]
+    recorded_call = command.make_context(recorded.words[0], list(recorded.words[1:]), context)
+    _check_reads_only(command, recorded_call, results)
+    call = command.make_context(recorded.words[0], [*recorded.words[1:], *overridden], context)
+    with call:
+        inputs = planned_sources(
+            call.params["stores"],
+            against=call.params["against"],
+            ids=None if call.params["ids"] is None else read_id_lines(call.params["ids"]),
+        )
+        _tell_inputs([*changed_files(recorded), *changed_inputs(recorded, inputs)], talk, changed)
+        for line in changed_versions(recorded):
+            talk.note(f"changed: {line}")
+        for name, was, now in differing(command, recorded_call.params, call.params):
+            talk.note(f"changed: {name}: {was} then, now {now}")
+        talk.detail(shlex.join(["repalign", *recorded.words, *overridden]))
+        result = command.invoke(call)
+    if check:
+        lines = list(changed_numbers(recorded, result.to_records(), tolerance))
+        _tell_numbers(lines, len(recorded.results.records), talk)
+
+
+def _command(context: typer.Context, recorded: "Recorded") -> Any:
+    """Return the command of the record, as the program itself has it."""
+    assert context.parent is not None, "it is run by the program"
+    group: Any = context.parent.command
+    return group.get_command(context.parent, recorded.words[0])
+
+
+def _check_reads_only(command: Any, call: Any, path: Path) -> None:
+    """Refuse a record that names files to write: nobody's file decides where results go.
+
+    Raises:
+        InputError: It does.
+    """
+    for name in sorted(written_names(command)):
+        source = call.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            raise InputError(
+                f"{path}: its command has {name!r}, which says where to write; "
+                "expected only what is computed"
+            )
+
+
+def _tell_inputs(lines: Sequence[str], talk: Talk, is_allowed: bool) -> None:
+    """Say which inputs have changed.
+
+    Raises:
+        InputError: Some have, which was not allowed.
+    """
+    for line in lines:
+        talk.note(f"changed: {line}")
+    if lines and not is_allowed:
+        raise InputError(
+            f"{len(lines)} inputs are not what they were, {lines[0]}; give --changed to go on "
+            "with them"
+        )
+
+
+def _tell_numbers(lines: Sequence[str], n_records: int, talk: Talk) -> None:
+    """Say which numbers differ from the record.
+
+    Raises:
+        GateError: Some do.
+    """
+    for line in lines[:MOST_TOLD]:
+        talk.broken(line)
+    if len(lines) > MOST_TOLD:
+        talk.broken(f"and {len(lines) - MOST_TOLD} more")
+    if lines:
+        raise GateError(f"{len(lines)} of {n_records} records differ from what was recorded")
+    talk.note(f"all {n_records} records are what was recorded")
