@@ -1,7 +1,7 @@
 """``repalign rerun``."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ from repalign.cli.talk import Talk, talk_of
 from repalign.exceptions import GateError, InputError
 
 if TYPE_CHECKING:
+    from repalign.store.sources.source import EmbeddingSource
     from repalign.workflows.rerun import Recorded
 
 # So many differences are told; the others are counted.
@@ -54,8 +55,6 @@ def rerun(
 
     Example: repalign rerun results.json --check -o again.csv
     """
-    from repalign.store.foreign.identifiers import read_id_lines
-    from repalign.workflows.planned import planned_sources
     from repalign.workflows.rerun import (
         changed_files,
         changed_inputs,
@@ -69,25 +68,35 @@ def rerun(
     command = _command(context, recorded)
     overridden = [*([] if form is None else ["--format", form]), *context.args]
     overridden += [] if to is None else ["--output", str(to)]
-    recorded_call = command.make_context(recorded.words[0], list(recorded.words[1:]), context)
-    _check_reads_only(command, recorded_call, results)
-    call = command.make_context(recorded.words[0], [*recorded.words[1:], *overridden], context)
+    name, *words = recorded.words
+    before = command.make_context(name, list(words), context)
+    _check_reads_only(command, before, results)
+    call = command.make_context(name, [*words, *overridden], context)
     with call:
-        inputs = planned_sources(
-            call.params["stores"],
-            against=call.params["against"],
-            ids=None if call.params["ids"] is None else read_id_lines(call.params["ids"]),
-        )
+        inputs = _inputs(call.params)
         _tell_inputs([*changed_files(recorded), *changed_inputs(recorded, inputs)], talk, changed)
         for line in changed_versions(recorded):
             talk.note(f"changed: {line}")
-        for name, was, now in differing(command, recorded_call.params, call.params):
-            talk.note(f"changed: {name}: {was} then, now {now}")
-        talk.detail(shlex.join(["repalign", *recorded.words, *overridden]))
+        for option, was, now in differing(command, before.params, call.params):
+            talk.note(f"changed: {option}: {was} then, now {now}")
+        talk.detail(shlex.join(["repalign", name, *words, *overridden]))
         result = command.invoke(call)
     if check:
         lines = list(changed_numbers(recorded, result.to_records(), tolerance))
         _tell_numbers(lines, len(recorded.results.records), talk)
+
+
+def _inputs(asked: Mapping[str, Any]) -> "list[EmbeddingSource]":
+    """Return the embeddings that a call of ``compare`` would read."""
+    from repalign.store.foreign.identifiers import read_id_lines
+    from repalign.workflows.planned import planned_sources
+
+    ids = asked["ids"]
+    return planned_sources(
+        asked["stores"],
+        against=asked["against"],
+        ids=None if ids is None else read_id_lines(ids),
+    )
 
 
 def _command(context: typer.Context, recorded: "Recorded") -> Any:
