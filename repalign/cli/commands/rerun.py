@@ -75,10 +75,12 @@ def rerun(
     with call:
         inputs = _inputs(call.params)
         _tell_inputs([*changed_files(recorded), *changed_inputs(recorded, inputs)], talk, changed)
-        for line in changed_versions(recorded):
+        overrides = [
+            f"{option}: {was} then, now {now}"
+            for option, was, now in differing(command, before.params, call.params)
+        ]
+        for line in (*changed_versions(recorded), *overrides):
             talk.note(f"changed: {line}")
-        for option, was, now in differing(command, before.params, call.params):
-            talk.note(f"changed: {option}: {was} then, now {now}")
         talk.detail(shlex.join(["repalign", name, *words, *overridden]))
         result = command.invoke(call)
     if check:
