@@ -2,6 +2,7 @@
 
 RepalignError              base class: catch this one to catch them all
 ├── InputError             an argument or user file that cannot be used (shape, NaN, unknown name)
+│   └── SeveralViewsError  a file of several views, of which one was to be named
 ├── StoreError             an embedding store that is damaged, hostile, or of another version
 │   └── RowMismatchError   two stores whose rows are not the same inputs
 ├── ModelError             a checkpoint, layer or preprocessing that cannot be used
@@ -12,6 +13,8 @@ RepalignError              base class: catch this one to catch them all
 A message is one line: what was got, what was expected, what to do.
 """
 
+from collections.abc import Sequence
+
 
 class RepalignError(Exception):
     """Base class of every expected failure."""
@@ -21,6 +24,14 @@ class RepalignError(Exception):
 
 class InputError(RepalignError):
     """An argument or a user's file cannot be used."""
+
+
+class SeveralViewsError(InputError):
+    """A file holds several views and none was named."""
+
+    def __init__(self, message: str, views: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.views = tuple(views)
 
 
 class StoreError(RepalignError):

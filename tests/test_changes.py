@@ -139,6 +139,31 @@ shown = run("disentangle", "x.npy", "--factors", "factors.npz", "--scores", "hal
 assert "raw,half,0.5," in shown, shown
 """,
     ),
+    "a shuffle of pairs, as a null": Change(
+        {
+            "core/inference/kinds.py": (
+                '    NullKind(\n        "Gaussian twins"',
+                "    NullKind('again', 'compare', 'error', 'shuffled again', 'again', False,\n"
+                "        'Shuffle again.', p_value='p_again', p_line='p again'),\n",
+            ),
+            "workflows/compare/settings.py": (
+                "    n_gaussian: int | None",
+                '    again: bool = null_option("again", TRUST)\n',
+            ),
+            "workflows/compare/nulls.py": (
+                '    "beyond groups": ',
+                '    "again": _whole_groups,\n',
+            ),
+        },
+        """
+assert "Shuffle again." in run("compare", "--help")
+asked = ("compare", "x.npy", "y.npy", "--maps", "rigid", "--null", "19", "--again")
+rows = [each.split(",") for each in run(*asked, "-f", "csv").splitlines()]
+assert [row[rows[0].index("p_again")] for row in rows[1:]] == ["0.05", "0.05"], rows
+table = run(*asked, "-f", "table")
+assert "p again" in table and "p again: shuffled again" in table, table
+""",
+    ),
     "a format of results": Change(
         {
             "cli/formats.py": (

@@ -19,12 +19,13 @@ from repalign.cli.gates import (
     read_gates,
 )
 from repalign.cli.inputs import WRITTEN
+from repalign.cli.names import names_of
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
 from repalign.cli.requests import request_of
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
-from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
+from repalign.workflows.compare.settings import CHOICE, PRESETS, TRUST, CompareSettings
 
 
 @with_presets(PRESETS, CompareSettings(), panel=TRUST)
@@ -35,13 +36,24 @@ def compare(
         list[str],
         typer.Argument(
             help=f"Two or more sets of embeddings: stores, or foreign files ({SUFFIX_LIST}); "
-            "file::view chooses a view."
+            "file::view chooses a view, file::'block-*' several."
         ),
     ],
     *,
     against: Annotated[
         str | None,
-        typer.Option(help="Compare every one with this one, instead of all pairs."),
+        typer.Option(
+            help="Compare every one with this one, instead of all pairs.", rich_help_panel=CHOICE
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What to call a store everywhere, as NAME=STORE with the store as it stands on "
+            "the line; can be given several times.",
+            metavar="NAME=STORE",
+            rich_help_panel=CHOICE,
+        ),
     ] = None,
     ids: Annotated[
         Path | None,
@@ -99,7 +111,7 @@ def compare(
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
-    from repalign.workflows.planned import planned_pairs
+    from repalign.workflows.study.choice import Asked, planned_pairs
 
     chosen = output.choose_format(form, to)
     if ("held_out",) in given and ("n_folds",) not in given:
@@ -108,13 +120,9 @@ def compare(
     talk = talk_of(context)
     gates = read_gates(fail_above, fail_below, baseline, tolerance)
     row_ids = None if ids is None else read_id_lines(ids)
-    check_gates(
-        gates,
-        settings.maps,
-        lambda: planned_pairs(
-            stores, against=against, ids=row_ids, both_directions=settings.both_directions
-        ),
-    )
+    names = names_of(name or [], [*stores, *([] if against is None else [against])])
+    asked = Asked(stores, against, names, row_ids)
+    check_gates(gates, settings.maps, lambda: planned_pairs(asked, settings))
     with (
         talk.stages("comparing") as on_stage,
         InProcess() if workers == 1 else ProcessPool(workers) as executor,
@@ -127,6 +135,7 @@ def compare(
         result = run(
             *stores,
             against=against,
+            names=names,
             ids=row_ids,
             groups=None if groups is None else read_id_lines(groups),
             settings=settings,

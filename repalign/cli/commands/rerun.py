@@ -1,16 +1,19 @@
 """``repalign rerun``."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from repalign.cli.declared import given_of
+from repalign.cli.names import names_of
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.requests import differing, written_names
 from repalign.cli.talk import Talk, talk_of
 from repalign.exceptions import GateError, InputError
+from repalign.workflows.compare.settings import CompareSettings
 
 if TYPE_CHECKING:
     from repalign.store.sources.source import EmbeddingSource
@@ -73,7 +76,7 @@ def rerun(
     _check_reads_only(command, before, results)
     call = command.make_context(name, [*words, *overridden], context)
     with call:
-        inputs = _inputs(call.params)
+        inputs = _inputs(call)
         _tell_inputs([*changed_files(recorded), *changed_inputs(recorded, inputs)], talk, changed)
         overrides = [
             f"{option}: {was} then, now {now}"
@@ -88,17 +91,18 @@ def rerun(
         _tell_numbers(lines, len(recorded.results.records), talk)
 
 
-def _inputs(asked: Mapping[str, Any]) -> "list[EmbeddingSource]":
+def _inputs(call: Any) -> "list[EmbeddingSource]":
     """Return the embeddings that a call of ``compare`` would read."""
     from repalign.store.foreign.identifiers import read_id_lines
-    from repalign.workflows.planned import planned_sources
+    from repalign.workflows.study.choice import Asked, chosen_pairs
 
-    ids = asked["ids"]
-    return planned_sources(
-        asked["stores"],
-        against=asked["against"],
-        ids=None if ids is None else read_id_lines(ids),
-    )
+    asked = call.params
+    stores, against, ids = asked["stores"], asked["against"], asked["ids"]
+    names = names_of(asked["name"] or [], [*stores, *([] if against is None else [against])])
+    row_ids = None if ids is None else read_id_lines(ids)
+    settings = given_of(CompareSettings, call, asked).settings(CompareSettings())
+    pairs = chosen_pairs(Asked(stores, against, names, row_ids), settings)
+    return [source for pair in pairs for source in pair]
 
 
 def _command(context: typer.Context, recorded: "Recorded") -> Any:

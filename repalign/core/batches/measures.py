@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from repalign.core.inference.kinds import NULL_OF
+
 
 @dataclass(frozen=True)
 class BatchMeasure:
@@ -19,7 +21,7 @@ MEASURES = (
     BatchMeasure("concentration-difference", "concentration ↑, top {share} − rest"),
     BatchMeasure("concentration-relative", "concentration ↑, top {share} / rest − 1"),
     BatchMeasure("concentration-above-chance", "concentration ↑, (top {share} − rest) / (top − ½)"),
-    BatchMeasure("AUROC-permuted", "AUROC, labels permuted within batches (the null)"),
+    BatchMeasure("AUROC-permuted", f"AUROC, {NULL_OF['permuted labels'].told} (the null)"),
     BatchMeasure("batch-accuracy", "batch told from the rows, balanced accuracy ↓ (chance {null})"),
 )
 

@@ -1,19 +1,23 @@
 """The null of every error of one pair: what the same fits give on shuffled pairs."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from repalign.aliases import IntArray
+from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS
+from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.nulls import (
     CHEAP,
     MAX_JUDGED,
     NullErrors,
+    ShufflePlan,
     plan_shuffles,
     shuffled_pairing_null,
 )
-from repalign.core.inference.splits import sample_groups
+from repalign.core.inference.splits import Split, sample_groups
 from repalign.core.moments import PairMoments
 from repalign.exceptions import InputError
 from repalign.workflows.compare.judge import PairFitter
@@ -36,15 +40,70 @@ class PairNulls:
 
     Attributes:
         names: Names of the maps in their order.
-        by_split: What shuffling whole groups gives.
-        beyond_groups: By split, what shuffling rows inside their groups gives, where asked for.
+        by_kind: By name in ``NULLS``, then by split, what its shuffles give, where asked for.
         notes: What could not be tested, and why.
     """
 
     names: tuple[str, ...]
-    by_split: dict[str, NullErrors]
-    beyond_groups: dict[str, NullErrors]
+    by_kind: dict[str, dict[str, NullErrors]]
     notes: tuple[str, ...]
+
+    def of(self, kind: str, split: str) -> NullErrors | None:
+        """Return one null, or None where it was not drawn."""
+        return self.by_kind.get(kind, {}).get(split)
+
+
+@dataclass(frozen=True, eq=False)
+class ShuffledRows:
+    """What the rows that take part are: their groups and split, and whether groups are in order."""
+
+    groups: IntArray
+    split: Split
+    is_ordered: bool
+    seed: int
+
+
+def _whole_groups(rows: ShuffledRows) -> ShufflePlan:
+    return plan_shuffles(rows.groups, rows.split, is_ordered=rows.is_ordered, seed=rows.seed)
+
+
+def _inside_groups(rows: ShuffledRows) -> ShufflePlan | str:
+    """Plan shuffles of the rows of every group, or say why they mean nothing."""
+    if np.unique(rows.groups).size == rows.groups.size:
+        return "no p-value beyond the groups: every row is a group of its own"
+    if rows.is_ordered:
+        return (
+            "no p-value beyond the groups: rows of one sample stand in an order (tokens), and "
+            "shuffling them would not leave it as it was"
+        )
+    plan = plan_shuffles(rows.groups, rows.split, beyond_groups=True)
+    if not plan.within.is_sufficient:
+        return (
+            f"no p-value beyond the groups: rows can change places inside them in "
+            f"{plan.within.count} ways in all, and a p-value needs {FEWEST_ARRANGEMENTS}"
+        )
+    return plan
+
+
+PLANS: dict[str, Callable[[ShuffledRows], ShufflePlan | str]] = {
+    "shuffled pairing": _whole_groups,
+    "beyond groups": _inside_groups,
+}
+"""Name of a null of pairs → what may change places, or why nothing may."""
+
+
+def check_complete(plans: Iterable[str]) -> None:
+    """Check that every shuffle of pairs in ``NULLS`` has a plan, and every plan a null.
+
+    Raises:
+        ImportError: One of the two lists lacks a name.
+    """
+    odd = sorted(set(plans) ^ {kind.name for kind in PAIR_SHUFFLES})
+    if odd:
+        raise ImportError(f"{', '.join(odd)}: in one of NULLS and PLANS only; a null needs both")
+
+
+check_complete(PLANS)
 
 
 def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
@@ -61,39 +120,28 @@ def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
     chosen = sample_groups(groups, whole.part_of_row, n_rows, is_ordered=is_ordered, seed=seed)
     split, groups = whole.rows(chosen), groups[chosen]
     rows = fitter.pair.source.take(chosen), fitter.pair.target.take(chosen)
-    plan = plan_shuffles(groups, split, is_ordered=is_ordered, seed=seed)
     draw = partial(
         shuffled_pairing_null, *rows, fit_all=fitter.fit_all, n_shuffles=n_shuffles, seed=seed
     )
-    by_split = _by_split(draw(plan))
-    beyond: dict[str, NullErrors] = {}
-    notes = [f"{name}, {null.refusal}" for name, null in by_split.items() if null.refusal]
-    if fitter.settings.beyond_groups:
-        refusal = _beyond_refusal(groups, is_ordered=is_ordered)
-        if refusal is None:
-            plan = plan_shuffles(groups, split, beyond_groups=True)
-            beyond = _by_split(draw(plan))
-        else:
-            notes.append(refusal)
-    return PairNulls(fitter.names, by_split, beyond, tuple(notes))
+    by_kind: dict[str, dict[str, NullErrors]] = {}
+    notes = []
+    for kind in PAIR_SHUFFLES:
+        # The first shuffles unless there are none at all; the others are asked for by a truth.
+        if getattr(fitter.settings, kind.setting) is False:
+            continue
+        plan = PLANS[kind.name](ShuffledRows(groups, split, is_ordered, seed))
+        if isinstance(plan, str):
+            notes.append(plan)
+            continue
+        drawn = by_kind[kind.name] = _by_split(draw(plan))
+        notes += [f"{name}, {null.refusal}" for name, null in drawn.items() if null.refusal]
+    return PairNulls(fitter.names, by_kind, tuple(notes))
 
 
 def _by_split(found: tuple[NullErrors, NullErrors | None]) -> dict[str, NullErrors]:
     in_sample, held_out = found
     named = {"in-sample": in_sample}
     return named if held_out is None else named | {"held-out": held_out}
-
-
-def _beyond_refusal(groups: IntArray, *, is_ordered: bool) -> str | None:
-    """Return why rows cannot be shuffled inside their groups; None where they can."""
-    if np.unique(groups).size == groups.size:
-        return "no p-value beyond the groups: every row is a group of its own"
-    if is_ordered:
-        return (
-            "no p-value beyond the groups: rows of one sample stand in an order (tokens), and "
-            "shuffling them would not leave it as it was"
-        )
-    return None
 
 
 def rows_in_memory(moments: PairMoments, n_rows: int, machine: Machine) -> int:

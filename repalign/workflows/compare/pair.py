@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from repalign.core.inference.gaussian_twin import TwinNull
+from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
@@ -110,7 +111,12 @@ def usable_maps(pair: AlignedPair, settings: CompareSettings) -> tuple[list[str]
     if settings.width_policy == "pca":
         note += f"the wider side is cut to its {min(widths)} leading principal components"
         return list(settings.maps), [note]
-    note += f"the permutation matches {min(widths)} columns and predicts the others by their mean"
+    if any(name.startswith("permutation") for name in settings.maps):
+        note += (
+            f"the permutation matches {min(widths)} columns and predicts the others by their mean"
+        )
+    else:
+        note += "the narrower side is padded with zeros"
     names = [name for name in settings.maps if not KIND_OF[name].needs_equal_widths]
     for name in settings.maps:
         note += "" if name in names else f"; the {name} map is left out"
@@ -174,7 +180,7 @@ def _null_errors(nulls: PairNulls, judged: Sequence[SplitErrors]) -> dict[str, t
     """Return the errors on shuffled pairs, over the diameter that the split's own errors have."""
     draws = {}
     for errors in judged:
-        null = nulls.by_split.get(errors.split)
+        null = nulls.of(PAIR_SHUFFLES[0].name, errors.split)
         for number, name in enumerate(nulls.names if null is not None else ()):
             assert null is not None
             diameter = errors.scales[name].diameter.value
@@ -187,7 +193,9 @@ def _null_errors(nulls: PairNulls, judged: Sequence[SplitErrors]) -> dict[str, t
 def _provenance(source: EmbeddingSource) -> dict[str, Any]:
     return {
         "name": source.name,
+        "path": None if source.path is None else str(source.path),
         "view": source.view,
+        "layer": source.layer,
         "n_rows": source.n_rows,
         "dim": source.dim,
         "dtype": str(source.rows.dtype),

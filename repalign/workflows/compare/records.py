@@ -8,6 +8,7 @@ import numpy as np
 from repalign.aliases import FloatArray
 from repalign.core.errors.efficiency import ica_efficiency
 from repalign.core.inference.gaussian_twin import TwinNull
+from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.left_out import Claim, Interval, Statistic
 from repalign.core.inference.nulls import NullErrors
 from repalign.core.maps.kinds import KIND_OF
@@ -17,6 +18,7 @@ from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.nulls import PairNulls
 from repalign.workflows.compare.results import ErrorRecord
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.study.inputs import view_name
 
 
 def make_records(
@@ -30,8 +32,12 @@ def make_records(
 ) -> Iterator[ErrorRecord]:
     """Yield one record a map, in the order in which the maps were asked for."""
     summary = Summary(errors)
-    null = None if nulls is None else nulls.by_split.get(errors.split)
-    beyond = None if nulls is None else nulls.beyond_groups.get(errors.split)
+    first, *others = PAIR_SHUFFLES
+    null = None if nulls is None else nulls.of(first.name, errors.split)
+    further = {
+        kind.p_value: None if nulls is None else nulls.of(kind.name, errors.split)
+        for kind in others
+    }
     twin = twins.get(errors.split, TwinNull(()))
     for number, name in enumerate(errors.norms):
         scale = errors.scales[name]
@@ -41,8 +47,8 @@ def make_records(
         yield ErrorRecord(
             source=source.name,
             target=target.name,
-            source_view=_view(source),
-            target_view=_view(target),
+            source_view=view_name(source),
+            target_view=view_name(target),
             n_rows=errors.groups.size,
             source_dim=source.dim,
             target_dim=target.dim,
@@ -81,15 +87,12 @@ def make_records(
             n_groups=np.unique(errors.groups).size,
             ci_claim=None if _known(interval.low) is None else interval.claim.value,
             smallest_p=None if null is None or null.refusal else null.smallest_p,
-            p_beyond_groups=_p_value(beyond, number, name),
+            further_p={column: _p_value(each, number, name) for column, each in further.items()},
             **_ica_columns(errors) if is_ica else _NO_ICA,
+            source_layer=source.layer,
+            target_layer=target.layer,
             conventions=_conventions(settings, is_ica=is_ica),
         )
-
-
-def _view(source: EmbeddingSource) -> str:
-    """Return the view; an array in memory has none."""
-    return "" if source.path is None else source.view
 
 
 class Summary:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.options import recorded_columns
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.tables.errors import ErrorTable, error_table
@@ -22,6 +23,7 @@ class ErrorRecord:
 
     The fields are the columns of the CSV, in order, and the recorded options of the settings
     come behind; ``docs/results.md`` explains each. A value that is undefined is None.
+    ``further_p`` has a column for every shuffle of pairs in ``NULLS`` but the first.
     """
 
     source: str
@@ -62,7 +64,7 @@ class ErrorRecord:
     n_groups: int
     ci_claim: str | None
     smallest_p: float | None
-    p_beyond_groups: float | None
+    further_p: Mapping[str, float | None]
     ica_iterations: int | None
     ica_gradient_rms: float | None
     source_rank: int | None
@@ -74,16 +76,22 @@ class ErrorRecord:
     target_agreement: float | None
     source_ica_seed: int | None
     target_ica_seed: int | None
+    source_layer: int | None
+    target_layer: int | None
     conventions: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Return one row of the CSV."""
-        told = {name: getattr(self, name) for name in _OWN_COLUMNS}
+        known = {**vars(self), **self.further_p}
+        told = {name: known[name] for name in _OWN_COLUMNS}
         return told | dict(self.conventions)
 
 
 WELL_MATCHED = 0.9
-_OWN_COLUMNS = tuple(each.name for each in fields(ErrorRecord) if each.name != "conventions")
+_FURTHER = {"further_p": tuple(kind.p_value for kind in PAIR_SHUFFLES[1:]), "conventions": ()}
+_OWN_COLUMNS = tuple(
+    name for each in fields(ErrorRecord) for name in _FURTHER.get(each.name, (each.name,))
+)
 COLUMNS = (*_OWN_COLUMNS, *recorded_columns(CompareSettings))
 
 

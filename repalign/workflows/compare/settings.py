@@ -5,6 +5,7 @@ from typing import Literal
 
 from repalign.core.ica.settings import PANEL as CONVENTIONS
 from repalign.core.ica.settings import IcaSettings
+from repalign.core.inference.kinds import null_option
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF, PAPER_MAPS
 from repalign.exceptions import InputError
 from repalign.options import Settings, option
@@ -15,6 +16,7 @@ IcaRows = Literal["same", "disjoint"]
 DiameterRows = Literal["judged", "all"]
 
 TRUST = "How far to trust it"
+CHOICE = "What is compared with what"
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class CompareSettings(Settings):
         width_policy: What to do with spaces of different widths.
         diameter_rows: Which target rows set the diameter: those that are judged, or all.
         on_mismatch: Refuse stores whose rows differ, or go on with the common rows.
+        layers: Patterns of the views to take of stores given bare; none takes their only one.
+        within: Also compare the views of one model with each other.
+        max_pairs: More pairs than this are refused, with what they would cost.
         seed: Seed of splits, nulls, draws and ICA.
     """
 
@@ -63,22 +68,9 @@ class CompareSettings(Settings):
     n_folds: int = option(
         0, "Cross-validate in this many folds.", flag="folds", panel=TRUST, least=0
     )
-    n_null: int | None = option(
-        None, "Shuffles of the pairing.", flag="null", panel=TRUST, least=0, absent="what is cheap"
-    )
-    beyond_groups: bool = option(
-        False,
-        "Also shuffle rows inside their groups: is anything shared beyond the group?",
-        panel=TRUST,
-    )
-    n_gaussian: int | None = option(
-        None,
-        "Gaussian twins for the null of the ICA efficiency.",
-        flag="gaussian-null",
-        panel=TRUST,
-        least=0,
-        absent="up to 9 where cheap",
-    )
+    n_null: int | None = null_option("shuffled pairing", TRUST)
+    beyond_groups: bool = null_option("beyond groups", TRUST)
+    n_gaussian: int | None = null_option("Gaussian twins", TRUST)
     n_refits: int | None = option(
         None,
         "Fits without some of the groups, for the intervals of in-sample errors; 0 for no "
@@ -125,6 +117,25 @@ class CompareSettings(Settings):
         "rows and record it in every result.",
         recorded=True,
     )
+    layers: tuple[str, ...] = option(
+        (),
+        "Views to take of stores given bare: all, or patterns such as 'block-*', separated by "
+        "commas.",
+        panel=CHOICE,
+        metavar="PATTERNS",
+        absent="their only view",
+    )
+    within: bool = option(
+        False,
+        "Also compare the views of one model with each other; of a single model they always are.",
+        panel=CHOICE,
+    )
+    max_pairs: int = option(
+        2000,
+        "Refuse to compare more pairs than this, and say what they would cost.",
+        panel=CHOICE,
+        least=1,
+    )
     seed: int = option(0, "Seed of everything that is random; same seed, same result.", least=0)
 
     def __post_init__(self) -> None:
@@ -132,6 +143,8 @@ class CompareSettings(Settings):
         super().__post_init__()
         if self.n_folds == 1:
             raise InputError("n_folds: got 1, expected 0 or at least 2")
+        if self.beyond_groups and self.n_null == 0:
+            raise InputError("beyond_groups: got true, expected shuffles too; n_null is 0")
 
     @property
     def has_ica(self) -> bool:

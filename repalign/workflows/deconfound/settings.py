@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from repalign.core.batches.protocols import PROTOCOL_NAMES
+from repalign.core.inference.kinds import null_option
 from repalign.options import nested, option
 from repalign.workflows.conditions.settings import (
     BATCH_TRANSFORM,
@@ -66,9 +67,7 @@ class BatchSettings(StudySettings):
         "of each fold.",
         panel=BATCHES,
     )
-    n_permuted: int = option(
-        1, "Rounds with labels permuted within batches.", flag="permuted", panel=BATCHES, least=0
-    )
+    n_permuted: int = null_option("permuted labels", BATCHES)
     judge_batches: bool = option(True, "Also tell how well the batch itself is predicted.", flag="")
     rounds: int = option(100, "Boosting rounds.", flag="", least=1, recorded=True)
     workers: int = option(1, "Folds side by side.", panel=BATCHES, least=1)

@@ -9,6 +9,7 @@ from repalign.core.factors.kinds import (
     GROUPS,
     InfoMecPreset,
 )
+from repalign.core.inference.kinds import null_option
 from repalign.exceptions import InputError
 from repalign.options import option
 from repalign.workflows.conditions.settings import StudySettings
@@ -92,7 +93,7 @@ class FactorSettings(StudySettings):
         panel=TRUST,
         least=1,
     )
-    n_null: int = option(10, "Rounds with shuffled factors.", flag="null", panel=TRUST, least=0)
+    n_null: int = null_option("shuffled factors", TRUST)
     n_halves: int = option(
         20,
         "Half-samples behind the intervals.",

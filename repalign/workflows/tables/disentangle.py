@@ -6,9 +6,11 @@ import numpy as np
 
 from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.kinds import GROUPS, score_kind
+from repalign.core.inference.kinds import NULL_OF
 from repalign.workflows.disentangle.results import DisentangleResult, ScoreRecord
 from repalign.workflows.tables.grid import UNDEFINED, Grid, GridRow, distinct, interval, number
 
+SHUFFLE = NULL_OF["shuffled factors"]
 PAPER_SCORES = ("InfoM", "InfoE", "InfoC")
 SHUFFLED = {
     "rows": "rows",
@@ -64,10 +66,10 @@ def _details(firsts: list[ScoreRecord]) -> list[GridRow]:
         rows.append(GridRow("  95 %", cells, is_detail=True))
     if any(one.null is not None for one in firsts):
         cells = tuple(number(one.null) for one in firsts)
-        rows.append(GridRow("  factors shuffled", cells, is_detail=True))
+        rows.append(GridRow(f"  {SHUFFLE.line}", cells, is_detail=True))
     if any(one.p_value is not None for one in firsts):
         cells = tuple(number(one.p_value) for one in firsts)
-        rows.append(GridRow("  p", cells, is_detail=True))
+        rows.append(GridRow(f"  {SHUFFLE.p_line}", cells, is_detail=True))
     return rows
 
 
@@ -94,9 +96,9 @@ def _notes(records: list[ScoreRecord], conditions: list[str]) -> list[str]:
     tested = next((one for one in records if one.null_scheme), None)
     if tested is not None:
         notes.append(
-            f"factors shuffled: mean of {tested.n_null} rounds, "
-            f"{SHUFFLED[tested.null_scheme or 'rows']} shuffled; p: how often chance scores as "
-            f"high, at least {number(tested.smallest_p)}"
+            f"{SHUFFLE.told}: mean of {tested.n_null} rounds, "
+            f"{SHUFFLED[tested.null_scheme or 'rows']} shuffled; {SHUFFLE.p_line}: how often "
+            f"chance scores as high, at least {number(tested.smallest_p)}"
         )
     if any(one.score in _WITHOUT_NULL for one in records):
         notes.append("DCI has neither null nor interval: its trees are too dear to grow again")

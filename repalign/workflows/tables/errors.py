@@ -1,9 +1,12 @@
 """The table of Table 1 of the paper, with what makes it readable: baseline, splits, nulls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from textwrap import wrap
+from typing import Any, Literal
 
+from repalign.core.inference.kinds import NULL_OF, PAIR_SHUFFLES, nulls_of
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.exceptions import InputError
 from repalign.workflows.tables.layout import Layout, Line, side_name
@@ -13,17 +16,24 @@ Record = Mapping[str, Any]
 EFFICIENCY = "% eff. ↑"
 UNDEFINED = "n/a"
 GAP = "  "
-CAPTION = ("error: mean ‖prediction − target‖ / diameter of the target, ↓ closer",)
+CAPTION = "error: mean ‖prediction − target‖ / diameter of the target, ↓ closer"
 INTERVALS = (
-    "95 %: in-sample, of what this procedure gives on such samples; held-out, of",
-    "what these maps err on new groups; null and p: the same fits on shuffled pairs",
+    "95 %: in-sample, of what this procedure gives on such samples; held-out, of what these maps "
+    f"err on new groups; null and p: {NULL_OF['shuffled pairing'].told}"
 )
 EFFICIENCIES = (
-    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better, mean over pairs",
-    "of starts; in-sample and held-out do not compare; null: mean ± sd of Gaussian",
-    "rows of the same covariances, where ICA can identify nothing",
+    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better, mean over pairs of starts; "
+    "in-sample and held-out do not compare; null: mean ± sd of "
+    f"{NULL_OF['Gaussian twins'].told}"
 )
 UNCONVERGED = "*: ICA did not converge"
+WIDTH = 79
+NULLS = nulls_of("compare")
+NULL_LINES = tuple(
+    label
+    for label in dict.fromkeys([kind.line for kind in NULLS] + [kind.p_line for kind in NULLS])
+    if label
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,11 @@ class ErrorColumn:
 
     map: str
     is_efficiency: bool
+
+    @property
+    def of(self) -> Literal["error", "efficiency"]:
+        """What its numbers are, as records call it."""
+        return "efficiency" if self.is_efficiency else "error"
 
     @property
     def heading(self) -> str:
@@ -73,14 +88,18 @@ class ErrorTable:
     def caption(self) -> tuple[str, ...]:
         """Explain what the table shows, and only that."""
         lines = [line for block in self.blocks for line in block.lines]
-        parts: list[tuple[str, ...]] = [CAPTION]
+        parts = [CAPTION]
         if any(not line.is_error for line in lines):
             parts.append(INTERVALS)
         if any(column.is_efficiency for column in self.columns):
             parts.append(EFFICIENCIES)
+        shown = {line.label.strip() for line in lines}
+        parts += [
+            f"{kind.p_line}: {kind.told}" for kind in PAIR_SHUFFLES[1:] if kind.p_line in shown
+        ]
         if any(cell.endswith("*") for line in lines for cell in line.cells):
-            parts.append((UNCONVERGED,))
-        return tuple(text for part in parts for text in part)
+            parts.append(UNCONVERGED)
+        return tuple(line for part in parts for line in wrap(part, WIDTH, break_on_hyphens=False))
 
     def layout(self) -> Layout:
         """Return the table as Markdown and LaTeX write it: the pair stands in the first column."""
@@ -148,50 +167,51 @@ def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
 def _lines(split: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[ErrorLine]:
     """Return the lines in which the records of one split have something to say."""
     by_map = {record["map"]: record for record in split}
-    kinds = [(split[0]["split"], "error")]
-    if any(record["ci_low"] is not None for record in split):
-        kinds.append(("  95 %", "interval"))
-    if any(record["null"] is not None for record in split):
-        kinds += [("  null", "null"), ("  p", "p_value")]
-    return [
-        ErrorLine(
-            label,
-            tuple(_cell(by_map.get(column.map), kind, column.is_efficiency) for column in columns),
-            is_error=kind == "error",
-        )
-        for label, kind in kinds
+    cells: list[tuple[str, Callable[[Record, ErrorColumn], str]]] = [
+        (split[0]["split"], _error_cell),
+        ("95 %", _interval_cell),
+        *((label, partial(_null_cell, line=label)) for label in NULL_LINES),
     ]
+    lines = []
+    for label, cell in cells:
+        found = tuple(
+            "" if column.map not in by_map else cell(by_map[column.map], column)
+            for column in columns
+        )
+        is_error = cell is _error_cell
+        if is_error or any(found):
+            lines.append(ErrorLine(label if is_error else GAP + label, found, is_error))
+    return lines
 
 
-def _cell(record: Record | None, kind: str, is_efficiency: bool) -> str:
-    if record is None:
-        return ""
-    if is_efficiency:
-        return _efficiency_cell(record, kind)
-    if kind == "interval":
-        low, high = record["ci_low"], record["ci_high"]
-        return "" if low is None or high is None else f"{short_number(low)}–{short_number(high)}"
-    if kind == "p_value":
-        return "" if record["p_value"] is None else short_number(record["p_value"])
-    if record[kind] is None:
-        return UNDEFINED if kind == "error" else ""
-    star = "*" if kind == "error" and record["converged"] is False else ""
-    return short_number(record[kind]) + star
+def _error_cell(record: Record, column: ErrorColumn) -> str:
+    value = record[column.of]
+    if value is None:
+        return UNDEFINED
+    if column.is_efficiency:
+        return short_percent(value)
+    return short_number(value) + ("*" if record["converged"] is False else "")
 
 
-def _efficiency_cell(record: Record, kind: str) -> str:
-    if kind == "error":
-        return UNDEFINED if record["efficiency"] is None else short_percent(record["efficiency"])
-    if kind == "interval" and record["efficiency_low"] is not None:
-        ends = (record["efficiency_low"], record["efficiency_high"])
-        return " to ".join(short_percent(end) for end in ends)
-    if kind == "null" and record["efficiency_null"] is not None:
-        mean, spread = record["efficiency_null"], record.get("efficiency_null_sd")
-        if spread is None:
-            return short_percent(mean)
-        return f"{short_percent(mean)} ± {short_percent(spread)}"
-    if kind == "p_value" and record.get("efficiency_p") is not None:
-        return short_number(record["efficiency_p"])
+def _interval_cell(record: Record, column: ErrorColumn) -> str:
+    if column.is_efficiency:
+        ends = record["efficiency_low"], record["efficiency_high"]
+        return "" if None in ends else " to ".join(short_percent(end) for end in ends)
+    ends = record["ci_low"], record["ci_high"]
+    return "" if None in ends else "–".join(short_number(end) for end in ends)
+
+
+def _null_cell(record: Record, column: ErrorColumn, *, line: str) -> str:
+    """Return what a line of a null says of an error or an efficiency."""
+    for kind in NULLS:
+        value = spread = None
+        if (kind.of, kind.p_line) == (column.of, line):
+            value, shown = record.get(kind.p_value), short_number
+        elif (kind.of, kind.line) == (column.of, line):
+            value, spread = record.get(kind.value), record.get(kind.spread)
+            shown = short_percent if column.is_efficiency else short_number
+        if value is not None:
+            return shown(value) if spread is None else f"{shown(value)} ± {shown(spread)}"
     return ""
 
 
