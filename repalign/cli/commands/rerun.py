@@ -1,7 +1,7 @@
 """``repalign rerun``."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,13 +58,7 @@ def rerun(
 
     Example: repalign rerun results.json --check -o again.csv
     """
-    from repalign.workflows.rerun import (
-        changed_files,
-        changed_inputs,
-        changed_numbers,
-        changed_versions,
-        read_recorded,
-    )
+    from repalign.workflows.rerun import changed_numbers, read_recorded
 
     talk = talk_of(context)
     recorded = read_recorded(results)
@@ -76,19 +70,33 @@ def rerun(
     _check_reads_only(command, before, results)
     call = command.make_context(name, [*words, *overridden], context)
     with call:
-        inputs = _inputs(call)
-        _tell_inputs([*changed_files(recorded), *changed_inputs(recorded, inputs)], talk, changed)
-        overrides = [
-            f"{option}: {was} then, now {now}"
-            for option, was, now in differing(command, before.params, call.params)
-        ]
-        for line in (*changed_versions(recorded), *overrides):
-            talk.note(f"changed: {line}")
+        _tell_inputs(list(_changed(recorded, call)), talk, is_allowed=changed)
+        _tell_ways(recorded, differing(command, before.params, call.params), talk)
         talk.detail(shlex.join(["repalign", name, *words, *overridden]))
         result = command.invoke(call)
     if check:
         lines = list(changed_numbers(recorded, result.to_records(), tolerance))
         _tell_numbers(lines, len(recorded.results.records), talk)
+
+
+def _changed(recorded: "Recorded", call: Any) -> Iterator[str]:
+    """Yield what has changed of the content that a call would read."""
+    from repalign.workflows.rerun import changed_files, changed_inputs
+
+    yield from changed_files(recorded)
+    yield from changed_inputs(recorded, _inputs(call))
+
+
+def _tell_ways(
+    recorded: "Recorded", overridden: Sequence[tuple[str, Any, Any]], talk: Talk
+) -> None:
+    """Say which versions and which options are not those of then."""
+    from repalign.workflows.rerun import changed_versions
+
+    for line in changed_versions(recorded):
+        talk.note(f"changed: {line}")
+    for option, was, now in overridden:
+        talk.note(f"changed: {option}: {was} then, now {now}")
 
 
 def _inputs(call: Any) -> "list[EmbeddingSource]":
@@ -127,7 +135,7 @@ def _check_reads_only(command: Any, call: Any, path: Path) -> None:
             )
 
 
-def _tell_inputs(lines: Sequence[str], talk: Talk, is_allowed: bool) -> None:
+def _tell_inputs(lines: Sequence[str], talk: Talk, *, is_allowed: bool) -> None:
     """Say which inputs have changed.
 
     Raises:
