@@ -93,6 +93,19 @@ def check_gates(
         _as_usage(lambda: gates.check(quantities_of(maps), known))
 
 
+def check_shown(show: str | None, maps: Sequence[str]) -> None:
+    """Refuse to show what is not measured.
+
+    Raises:
+        BadParameter: It is not.
+    """
+    from repalign.workflows.tables.matrix import chosen_quantity
+    from repalign.workflows.tables.quantities import quantities_of
+
+    if show is not None:
+        _as_usage(lambda: chosen_quantity(quantities_of(maps), show))
+
+
 def judge_gates(gates: "Gates", result: "CompareResult", talk: Talk) -> None:
     """Say which gates a result breaks, a line each.
 

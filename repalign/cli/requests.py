@@ -14,8 +14,9 @@ from repalign.files import file_sha256
 from repalign.options import Settings
 from repalign.workflows.words import words_of
 
-# How a result is shown is no part of what was asked; presets stand in the settings.
-FORM = "form"
+# Stands in the annotation of a parameter that says how a result is shown: no part of what was
+# computed.
+SHOWN = "shown"
 
 
 def request_of(context: typer.Context, settings: Settings) -> dict[str, Any]:
@@ -34,7 +35,11 @@ def request_of(context: typer.Context, settings: Settings) -> dict[str, Any]:
 def written_names(command: Any) -> set[str]:
     """Return the parameters of a command that name what it writes, and how."""
     parameters = inspect.signature(command.callback, eval_str=True).parameters.values()
-    return {each.name for each in parameters if is_written(each.annotation)} | {FORM}
+    return {
+        each.name
+        for each in parameters
+        if is_written(each.annotation) or SHOWN in getattr(each.annotation, "__metadata__", ())
+    }
 
 
 def differing(

@@ -4,7 +4,7 @@ import io
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from repalign.workflows.disentangle.results import DisentangleResult
     from repalign.workflows.tables.errors import ErrorTable
     from repalign.workflows.tables.grid import Grid
+    from repalign.workflows.tables.matrix import Matrix
 
 STYLES = {
     "heading": "bold",
@@ -51,6 +52,7 @@ class Shown:
         drawing: For a terminal.
         layouts: For Markdown.
         paper_layouts: For LaTeX.
+        matrix: One number of each pair of views, where there are pairs.
     """
 
     records: Callable[[], Sequence[Record]]
@@ -58,6 +60,7 @@ class Shown:
     drawing: Callable[[], RenderableType]
     layouts: Callable[[], Sequence[Layout]]
     paper_layouts: Callable[[], Sequence[Layout]]
+    matrix: "Callable[[], Matrix] | None" = None
 
 
 def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
@@ -71,9 +74,10 @@ def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
     )
 
 
-def shown_comparison(result: "CompareResult") -> Shown:
-    """Show the error table of a comparison."""
-    return _shown_errors(result, result.to_dict, result.error_table)
+def shown_comparison(result: "CompareResult", show: str | None = None) -> Shown:
+    """Show the error table of a comparison; ``show`` is what a matrix of it holds."""
+    shown = _shown_errors(result, result.to_dict, result.error_table)
+    return replace(shown, matrix=lambda: result.matrix(show))
 
 
 def shown_table_one(table_one: "TableOne") -> Shown:
@@ -108,7 +112,7 @@ def _shown_grids(
     return Shown(
         records=result.to_records,
         document=result.to_dict,
-        drawing=lambda: _drawn_grids(grids),
+        drawing=lambda: drawn_grids(grids),
         layouts=lambda: [grid.layout() for grid in grids],
         paper_layouts=lambda: [grid.layout() for grid in papers],
     )
@@ -172,7 +176,8 @@ def _drawn_errors(table: "ErrorTable") -> Text:
     return Text("\n").join([Text(text, style=STYLES[emphasis]) for text, emphasis in lines])
 
 
-def _drawn_grids(grids: "Sequence[Grid]") -> Text:
+def drawn_grids(grids: "Sequence[Grid]") -> Text:
+    """Draw tables one below another, within the width of the terminal."""
     from repalign.workflows.tables.grid import WIDTH, text_lines
 
     width = shutil.get_terminal_size((WIDTH, 0)).columns

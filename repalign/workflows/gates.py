@@ -13,6 +13,7 @@ from repalign.workflows.tables.quantities import (
     SPLITS,
     Quantity,
     Reading,
+    holds,
     pair_of,
     quantities_in,
     reading,
@@ -166,7 +167,7 @@ def _values(
         by_pair.setdefault(pair_of(record), []).append(record)
     for pair, members in by_pair.items():
         for quantity in quantities_in(members):
-            found = [record for record in members if record["map"] == quantity.map]
+            found = [record for record in members if holds(record, quantity)]
             yield pair, quantity, {each["split"]: reading(each, quantity) for each in found}
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.options import recorded_columns
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.tables.errors import ErrorTable, error_table
+from repalign.workflows.tables.matrix import Matrix, make_matrix
 from repalign.workflows.tables.text import as_text
 from repalign.workflows.tidy import TidyResult
 
@@ -88,6 +89,9 @@ class ErrorRecord:
 
 
 WELL_MATCHED = 0.9
+# More pairs than this are drawn as a heat map.
+MOST_BARS = 12
+Order = Literal["layers", "cluster"]
 _FURTHER = {"further_p": tuple(kind.p_value for kind in PAIR_SHUFFLES[1:]), "conventions": ()}
 _OWN_COLUMNS = tuple(
     name for each in fields(ErrorRecord) for name in _FURTHER.get(each.name, (each.name,))
@@ -225,11 +229,23 @@ class CompareResult(TidyResult):
         """Return the table in the paper's layout as text."""
         return as_text(self.error_table())
 
-    def plot(self) -> "Figure":
-        """Draw errors by map, in-sample beside held-out, with intervals and nulls."""
-        from repalign.workflows.figures.errors import plot_errors
+    def matrix(self, show: str | None = None) -> Matrix:
+        """Return one quantity of every pair of views as a matrix; by default the rigid error."""
+        return make_matrix(self.to_records(), show)
 
-        return plot_errors(self.to_records())
+    def plot(self, show: str | None = None, *, order: Order = "layers") -> "Figure":
+        """Draw the result.
+
+        A few pairs are bars: errors by map, in-sample beside held-out, with intervals and nulls.
+        Many pairs, or one quantity to ``show``, are a heat map; ``order="cluster"`` puts similar
+        views of it together.
+        """
+        from repalign.workflows.figures.errors import plot_errors
+        from repalign.workflows.figures.matrix import plot_matrix
+
+        if show is None and order == "layers" and len(self.pairs) <= MOST_BARS:
+            return plot_errors(self.to_records())
+        return plot_matrix(self.matrix(show), order=order)
 
     def __str__(self) -> str:
         return self.table()

@@ -24,7 +24,7 @@ class Quantity:
         name: As it is asked for.
         heading: For people; the arrow says which way is better.
         closer: Whether a higher or a lower value is closer.
-        map: The records that hold it.
+        map: The records that hold it: those of this map, or of this measure.
         columns: Their columns of the value and of the ends of its interval.
         is_symmetric: Both directions of a pair have the same value.
     """
@@ -56,9 +56,16 @@ def quantities_of(names: Iterable[str]) -> tuple[Quantity, ...]:
 
 
 def quantities_in(records: Iterable[Record]) -> tuple[Quantity, ...]:
-    """Return what some records hold, in the order of the tables."""
-    found = {str(record["map"]) for record in records}
-    return quantities_of(name for name in ALL_MAPS if name in found)
+    """Return what some records hold: maps in the order of the tables, then measures."""
+    maps: set[str] = set()
+    measures: dict[str, Quantity] = {}
+    for record in records:
+        if record.get("map"):
+            maps.add(str(record["map"]))
+        else:
+            name, better = str(record["measure"]), str(record["better"])
+            measures.setdefault(name, _measure(name, better))
+    return (*quantities_of(name for name in ALL_MAPS if name in maps), *measures.values())
 
 
 def favourite(quantities: Iterable[Quantity]) -> Quantity:
@@ -70,10 +77,9 @@ def favourite(quantities: Iterable[Quantity]) -> Quantity:
     return next(iter(by_name.values()))
 
 
-def split_of(records: Iterable[Record]) -> str:
-    """Return the split that is judged where one must be chosen: held-out where there is any."""
-    found = {record["split"] for record in records}
-    return next(split for split in SPLITS if split in found)
+def holds(record: Record, quantity: Quantity) -> bool:
+    """Tell whether a record is one of those that hold a quantity."""
+    return (record.get("map") or record.get("measure")) == quantity.map
 
 
 def reading(record: Record, quantity: Quantity) -> Reading:
@@ -88,3 +94,8 @@ def pair_of(record: Record) -> tuple[str, str]:
 
 def _error_of(name: str) -> Quantity:
     return Quantity(name, KIND_OF[name].heading, "lower", name)
+
+
+def _measure(name: str, better: str) -> Quantity:
+    closer: Closer = "higher" if better == "↑" else "lower"
+    return Quantity(name, f"{name} {better}", closer, name, ("value", "ci_low", "ci_high"))
