@@ -19,6 +19,7 @@ from repalign.cli.commands import (
     maps,
     models,
     report,
+    reproduce,
     rerun,
     store,
     zoo,
@@ -143,6 +144,7 @@ app.command("compare")(compare.compare)
 app.command("disentangle")(disentangle.disentangle)
 app.command("deconfound")(deconfound.deconfound)
 app.command("apply")(maps.apply)
+app.command("reproduce")(reproduce.reproduce)
 app.command("report")(report.report)
 app.command("rerun", context_settings=rerun.TAKES_OPTIONS)(rerun.rerun)
 app.add_typer(maps.app, name="maps")

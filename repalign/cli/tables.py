@@ -21,6 +21,7 @@ from repalign.workflows.tables.layout import (
 )
 
 if TYPE_CHECKING:
+    from repalign.experiments.reproduce.results import Reproduction
     from repalign.experiments.table_one import TableOne
     from repalign.workflows.compare.results import CompareResult
     from repalign.workflows.deconfound.results import DeconfoundResult
@@ -75,9 +76,22 @@ def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
 
 
 def shown_comparison(result: "CompareResult", show: str | None = None) -> Shown:
-    """Show the error table of a comparison; ``show`` is what a matrix of it holds."""
+    """Show the error table of a comparison and its measures; ``show`` is what a matrix holds."""
     shown = _shown_errors(result, result.to_dict, result.error_table)
-    return replace(shown, matrix=lambda: result.matrix(show))
+    shown = replace(shown, matrix=lambda: result.matrix(show))
+    if not result.measures:
+        return shown
+    measured = result.measures_grid()
+    drawn = ([_drawn_errors(result.error_table())] if result.records else []) + [
+        drawn_grids([measured])
+    ]
+    layouts = ([result.error_table().layout()] if result.records else []) + [measured.layout()]
+    return replace(
+        shown,
+        drawing=lambda: Text("\n\n").join(drawn),
+        layouts=lambda: layouts,
+        paper_layouts=lambda: layouts,
+    )
 
 
 def shown_table_one(table_one: "TableOne") -> Shown:
@@ -102,6 +116,20 @@ def shown_batches(result: "DeconfoundResult") -> Shown:
 
     grids = batch_tables(result)
     return _shown_grids(result, grids, grids)
+
+
+def shown_reproduction(result: "Reproduction") -> Shown:
+    """Show the means over seeds of an experiment, the published values beside them."""
+    from repalign.experiments.reproduce.table import table_of
+
+    grid = table_of(result)
+    return Shown(
+        records=lambda: [each.to_record() for each in result.summaries()],
+        document=result.to_dict,
+        drawing=lambda: drawn_grids([grid]),
+        layouts=lambda: [grid.layout()],
+        paper_layouts=lambda: [grid.layout()],
+    )
 
 
 def _shown_grids(

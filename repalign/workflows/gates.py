@@ -99,13 +99,13 @@ class Gates:
         if self.baseline is None:
             return
         earlier = self.baseline.earlier
-        absent = [each.name for each in quantities_in(earlier.records) if each.name not in names]
+        absent = [each.name for each in quantities_in(earlier.everything) if each.name not in names]
         if absent:
             raise InputError(
                 f"--baseline {earlier.name}: holds {', '.join(absent)}, which this comparison does "
                 "not measure: ask for the same maps"
             )
-        before, now = {pair_of(record) for record in earlier.records}, set(pairs)
+        before, now = {pair_of(record) for record in earlier.everything}, set(pairs)
         for text, missing in (
             ("has not the pair", now - before),
             ("has a pair that is not compared here:", before - now),
@@ -123,7 +123,7 @@ class Gates:
                     split = next(split for split in SPLITS if split in by_split)
                     told.append(_beyond(pair, name, split, by_split[split], bound))
         if self.baseline is not None:
-            for pair, quantity, before in _values(self.baseline.earlier.records):
+            for pair, quantity, before in _values(self.baseline.earlier.everything):
                 now = values.get((pair, quantity.name), {})
                 told.append(_worse(pair, quantity, (before, now), self.baseline.tolerance))
         splits = {split for by_split in values.values() for split in by_split}

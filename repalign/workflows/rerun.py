@@ -17,7 +17,7 @@ Record = Mapping[str, Any]
 
 COMMAND = "compare"
 SIDES = ("source", "target")
-_KEY = ("source", "source_view", "target", "target_view", "map", "split")
+_KEY = ("source", "source_view", "target", "target_view", "map", "measure", "split")
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def changed_numbers(
 ) -> Iterator[str]:
     """Yield what came out otherwise, a line for each record, with the column that differs most."""
     now = {_key(record): record for record in records}
-    then = {_key(record): record for record in recorded.results.records}
+    then = {_key(record): record for record in recorded.results.everything}
     for key, was in then.items():
         if key not in now:
             yield f"{_name(was)}: is not there any more"
@@ -125,11 +125,14 @@ def changed_numbers(
 
 
 def _key(record: Record) -> tuple[Any, ...]:
-    return tuple(record.get(name) for name in _KEY)
+    # one of map and measure is empty, or is not there
+    return tuple(record.get(name) or "" for name in _KEY)
 
 
 def _name(record: Record) -> str:
-    return f"{' → '.join(pair_of(record))}: {record['split']} {record['map']}"
+    return (
+        f"{' → '.join(pair_of(record))}: {record['split']} {record.get('map') or record['measure']}"
+    )
 
 
 def _same(first: Any, second: Any, tolerance: float) -> bool:

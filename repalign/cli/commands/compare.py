@@ -76,8 +76,8 @@ def compare(
         int,
         typer.Option(
             min=1,
-            help="Processes that share out stores and pairs, each with one thread and the memory "
-            "cap; 1 is this one, with all its threads.",
+            help="Processes that share out stores, starts of ICA and pairs, each with one thread "
+            "and the memory cap; 1 is this one, with all its threads.",
         ),
     ] = 1,
     plot: Annotated[
@@ -141,8 +141,8 @@ def compare(
     row_ids = None if ids is None else read_id_lines(ids)
     names = names_of(name or [], [*stores, *([] if against is None else [against])])
     asked = Asked(stores, against, names, row_ids)
-    check_shown(show, settings.maps)
-    check_gates(gates, settings.maps, lambda: planned_pairs(asked, settings))
+    check_shown(show, settings)
+    check_gates(gates, settings, lambda: planned_pairs(asked, settings))
     with (
         talk.stages("comparing") as on_stage,
         InProcess() if workers == 1 else ProcessPool(workers) as executor,

@@ -76,7 +76,7 @@ def rerun(
         result = command.invoke(call)
     if check:
         lines = list(changed_numbers(recorded, result.to_records(), tolerance))
-        _tell_numbers(lines, len(recorded.results.records), talk)
+        _tell_numbers(lines, len(recorded.results.everything), talk)
 
 
 def _changed(recorded: "Recorded", call: Any) -> Iterator[str]:

@@ -63,7 +63,7 @@ def overview(results: Results, *, show: str | None = None, by_revision: bool = F
     Raises:
         InputError: What is to be shown was not measured, or no pair has a training step.
     """
-    quantity = chosen_quantity(quantities_in(results.records), show)
+    quantity = chosen_quantity(quantities_in(results.everything), show)
     parts = [_courses(results, quantity)] if by_revision else []
     if len(results.pairs) >= FEWEST_PAIRS:
         parts += [_maps(results, quantity), _ranking(results, quantity)]
@@ -88,7 +88,7 @@ def figure_of(svg: str, caption: str, *, is_wide: bool = False) -> str:
 
 def _courses(results: Results, quantity: Quantity) -> str:
     split = _split(results, quantity)
-    pairs = [(pair.records, pair.details or {}) for pair in results.pairs]
+    pairs = [(pair.everything, pair.details or {}) for pair in results.pairs]
     courses, left_out = courses_of(pairs, quantity, split)
     drawn = svg_of(plot_steps(courses, quantity, split), "steps")
     caption = f"{quantity.name}, {split}, against the training step"
@@ -99,7 +99,7 @@ def _courses(results: Results, quantity: Quantity) -> str:
 
 def _maps(results: Results, quantity: Quantity) -> str:
     """Return a heat map of what is shown, and smaller ones of the other maps behind a fold."""
-    measured = [each.name for each in quantities_in(results.records)]
+    measured = [each.name for each in quantities_in(results.everything)]
     others = [name for name in MAPPED if name in measured and name != quantity.name]
     first = _map(results, quantity.name)
     rest = "".join(_map(results, name) for name in others)
@@ -108,7 +108,7 @@ def _maps(results: Results, quantity: Quantity) -> str:
 
 
 def _map(results: Results, name: str) -> str:
-    matrix = make_matrix(results.records, name)
+    matrix = make_matrix(results.everything, name)
     drawn = svg_of(plot_matrix(matrix, titled=False), f"map-{name.replace('+', '-')}")
     return figure_of(drawn, f"{matrix.what}", is_wide=True)
 
@@ -118,7 +118,7 @@ def _ranking(results: Results, quantity: Quantity) -> str:
     split = _split(results, quantity)
     found = []
     for place, pair in enumerate(results.pairs):
-        chosen = [one for one in pair.records if holds(one, quantity) and one["split"] == split]
+        chosen = [one for one in pair.everything if holds(one, quantity) and one["split"] == split]
         if chosen:
             found.append((reading(chosen[0], quantity), chosen[0].get("p_value"), place, pair))
     found.sort(key=lambda each: _rank(each[0], quantity))
@@ -181,5 +181,5 @@ def _links(places: Sequence[int]) -> Iterator[str]:
 
 
 def _split(results: Results, quantity: Quantity) -> str:
-    found = {record["split"] for record in results.records if holds(record, quantity)}
+    found = {record["split"] for record in results.everything if holds(record, quantity)}
     return next(split for split in SPLITS if split in found)

@@ -13,7 +13,7 @@ from repalign.workflows.figures.pair import (
     plot_spectra,
     plot_splits,
 )
-from repalign.workflows.report.input import PairResults, Results, read_results
+from repalign.workflows.report.input import SPLITS, PairResults, Record, Results, read_results
 from repalign.workflows.report.overview import (
     SCRIPT,
     figure_of,
@@ -22,7 +22,9 @@ from repalign.workflows.report.overview import (
     script_digest,
 )
 from repalign.workflows.report.page import PAGE
-from repalign.workflows.tables.errors import ErrorTable, error_table
+from repalign.workflows.tables.errors import error_table
+from repalign.workflows.tables.grid import Grid
+from repalign.workflows.tables.measures import measures_grid
 
 OnProgress = Callable[[int, int], None]
 
@@ -65,7 +67,7 @@ def make_report(
         overview=summary,
         left_out=_left_out(len(results.pairs)),
         pairs="\n".join(sections),
-        caption="<br>".join(for_html(line) for line in error_table(results.records).caption),
+        caption="<br>".join(for_html(line) for line in _captions(results)),
         settings=_settings(results),
         script=SCRIPT,
         digest=script_digest(),
@@ -84,23 +86,40 @@ def _left_out(n_pairs: int) -> str:
 def _pair(pair: PairResults, number: int, *, n_pairs: int) -> str:
     drawn = _drawings(pair, f"pair{number}") if number < MOST_DRAWN else []
     figures = "".join(figure_of(svg, caption) for svg, caption in drawn)
-    table = error_table(pair.records)
-    size = table.blocks[0].title.split("   ", maxsplit=1)[-1]
+    tables = _error_table(pair.records) if pair.records else ""
+    if pair.measures:
+        tables += _grid(measures_grid(pair.measures))
+    size = _size(pair.everything)
     opened = " open" if n_pairs <= _OPEN_PAIRS else ""
     return (
         f'<details class=pair id="pair-{number}" {name_of(pair)}{opened}>'
         f"<summary><h2>{number + 1}. {for_html(pair.title)}</h2></summary>"
-        f"<p class=size>{for_html(size)}</p>{_table(table)}"
+        f"<p class=size>{for_html(size)}</p>{tables}"
         f"{_warnings((pair.details or {}).get('warnings', ()))}"
         f"<div class=figures>{figures}</div></details>"
     )
 
 
+def _size(records: Sequence[Record]) -> str:
+    """Say how many rows there are in each split, and the widths."""
+    rows = {record["split"]: record["n_rows"] for record in reversed(records)}
+    counts = ", ".join(f"{rows[split]} rows {split}" for split in SPLITS if split in rows)
+    widths = [records[0].get(f"{side}_dim") for side in ("source", "target")]
+    return f"{counts}; {widths[0]} → {widths[1]} columns" if None not in widths else counts
+
+
+def _captions(results: Results) -> list[str]:
+    lines = list(error_table(results.records).caption) if results.records else []
+    return lines + (list(measures_grid(results.measures).notes) if results.measures else [])
+
+
 def _drawings(pair: PairResults, name: str) -> list[tuple[str, str]]:
     records = pair.records
-    drawn = [
-        (plot_errors(records, titled=False), "Error of every map, with 95 % intervals"),
-    ]
+    drawn = []
+    if records:
+        drawn.append(
+            (plot_errors(records, titled=False), "Error of every map, with 95 % intervals")
+        )
     if len({record["split"] for record in records}) > 1:
         drawn.append((plot_splits(records), "What in-sample numbers flatter"))
     details = pair.details or {}
@@ -117,17 +136,29 @@ def _drawings(pair: PairResults, name: str) -> list[tuple[str, str]]:
     return [(svg_of(figure, f"{name}-{i}"), text) for i, (figure, text) in enumerate(drawn)]
 
 
-def _table(table: ErrorTable) -> str:
-    heads = "".join(f"<th scope=col>{for_html(c.heading)}</th>" for c in table.columns)
+def _error_table(records: Sequence[Record]) -> str:
+    table = error_table(records)
+    lines = [
+        (line.label, line.cells, line.is_error) for block in table.blocks for line in block.lines
+    ]
+    return _table([column.heading for column in table.columns], lines)
+
+
+def _grid(grid: Grid) -> str:
+    """Return the table of one pair; the heading that names the pair stands above it already."""
+    lines = [(row.label, row.cells, not row.is_detail) for row in grid.rows if not row.is_heading]
+    return _table(grid.columns, lines)
+
+
+def _table(headings: Sequence[str], lines: Sequence[tuple[str, Sequence[str], bool]]) -> str:
+    heads = "".join(f"<th scope=col>{for_html(heading)}</th>" for heading in headings)
     rows = []
-    for block in table.blocks:
-        for line in block.lines:
-            cells = "".join(f"<td>{for_html(cell)}</td>" for cell in line.cells)
-            kind = "error" if line.is_error else "detail"
-            label = for_html(line.label.strip())
-            rows.append(f"<tr class={kind}><th scope=row>{label}</th>{cells}</tr>")
+    for label, cells, is_value in lines:
+        row = "".join(f"<td>{for_html(cell)}</td>" for cell in cells)
+        kind = "error" if is_value else "detail"
+        rows.append(f"<tr class={kind}><th scope=row>{for_html(label.strip())}</th>{row}</tr>")
     return (
-        "<div class=scroll tabindex=0 role=region aria-label=Errors><table>"
+        "<div class=scroll tabindex=0 role=region aria-label=Values><table>"
         f"<thead><tr><th scope=col>&nbsp;</th>{heads}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )

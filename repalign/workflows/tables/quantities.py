@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
+from repalign.core.similarity.measures import measure_called
 from repalign.workflows.tables.layout import side_name
 
 Record = Mapping[str, Any]
@@ -45,27 +46,26 @@ class Reading(NamedTuple):
     high: float | None
 
 
-def quantities_of(names: Iterable[str]) -> tuple[Quantity, ...]:
-    """Return what a comparison with these maps measures, maps in their order."""
+def quantities_of(names: Iterable[str], measures: Iterable[str] = ()) -> tuple[Quantity, ...]:
+    """Return what a comparison with these maps and measures has to show, in their order."""
     chosen = list(dict.fromkeys(names))
     found = [_error_of(name) for name in chosen]
     if {"permutation", "rigid", "ica"} <= set(chosen):
         columns = ("efficiency", "efficiency_low", "efficiency_high")
         found.append(Quantity(EFFICIENCY, "ICA efficiency ↑", "higher", "ica", columns))
-    return tuple(found)
+    return (*found, *map(_value_of, dict.fromkeys(measures)))
 
 
 def quantities_in(records: Iterable[Record]) -> tuple[Quantity, ...]:
     """Return what some records hold: maps in the order of the tables, then measures."""
     maps: set[str] = set()
-    measures: dict[str, Quantity] = {}
+    measures: list[str] = []
     for record in records:
         if record.get("map"):
             maps.add(str(record["map"]))
         else:
-            name, better = str(record["measure"]), str(record["better"])
-            measures.setdefault(name, _measure(name, better))
-    return (*quantities_of(name for name in ALL_MAPS if name in maps), *measures.values())
+            measures.append(str(record["measure"]))
+    return quantities_of((name for name in ALL_MAPS if name in maps), measures)
 
 
 def favourite(quantities: Iterable[Quantity]) -> Quantity:
@@ -96,6 +96,14 @@ def _error_of(name: str) -> Quantity:
     return Quantity(name, KIND_OF[name].heading, "lower", name)
 
 
-def _measure(name: str, better: str) -> Quantity:
-    closer: Closer = "higher" if better == "↑" else "lower"
-    return Quantity(name, f"{name} {better}", closer, name, ("value", "ci_low", "ci_high"))
+def _value_of(name: str) -> Quantity:
+    measure = measure_called(name)
+    return Quantity(
+        name=name,
+        heading=measure.heading,
+        closer="higher" if measure.better == "↑" else "lower",
+        map=name,
+        columns=("value", "ci_low", "ci_high"),
+        # what is fitted in one direction is judged on other rows in each
+        is_symmetric=measure.is_symmetric and not measure.fits,
+    )

@@ -273,3 +273,35 @@ def test_a_course_is_a_line_by_step(folder: Path, tmp_path: Path) -> None:
 def test_the_step_is_the_number_of_a_revision() -> None:
     assert [step_of(text) for text in ("step1000", "143000", "epoch-3")] == [1000, 143000, 3]
     assert [step_of(text) for text in ("main", "v1.0", None, "0" * 40)] == [None] * 4
+
+
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_measures_are_shown_with_maps_and_without(folder, tmp_path: Path, ending: str) -> None:
+    files = [folder / f"{name}.npy" for name in ("a", "b", "c<d>")]
+    for maps in (("rigid",), ()):
+        settings = CompareSettings(
+            maps=maps, measures=("linear-cka", "pooled-r2"), n_null=0, n_refits=0
+        )
+        result = compare(*files, settings=settings)
+        path = tmp_path / f"measures.{ending}"
+        records = result.to_records()
+        path.write_text(as_json(result.to_dict()) if ending == "json" else as_csv(records))
+        read = read_results(path)
+        assert len(read.measures) == 12
+        assert [each["value"] for each in read.measures] == [each.value for each in result.measures]
+        page = make_report(path, show="linear-cka")
+        parse(page)
+        assert "<th scope=col>CKA ↑ held-out</th>" in page
+        assert page.count("R² pooled ↑") >= 3
+
+
+def test_damaged_measures_are_refused(folder: Path, tmp_path: Path) -> None:
+    files = [folder / f"{name}.npy" for name in ("a", "b")]
+    settings = CompareSettings(maps=(), measures=("linear-cka",), n_null=0, n_refits=0)
+    content = json.loads(as_json(compare(*files, settings=settings).to_dict()))
+    path = tmp_path / "damaged.json"
+    for change in ({"better": "↓"}, {"split": "x"}, {"measure": "nope"}, {"value": "x"}):
+        damaged = content | {"measures": [content["measures"][0] | change]}
+        path.write_text(json.dumps(damaged))
+        with pytest.raises(InputError):
+            read_results(path)

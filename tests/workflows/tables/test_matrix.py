@@ -16,7 +16,7 @@ def record(source: str, target: str, error: float | None, *, split="held-out", n
 
 def measured(source: str, target: str, value: float):
     ends = {"ci_low": None, "ci_high": None}
-    told = {"measure": "cka", "value": value, "better": "↑", "map": None, **ends}
+    told = {"measure": "linear-cka", "value": value, "better": "↑", "map": None, **ends}
     return record(source, target, None) | told
 
 
@@ -69,9 +69,9 @@ def test_one_of_several_is_chosen() -> None:
 
 
 def test_a_measure_is_a_quantity_too() -> None:
-    matrix = make_matrix([measured("a", "b", 0.9), record("a", "b", 0.1)], "cka")
-    assert matrix.values[0, matrix.columns[0] == matrix.rows[0]] == 0.9
-    assert matrix.what == "cka, held-out, higher is closer"
+    matrix = make_matrix([measured("a", "b", 0.9), record("a", "b", 0.1)], "linear-cka")
+    assert matrix.values == {(0, 1): 0.9, (1, 0): 0.9}  # the same in both directions
+    assert matrix.what == "linear-cka, held-out, higher is closer"
 
 
 def test_people_see_a_table_a_model_with_blocks() -> None:
