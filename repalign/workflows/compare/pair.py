@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from repalign.core.eigen import eigvalsh
 from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.maps.affine import AffineMap
@@ -240,6 +241,6 @@ def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: AlignedPair) -> tu
 def _spectra(total: PairMoments) -> dict[str, tuple[float, ...]]:
     """Return the variances along the principal directions of both sides, falling."""
     return {
-        side: tuple(np.linalg.eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
+        side: tuple(eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
         for side, scatter in (("source", total.sxx), ("target", total.syy))
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray, Rows
-from repalign.core.ica.fit import IcaFit, fit_starts
+from repalign.core.ica.components import IcaFit
 from repalign.core.ica.starts import (
     AGREEMENT,
     FIRST_STARTS,
@@ -126,6 +126,8 @@ class IcaUnit:
         Raises:
             InputError: These rows cannot be unmixed.
         """
+        import repalign.core.ica.fit  # noqa: F401  torch, before its threads are held
+
         with one_thread_if(is_small(self.space.n_rows, self.space.dim)):
             rows, moments = self._fitting(machine)
             try:
@@ -173,6 +175,7 @@ def fit_space(
     content: str,
 ) -> SpaceIca:
     """Fit ICA from as many random starts as are asked for, or as their agreement calls for."""
+    from repalign.core.ica.fit import fit_starts
 
     # the seed of the first start chooses the rows of all
     seed = start_seed(settings.seed, content)
