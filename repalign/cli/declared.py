@@ -98,6 +98,28 @@ def with_options(settings: type) -> Callable[[Callable[..., Any]], Callable[...,
     return decorate
 
 
+def with_shared(options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options that are the fields of a dataclass; it takes it as ``shared``.
+
+    They are annotated as a command's parameters are, and are for what commands have in common
+    but no result hangs on: files, formats, the machine.
+    """
+    made = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in inspect.signature(options, eval_str=True).parameters.values()
+    ]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def run(**values: Any) -> Any:
+            shared = options(**{each.name: values.pop(each.name) for each in made})
+            return command(**values, shared=shared)
+
+        return _with_parameters(run, command, "shared", made)
+
+    return decorate
+
+
 def _with_parameters(
     run: Callable[..., Any],
     command: Callable[..., Any],

@@ -1,6 +1,5 @@
 """Summing moments over blocks of rows, on the device; ``repalign.core.moments`` says of what."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +10,7 @@ from repalign.aliases import Rows
 from repalign.core.arrays import DeviceArray, numbers_on, on_device, zeros
 from repalign.core.checks import check_finite_block, check_parts
 from repalign.core.compute import one_pool
-from repalign.core.rows import block_rows_for
+from repalign.core.rows import DEFAULT_MEMORY, OnProgress, block_rows_for
 
 # Which products are summed: all three, those of the source alone, or the cross products alone.
 Products = Literal["all", "source", "cross"]
@@ -68,9 +67,9 @@ def sum_moments(
     parts: Parts,
     products: Products,
     *,
-    memory_bytes: int,
-    device: str,
-    on_progress: Callable[[int, int], None] | None,
+    memory_bytes: int = DEFAULT_MEMORY,
+    device: str = "cpu",
+    on_progress: OnProgress | None = None,
 ) -> list[MomentSums]:
     """Return the sums of every part, reading all rows once; without ``y`` of the source alone.
 

@@ -9,8 +9,9 @@ Blocks are centred by their own mean before they are multiplied, and merged by t
 Chan, Golub and LeVeque (1983), so that a large common offset costs no digits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 from jaxtyping import Float, Integer
@@ -19,7 +20,7 @@ from repalign.aliases import Rows
 from repalign.core.arrays import as_numpy
 from repalign.core.checks import check_paired, check_shape
 from repalign.core.moment_sums import MomentSums, Parts, sum_moments
-from repalign.core.rows import DEFAULT_MEMORY
+from repalign.core.rows import Limits
 from repalign.exceptions import InputError
 
 DOUBLE_EPSILON = float(np.finfo(np.float64).eps)
@@ -186,9 +187,7 @@ def pair_moments(
     *,
     part_of_row: Integer[np.ndarray, " n"] | None = None,
     n_parts: int = 1,
-    memory_bytes: int = DEFAULT_MEMORY,
-    device: str = "cpu",
-    on_progress: Callable[[int, int], None] | None = None,
+    **limits: Unpack[Limits],
 ) -> tuple[PairMoments, ...]:
     """Return the moments of every part of the paired rows, reading all rows once.
 
@@ -205,9 +204,7 @@ def pair_moments(
         y,
         Parts(part_of_row, n_parts),
         "all",
-        memory_bytes=memory_bytes,
-        device=device,
-        on_progress=on_progress,
+        **limits,
     )
     return tuple(_frozen(part, x, y) for part in sums)
 
@@ -215,10 +212,7 @@ def pair_moments(
 def space_moments(
     x: Rows,
     parts: Parts | None = None,
-    *,
-    memory_bytes: int = DEFAULT_MEMORY,
-    device: str = "cpu",
-    on_progress: Callable[[int, int], None] | None = None,
+    **limits: Unpack[Limits],
 ) -> tuple[PairMoments, ...]:
     """Return the moments of every part of one space: of a pair whose target has no columns.
 
@@ -231,9 +225,7 @@ def space_moments(
         None,
         parts or Parts(),
         "source",
-        memory_bytes=memory_bytes,
-        device=device,
-        on_progress=on_progress,
+        **limits,
     )
     return tuple(_frozen(part, x, x) for part in sums)
 
@@ -243,10 +235,7 @@ def cross_moments(
     y: Rows,
     parts: Parts,
     known: tuple[Sequence[PairMoments], Sequence[PairMoments]],
-    *,
-    memory_bytes: int = DEFAULT_MEMORY,
-    device: str = "cpu",
-    on_progress: Callable[[int, int], None] | None = None,
+    **limits: Unpack[Limits],
 ) -> tuple[PairMoments, ...]:
     """Return what ``pair_moments`` returns, where the moments of both spaces are known already.
 
@@ -259,9 +248,7 @@ def cross_moments(
         y,
         parts,
         "cross",
-        memory_bytes=memory_bytes,
-        device=device,
-        on_progress=on_progress,
+        **limits,
     )
     return tuple(
         PairMoments(

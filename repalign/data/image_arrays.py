@@ -6,6 +6,7 @@ import math
 import struct
 import zipfile
 import zlib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError
-from repalign.files import file_sha256
+from repalign.files import check_regular, file_sha256, open_regular
 
 _NAMES = ("images", "x", "X", "data", "arr_0")
 _MAX_IDX_BYTES = 2 * 2**30
@@ -63,6 +64,7 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
 
     Raises InputError when there is no such array or the file cannot be read.
     """
+    check_regular(path)
     try:
         with np.load(path, allow_pickle=False) as archive:
             names = [column] if column else [n for n in _NAMES if n in archive.files]
@@ -95,7 +97,10 @@ def open_idx(path: Path) -> ArrayImages:
     Raises InputError when the header is of another kind or the size is not what it says.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with (
+            open_regular(path) as plain,
+            gzip.open(plain) if path.suffix == ".gz" else nullcontext(plain) as file,
+        ):
             zeros, kind, ndim = struct.unpack(">HBB", file.read(4))
             if zeros or kind != 8 or ndim not in (3, 4):
                 raise InputError(

@@ -2,15 +2,17 @@
 
 import hashlib
 import io
+import os
 import threading
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repalign.data.files import find_files, listing_sha256
+from repalign.data.files import find_files, listing_sha256, read_text
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError
+from repalign.files import open_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -77,10 +79,11 @@ class ImageFiles:
     def read(self, index: int) -> Sample:
         """Return one sample."""
         path, name = self._paths[index], self._ids[index]
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise InputError(f"{name} has {size} bytes; at most {MAX_FILE_BYTES} are read")
-        raw = path.read_bytes()
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > MAX_FILE_BYTES:
+                raise InputError(f"{name} has {size} bytes; at most {MAX_FILE_BYTES} are read")
+            raw = file.read(MAX_FILE_BYTES)
         return Sample(name, hashlib.sha256(raw).digest(), decode_image(raw, name))
 
 
@@ -106,7 +109,7 @@ def open_image_list(path: Path) -> ImageFiles:
 
     Raises InputError for a path that is no file.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = read_text(path).splitlines()
     ids = [name for line in lines if (name := line.split("\t")[0].strip())]
     paths = [path.parent / name for name in ids]
     for name, file in zip(ids, paths, strict=True):

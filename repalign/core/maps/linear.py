@@ -1,6 +1,6 @@
 """Linear map: least squares with intercept, of minimum norm."""
 
-from collections.abc import Callable
+from typing import Unpack
 
 import numpy as np
 from jaxtyping import Float
@@ -9,7 +9,7 @@ from repalign.aliases import Rows
 from repalign.core.eigen import eigh, eigvalsh
 from repalign.core.maps.affine import AffineMap, MappedRows, centred_map
 from repalign.core.moments import PairMoments, pair_moments
-from repalign.core.rows import DEFAULT_MEMORY
+from repalign.core.rows import Limits
 from repalign.core.whitening import (
     PrincipalDirections,
     arithmetic_cut,
@@ -50,10 +50,7 @@ def fit_linear_from_rows(
     x: Rows,
     y: Rows,
     moments: PairMoments,
-    *,
-    memory_bytes: int = DEFAULT_MEMORY,
-    device: str = "cpu",
-    on_progress: Callable[[int, int], None] | None = None,
+    **limits: Unpack[Limits],
 ) -> AffineMap:
     """Fit least squares as accurately as an orthogonal decomposition of the rows would.
 
@@ -75,9 +72,7 @@ def fit_linear_from_rows(
     (again,) = pair_moments(
         MappedRows(x, whiten),
         y,
-        memory_bytes=memory_bytes,
-        device=device,
-        on_progress=on_progress,
+        **limits,
     )
     matrix = basis @ _solve(again)
     kept = _resolved(again).vectors

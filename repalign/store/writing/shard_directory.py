@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError, StoreError
+from repalign.files import check_no_input
 from repalign.store.format.directory import (
     begin_directory,
     file_identity,
@@ -86,6 +87,7 @@ class ShardDirectory:
                 )
             if not self.path.is_dir():
                 raise InputError(f"{self.path}: is a file; choose another path or remove it")
+            check_no_input(self.path)
             self._take_lock()
             remove_directory(self.path)
         self._begin()

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -97,13 +96,8 @@ class StoreWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None and self.options.n_shards is None:
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
+        if kind is None and self.options.n_shards is None:
             self.finish()
         else:
             self.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError
+from repalign.files import check_output, open_regular
 
 FORMAT = "repalign-folds"
 Entry = Mapping[str, Any]
@@ -19,14 +20,19 @@ class FoldCache:
 
     Without a path nothing is kept beyond the run. A last line that was cut off by a kill is
     dropped. Keys hold everything that a result depends on, so that one file serves many runs.
+
+    Raises:
+        InputError: the file is none of finished folds, is an input, or cannot be written.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
         self._path = None if path is None else Path(path)
         self._entries: dict[str, Entry] = {}
         self._lock = threading.Lock()
-        if self._path is not None and self._path.exists():
-            self._entries = _read(self._path)
+        if self._path is not None:
+            if self._path.exists():
+                self._entries = _read(self._path)
+            check_output(self._path)  # before the work rather than after the first fold
 
     def get(self, key: str) -> Entry | None:
         """Return the result of this key, or None."""
@@ -55,7 +61,8 @@ def key_of(parts: Mapping[str, Any]) -> str:
 
 def _read(path: Path) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    with open_regular(path) as file:
+        lines = file.read().decode(errors="replace").split("\n")
     for number, line in enumerate(lines):
         if not line:
             continue
@@ -77,6 +84,6 @@ def _read(path: Path) -> dict[str, Entry]:
 
 
 def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"

@@ -1,5 +1,6 @@
 """Writing: resuming, several writers, overwriting, and the message of every refusal."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -514,3 +515,24 @@ def test_index_rows_are_a_row_index(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"shape \(3, 2\); expected .* \(2, 2\)"):
             writer.append({"x": numbers(0, 3)}, RowIndex(np.arange(2), np.zeros(2, int)))
         writer.append({"x": numbers(0, 1)})
+
+
+def test_packing_follows_a_link_and_keeps_the_permissions(tmp_path: Path, sharded: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "old.h5").write_text("old")
+    (tmp_path / "disk" / "old.h5").chmod(0o640)
+    (tmp_path / "link.h5").symlink_to("disk/old.h5")
+
+    pack_store(sharded, tmp_path / "link.h5", overwrite=True)
+
+    assert (tmp_path / "link.h5").is_symlink()
+    assert (tmp_path / "disk" / "old.h5").stat().st_mode & 0o777 == 0o640
+    with open_store(tmp_path / "disk" / "old.h5") as store:
+        assert len(store) > 0
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["old.h5"]
+
+
+def test_a_store_is_no_pipe(tmp_path: Path, sharded: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.h5")
+    with pytest.raises(InputError, match="is a pipe or a device, and a store is a file"):
+        pack_store(sharded, tmp_path / "pipe.h5", overwrite=True)
