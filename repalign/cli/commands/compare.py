@@ -73,8 +73,8 @@ def compare(
         int,
         typer.Option(
             min=1,
-            help="Processes that share out stores and pairs, each with one thread and the memory "
-            "cap; 1 is this one, with all its threads.",
+            help="Processes that share out stores, starts of ICA and pairs, each with one thread "
+            "and the memory cap; 1 is this one, with all its threads.",
         ),
     ] = 1,
     plot: Annotated[

@@ -1,7 +1,7 @@
 """Independent component analysis of one representation, told in full."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -40,40 +40,67 @@ def fit_ica(
         InputError: Nothing varies, or a value is not finite.
     """
     settings = settings or IcaSettings()
-    (found,) = fit_starts(
+    prepared = prepare(
         rows,
-        [settings.seed],
         mean=mean,
         covariance=covariance,
         settings=settings,
         memory_bytes=memory_bytes,
         device=device,
-        on_progress=on_progress,
     )
-    return found
+    return prepared.fit(settings.seed, on_progress)
 
 
-def fit_starts(
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Rows made ready for the search once, for any number of starts.
+
+    Attributes:
+        rows: The rows to fit on, or of which a sample is fitted.
+        mean: Of all of them.
+        covariance: Of all of them.
+        settings: What was asked for; its seed chose the sample.
+        whitening: Of all of them; None where none is wanted.
+        data: The whitened rows; None where a solver reads the rows itself.
+        own: Whitened the rows again, where they are a sample of all.
+    """
+
+    rows: Rows
+    mean: Float[np.ndarray, " d"]
+    covariance: Float[np.ndarray, "d d"]
+    settings: IcaSettings
+    whitening: Whitening | None = None
+    data: WhitenedRows | None = None
+    own: Float[np.ndarray, "k k"] | None = None
+
+    def fit(self, seed: int, on_progress: Callable[[int, int], None] | None = None) -> IcaFit:
+        """Fit from the start of a seed: the fit that this seed would give alone."""
+        start = replace(self.settings, seed=seed)
+        if self.whitening is None:
+            return _fit_unwhitened(self.rows, self.mean, self.covariance, start)
+        if self.data is None:
+            return _fit_sklearn(self.rows, self.whitening, start)
+        with fast_float32(self.data.device):
+            return _fit_picard(self.data, self.own, self.whitening, start, on_progress)
+
+
+def prepare(
     rows: Rows,
-    seeds: Sequence[int],
     *,
     mean: Float[np.ndarray, " d"],
     covariance: Float[np.ndarray, "d d"],
     settings: IcaSettings,
     memory_bytes: int = DEFAULT_MEMORY,
     device: str = "cpu",
-    on_progress: Callable[[int, int], None] | None = None,
-) -> list[IcaFit]:
-    """Fit ICA from several starts, on the same rows whitened once.
-
-    Each fit is the one that its seed would give alone; the rows are chosen by ``settings.seed``.
+) -> Prepared:
+    """Choose and whiten the rows that every start is fitted on.
 
     Raises:
         InputError: As ``fit_ica``.
     """
-    starts = [replace(settings, seed=seed) for seed in seeds]
+    plain = Prepared(rows, mean, covariance, settings)
     if settings.whitening == "none":
-        return [_fit_unwhitened(rows, mean, covariance, start) for start in starts]
+        return plain
     whitening = fit_whitening(
         mean,
         covariance,
@@ -82,7 +109,7 @@ def fit_starts(
         max_rank=settings.max_rank,
     )
     if settings.solver == "sklearn":
-        return [_fit_sklearn(rows, whitening, start) for start in starts]
+        return replace(plain, whitening=whitening)
     wanted = settings.n_fit_rows or max(int(0.7 * whitening.rank**2), 50_000)
     fitted = sample_rows(rows, wanted, seed=settings.seed)
     with fast_float32(device):
@@ -90,7 +117,7 @@ def fit_starts(
         own = None
         if fitted is not rows:
             data, own = whiten_sample(data)
-        return [_fit_picard(data, own, whitening, start, on_progress) for start in starts]
+    return replace(plain, whitening=whitening, data=data, own=own)
 
 
 def _fit_picard(

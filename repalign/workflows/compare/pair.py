@@ -29,6 +29,7 @@ from repalign.workflows.compare.records import make_records
 from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import SpaceIca
+from repalign.workflows.compare.starts import forget_whitened
 from repalign.workflows.compare.twins import EFFICIENCY_MAPS, efficiency_twins
 from repalign.workflows.machine import Machine
 
@@ -63,6 +64,7 @@ class PairUnit:
 
     def run(self, machine: Machine) -> list[PairResult]:
         """Compare them."""
+        forget_whitened()
         with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
             pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine)
             results = [_compare(pair, self.settings, machine)]

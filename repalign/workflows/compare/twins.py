@@ -17,7 +17,9 @@ from repalign.workflows.compare.pair_data import IcaOfSides, PairData
 from repalign.workflows.compare.records import efficiency_of
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.space import Space
-from repalign.workflows.compare.spaces import IcaUnit, fit_cost
+from repalign.workflows.compare.spaces import fit_cost
+from repalign.workflows.compare.starts import IcaOfSpace, fit_spaces
+from repalign.workflows.executor import InProcess
 from repalign.workflows.machine import Machine
 
 EFFICIENCY_MAPS = ("permutation", "rigid", "ica")
@@ -96,9 +98,9 @@ def _twin(
         **machine.limits("null"),
     )
     unmixed = PairData(twin, spaces[0].rows, spaces[1].rows, parts, {})
-    ica: IcaOfSides = {
-        (side, on): IcaUnit(
-            key="",
+    wanted = {
+        (side, on): IcaOfSpace(
+            key=f"{space.key}-{on}",
             space=space,
             split=split,
             on=on,
@@ -106,11 +108,13 @@ def _twin(
             moments=moments if side == 0 else moments.swapped(),
             settings=settings,
             side=SIDES[side],
-        ).run(machine)
+        )
         for part in (None, *split.judged)
         for moments in (unmixed.moments_without(part),)
         for side, space in enumerate(spaces)
         for on in (ica_rows(settings, side, part),)
     }
+    fits = fit_spaces({each.key: each for each in wanted.values()}, InProcess(), machine)
+    ica: IcaOfSides = {place: fits[each.key] for place, each in wanted.items()}
     without_intervals = replace(settings, n_refits=0)
     return PairFitter(replace(unmixed, ica=ica), EFFICIENCY_MAPS, without_intervals, machine)
