@@ -72,16 +72,19 @@ assert "Affine" in run("compare", "x.npy", "y.npy", "-f", "latex", "--maps", "ri
     "a measure of similarity": Change(
         {
             "core/similarity/measures.py": (
-                '        Measure("linear-cka"',
-                '        Measure("half-cka", "higher", lambda m: linear_cka(m) / 2, True),\n',
+                '    Measure(\n        "linear-cka",',
+                '    Measure("half-cka", "½ CKA", "↑", "half", lambda p: p.linear_cka() / 2, '
+                "RIGID),\n",
             )
         },
         """
-from repalign.core.moments import pair_moments
-from repalign.core.rows import ArrayRows
-from repalign.core.similarity.measures import MEASURES
-(moments,) = pair_moments(ArrayRows(x), ArrayRows(x))
-assert abs(MEASURES["half-cka"].value(moments) - 0.5) < 1e-12
+assert "half-cka" in " ".join(run("compare", "--help").split())
+rows = [each.split(",") for each in run(
+    "compare", "x.npy", "x.npy", "--maps", "none", "--measures", "half-cka", "-f", "csv"
+).splitlines()]
+row = dict(zip(rows[0], rows[1]))
+assert row["measure"] == "half-cka" and abs(float(row["value"]) - 0.5) < 1e-12, row
+assert "½ CKA ↑" in run("compare", "x.npy", "y.npy", "--measures", "half-cka", "-f", "table")
 """,
     ),
     "a library of models": Change(
@@ -216,6 +219,27 @@ there = Elsewhere()
 here = repalign.compare("x.npy", "y.npy").to_frame()
 assert repalign.compare("x.npy", "y.npy", executor=there).to_frame().equals(here)
 assert there.sent == 7  # moments of two spaces, two ICA of each, one pair
+""",
+    ),
+    "an experiment": Change(
+        {
+            "experiments/reproduce/registry.py": ('    "gaussian_null",\n', '    "new",\n'),
+            "experiments/papers/new.py": (
+                NEW,
+                "from dataclasses import replace\n\n"
+                "from repalign.experiments.papers import gaussian_null\n"
+                "from repalign.experiments.reproduce.experiment import Measured\n\n\n"
+                "def measure(case, seed, work):\n"
+                "    return [Measured(gaussian_null.SAME, 0.25 + seed)]\n\n\n"
+                "EXPERIMENT = replace(gaussian_null.EXPERIMENT, name='new', measure=measure,\n"
+                "                     sentences=lambda result: ['so'])\n",
+            ),
+        },
+        """
+assert "new" in run("reproduce", "--list")
+shown = run("reproduce", "new", "--seeds", "2", "-o", "out", "-f", "table")
+assert "0.750" in shown and "so" in shown, shown
+assert open("out/figure.png", "rb").read().startswith(b"\\x89PNG")
 """,
     ),
     "a size of chunks": Change(

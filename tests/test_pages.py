@@ -34,8 +34,10 @@ STEPS = {
     for page, text in TEXTS.items()
 }
 
-# What would download a model runs with one that comes with the package.
+# What would download a model runs with one that comes with the package, or a tiny one.
 STANDS_IN = {
+    "hf:facebook/hubert-base-ls960": "tiny-hubert",
+    "hf:openai/whisper-base": "tiny-whisper",
     "hf:EleutherAI/pythia-160m": "$(repalign zoo path gpt-neox-seed0)",
     "pythia-160m-seed0": "$(repalign zoo path gpt-neox-seed0)",
     "pythia-160m-seed1": "$(repalign zoo path gpt-neox-seed1)",
@@ -45,6 +47,7 @@ _RECIPE = "one script, run by tests/workflows/extract/test_recipe.py"
 NOT_RUN = {
     "pip install": "a fresh environment: a step of .ci/run",
     "repalign demo": "a step of .ci/run; tests/cli/test_demo.py compares the output",
+    "repalign reproduce": "takes minutes; tests/cli/commands/test_reproduce.py runs the shortest",
     "repalign zoo train": "trains for a minute; tests/zoo/test_training.py trains for less",
     "srun": "needs Slurm; tests/workflows/extract sets its variables",
     "pytest": "would run itself; a step of .ci/run",

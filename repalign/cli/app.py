@@ -19,6 +19,7 @@ from repalign.cli.commands import (
     maps,
     models,
     report,
+    reproduce,
     store,
     zoo,
 )
@@ -142,6 +143,7 @@ app.command("compare")(compare.compare)
 app.command("disentangle")(disentangle.disentangle)
 app.command("deconfound")(deconfound.deconfound)
 app.command("apply")(maps.apply)
+app.command("reproduce")(reproduce.reproduce)
 app.command("report")(report.report)
 app.add_typer(maps.app, name="maps")
 app.add_typer(models.app, name="models")

@@ -21,6 +21,7 @@ from repalign.workflows.tables.layout import (
 )
 
 if TYPE_CHECKING:
+    from repalign.experiments.reproduce.results import Reproduction
     from repalign.experiments.table_one import TableOne
     from repalign.workflows.compare.results import CompareResult
     from repalign.workflows.deconfound.results import DeconfoundResult
@@ -72,8 +73,21 @@ def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
 
 
 def shown_comparison(result: "CompareResult") -> Shown:
-    """Show the error table of a comparison."""
-    return _shown_errors(result, result.to_dict, result.error_table)
+    """Show the error table of a comparison, and its measures of similarity."""
+    if not result.measures:
+        return _shown_errors(result, result.to_dict, result.error_table)
+    measured = result.measures_grid()
+    drawn = ([_drawn_errors(result.error_table())] if result.records else []) + [
+        _drawn_grids([measured])
+    ]
+    layouts = ([result.error_table().layout()] if result.records else []) + [measured.layout()]
+    return Shown(
+        records=result.to_records,
+        document=result.to_dict,
+        drawing=lambda: Text("\n\n").join(drawn),
+        layouts=lambda: layouts,
+        paper_layouts=lambda: layouts,
+    )
 
 
 def shown_table_one(table_one: "TableOne") -> Shown:
@@ -98,6 +112,20 @@ def shown_batches(result: "DeconfoundResult") -> Shown:
 
     grids = batch_tables(result)
     return _shown_grids(result, grids, grids)
+
+
+def shown_reproduction(result: "Reproduction") -> Shown:
+    """Show the means over seeds of an experiment, the published values beside them."""
+    from repalign.experiments.reproduce.table import table_of
+
+    grid = table_of(result)
+    return Shown(
+        records=lambda: [each.to_record() for each in result.summaries()],
+        document=result.to_dict,
+        drawing=lambda: _drawn_grids([grid]),
+        layouts=lambda: [grid.layout()],
+        paper_layouts=lambda: [grid.layout()],
+    )
 
 
 def _shown_grids(

@@ -1,4 +1,4 @@
-"""Images from arrays: .npz archives and the IDX files that MNIST comes in."""
+"""Images from arrays: .npy and .npz files and the IDX files that MNIST comes in."""
 
 import gzip
 import hashlib
@@ -81,6 +81,27 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
         "name": path.name,
         "sha256": file_sha256(path),
         "column": names[0],
+    }
+    return ArrayImages(array, description)
+
+
+def open_npy(path: Path) -> ArrayImages:
+    """Images from a .npy file, read as they are needed.
+
+    Raises InputError when it holds Python objects or cannot be read.
+    """
+    check_regular(path)
+    try:
+        array = np.load(path, allow_pickle=False, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        reason = "Python objects, which are not read" if "allow_pickle" in str(error) else error
+        raise InputError(
+            f"{path.name} is no readable array of images: {reason}; save uint8 images"
+        ) from error
+    description: dict[str, object] = {
+        "format": "npy",
+        "name": path.name,
+        "sha256": file_sha256(path),
     }
     return ArrayImages(array, description)
 

@@ -108,16 +108,11 @@ def run_table_one(
     """
     from repalign.core.compute import choose_device
     from repalign.workflows.executor import InProcess, ProcessPool
-    from repalign.workflows.machine import Machine
+    from repalign.workflows.machine import Machine, ignore_stage
 
-    say = on_stage or _ignore_stage
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = extractions(settings.text_limit)
+    say = on_stage or ignore_stage
     started = time.perf_counter()
-    with one_thread():
-        for number, extraction in enumerate(wanted, start=1):
-            label = f"extract {extraction.store} ({number} of {len(wanted)})"
-            _extract(extraction, folder, device, partial(say, label))
+    extract_stores(folder, settings.text_limit, device=device, on_stage=say)
     between = time.perf_counter()
     units = [ComparedPair(pair, folder, settings.compare) for pair in PAIRS]
     machine = Machine(choose_device(device), on_stage=say)
@@ -131,8 +126,14 @@ def run_table_one(
     )
 
 
-def _ignore_stage(stage: str, done: int, total: int) -> None:
-    """Stand in where nobody wants to know."""
+def extract_stores(folder: Path, text_limit: int | None, *, device: str, on_stage: OnStage) -> None:
+    """Extract the stores of all pairs; those that are there, of the same settings, are kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = extractions(text_limit)
+    with one_thread():
+        for number, extraction in enumerate(wanted, start=1):
+            label = f"extract {extraction.store} ({number} of {len(wanted)})"
+            _extract(extraction, folder, device, partial(on_stage, label))
 
 
 def _extract(

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from repalign.data.image_arrays import open_idx, open_npz
-from repalign.data.images import ImageFiles, open_image_list
-from repalign.data.open_data import open_data
+from repalign.data.decoded_files import DecodedFiles, open_list
+from repalign.data.image_arrays import open_idx, open_npy, open_npz
+from repalign.data.open_data import IMAGES, open_data
 from repalign.data.read_options import ReadOptions
 from repalign.data.text import JsonLines, TextFile
 from repalign.data.text_tables import CsvColumn, ParquetColumn
@@ -29,10 +29,11 @@ READERS = {
     "jsonl": lambda path: JsonLines(path, None, None),
     "csv": lambda path: CsvColumn(path, None, None),
     "parquet": lambda path: ParquetColumn(path, None, None),
-    "list": open_image_list,
+    "list": lambda path: open_list(path, IMAGES),
     "idx": open_idx,
+    "npy": open_npy,
     "npz": open_npz,
-    "image": lambda path: ImageFiles([path], ["a"], {}).read(0),
+    "image": lambda path: DecodedFiles([path], ["a"], {}, IMAGES).read(0),
 }
 
 
@@ -48,4 +49,4 @@ def test_readers_refuse_pipes_and_devices_themselves(tmp_path: Path, open_it) ->
 def test_a_list_of_images_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"list.txt: is not UTF-8 text"):
-        open_image_list(tmp_path / "list.txt")
+        open_list(tmp_path / "list.txt", IMAGES)

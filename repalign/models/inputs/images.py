@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +18,7 @@ Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 ImageBackend = Literal["pil", "torchvision"]
 _PIL_NUMBER: dict[Interpolation, int] = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3}
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+_CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 _LARGEST = 8192
 _DEFAULTED = (
     "resample",
@@ -166,6 +167,26 @@ def _defaults(kind: str) -> dict[str, Any]:
     processor = getattr(transformers, f"{name}Pil", None)
     told = {key: getattr(processor, key, None) for key in _DEFAULTED}
     return {key: value for key, value in told.items() if value is not None}
+
+
+def preprocess_of_open_clip(
+    config: Mapping[str, Any], size: Sequence[int], name: str
+) -> ImagePreprocess:
+    """Preprocessing of open_clip's evaluation: the shorter edge and a crop, or squashed.
+
+    Raises ModelError for other ways of resizing.
+    """
+    mode, (height, width) = config.get("resize_mode") or "shortest", size
+    if mode not in ("shortest", "squash") or (mode == "shortest" and height != width):
+        raise ModelError(f"{name} resizes by mode {mode!r}, which is not supported; use canonical")
+    return ImagePreprocess(
+        name=name,
+        resize=height if mode == "shortest" else (height, width),
+        crop=(height, width),
+        interpolation=_interpolation(config.get("interpolation") or "bicubic", name),
+        mean=tuple(config.get("mean") or _CLIP[0]),
+        std=tuple(config.get("std") or _CLIP[1]),
+    )
 
 
 def preprocess_of_torchvision(

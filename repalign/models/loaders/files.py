@@ -27,6 +27,13 @@ def read_json(path: Path, *, limit: int = _MAX_CONFIG) -> dict[str, Any]:
 
     Raises ModelError when the file is missing, large, no regular file, or no object.
     """
+    value = _read(path, limit)
+    if not isinstance(value, dict):
+        raise ModelError(f"{path.name} holds a {type(value).__name__}, expected an object")
+    return value
+
+
+def _read(path: Path, limit: int) -> Any:
     if not path.exists():
         raise ModelError(
             f"no {path.name} in {path.parent.name}/; give a directory saved by transformers "
@@ -37,11 +44,19 @@ def read_json(path: Path, *, limit: int = _MAX_CONFIG) -> dict[str, Any]:
     if len(raw) > limit:
         raise ModelError(f"{path.name} is larger than {limit} bytes; that is no config")
     try:
-        value = json.loads(raw)
+        return json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path.name} in {path.parent.name}/ is no readable JSON") from error
-    if not isinstance(value, dict):
-        raise ModelError(f"{path.name} holds a {type(value).__name__}, expected an object")
+
+
+def read_list(path: Path) -> list[dict[str, Any]]:
+    """Read a small JSON list of objects from a regular file.
+
+    Raises ModelError as ``read_json``, and for anything but such a list.
+    """
+    value = _read(path, _MAX_CONFIG)
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise ModelError(f"{path.name} in {path.parent.name}/ is no list of objects")
     return value
 
 

@@ -172,6 +172,12 @@ class ShardDirectory:
         finally:
             os.close(handle)
 
+    def remove_if_empty(self) -> None:
+        """Remove the directory if no shard is in it and no other process writes any."""
+        is_alone = self._unlock is not None and self._options.n_writers == 1
+        if is_alone and self.path.is_dir() and not committed_numbers(self.path):
+            remove_directory(self.path)
+
     def release(self) -> None:
         """Let other writers have the directory."""
         if self._unlock is not None:

@@ -258,6 +258,10 @@ class PairFitter:
             scales[name] = found[id(space)]
         return scales
 
+    def scale_of_target(self) -> Scale:
+        """Return the denominators of all target rows, where no map was judged."""
+        return self._scale(self.pair.target, rms_radius(self.pair.total, None))
+
     def _scale(self, rows: Rows, radius: float) -> Scale:
         return Scale(
             diameter=diameter(rows, **self.machine.limits("diameter")),

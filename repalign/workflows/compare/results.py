@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.options import recorded_columns
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
 from repalign.workflows.tables.errors import ErrorTable, error_table
+from repalign.workflows.tables.grid import Grid
+from repalign.workflows.tables.grid import as_text as grid_text
+from repalign.workflows.tables.measures import measures_grid
 from repalign.workflows.tables.text import as_text
 from repalign.workflows.tidy import TidyResult
 
@@ -186,16 +190,27 @@ def _ica_note(report: IcaReport) -> str:
 class CompareResult(TidyResult):
     """The errors of every pair, map and split, with every convention and its provenance.
 
-    ``maps`` holds, for every pair in the order of ``pairs``, the maps fitted on all rows.
+    ``measures`` holds the values of the measures of similarity, where any were asked for, and
+    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows.
     """
-
-    columns: ClassVar = COLUMNS
 
     records: tuple[ErrorRecord, ...]
     pairs: tuple[PairReport, ...]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
     maps: tuple[Mapping[str, "AffineMap"], ...] = ()
+    measures: tuple[MeasureRecord, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns of the CSV: where there are measures, theirs stand behind."""
+        return (*COLUMNS, *OWN_COLUMNS) if self.measures else COLUMNS
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return the records of maps, then those of measures, one a row of the CSV."""
+        told = [record.to_dict() for record in self.records]
+        told += [record.to_dict() for record in self.measures]
+        return [{name: record.get(name) for name in self.columns} for record in told]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -210,23 +225,32 @@ class CompareResult(TidyResult):
             "settings": dict(self.settings),
             "versions": dict(self.versions),
             "warnings": list(self.warnings),
-            "records": self.to_records(),
+            "records": [record.to_dict() for record in self.records],
+            "measures": [record.to_dict() for record in self.measures],
             "pairs": [asdict(pair) for pair in self.pairs],
         }
 
     def error_table(self) -> ErrorTable:
         """Return the cells of the table in the paper's layout."""
-        return error_table(self.to_records(), [pair_notes(pair) for pair in self.pairs])
+        return error_table(
+            [record.to_dict() for record in self.records], [pair_notes(pair) for pair in self.pairs]
+        )
+
+    def measures_grid(self) -> Grid:
+        """Return the measures of similarity as a table."""
+        return measures_grid([record.to_dict() for record in self.measures])
 
     def table(self) -> str:
-        """Return the table in the paper's layout as text."""
-        return as_text(self.error_table())
+        """Return the table in the paper's layout as text, and the measures below it."""
+        parts = [as_text(self.error_table())] if self.records else []
+        parts += [grid_text([self.measures_grid()])] if self.measures else []
+        return "\n".join(parts)
 
     def plot(self) -> "Figure":
         """Draw errors by map, in-sample beside held-out, with intervals and nulls."""
         from repalign.workflows.figures.errors import plot_errors
 
-        return plot_errors(self.to_records())
+        return plot_errors([record.to_dict() for record in self.records])
 
     def __str__(self) -> str:
         return self.table()

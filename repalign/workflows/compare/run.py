@@ -92,6 +92,7 @@ def compare(
         | {"device": machine.device, "memory_bytes": machine.memory_bytes},
         versions={name: version(name) for name in VERSIONED},
         maps=tuple(result.maps for result in results),
+        measures=tuple(record for result in results for record in result.measures),
     )
 
 

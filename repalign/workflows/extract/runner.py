@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from repalign.models.loaders.loaded import LoadedModel
+    from repalign.models.loaders.loaded import LoadedModel, SoundInput
     from repalign.models.views.views import View
+
+# Length of the sounds that the size of batches is tried with.
+SOUND_SECONDS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,9 @@ def _part(batch: HostBatch, part: slice) -> HostBatch:
     inputs = {key: tensor[part] for key, tensor in batch.inputs.items()}
     tokens = batch.tokens // 2
     if lengths is not None:
-        width, tokens = int(lengths.max()), int(lengths.sum())
+        tokens = int(lengths.sum())
+    if lengths is not None and "input_ids" in inputs:
+        width = int(lengths.max())
         inputs = {key: tensor[..., :width] for key, tensor in inputs.items()}
     positions = None if batch.positions is None else batch.positions[part]
     return HostBatch(inputs, batch.members[part], lengths, positions, tokens)
@@ -120,6 +125,8 @@ def probe_batch(model: "LoadedModel", size: int, length: int, image: Sequence[in
     """A batch of blank samples: ``size`` tokens in samples of ``length``, or ``size`` images."""
     import torch
 
+    if model.sound is not None:
+        return _sound_probe(model.sound, max(1, size // length))
     if model.family.kind == "image":
         channels = (model.image_size or (3, 0, 0))[0]
         pixels = torch.zeros(size, channels, *image)
@@ -129,6 +136,15 @@ def probe_batch(model: "LoadedModel", size: int, length: int, image: Sequence[in
     ids = torch.zeros(count, length, dtype=torch.int64)
     lengths = torch.full((count,), length, dtype=torch.int64)
     return HostBatch({"input_ids": ids}, np.arange(count), lengths, _first(count), count * length)
+
+
+def _sound_probe(sound: "SoundInput", count: int) -> HostBatch:
+    import torch
+
+    shape = sound.shape if len(sound.shape) > 1 else (SOUND_SECONDS * 16_000,)
+    lengths = torch.full((count,), sound.frames(shape[-1]), dtype=torch.int64)
+    inputs = {sound.takes: torch.zeros(count, *shape)}
+    return HostBatch(inputs, np.arange(count), lengths, _first(count), int(lengths.sum()))
 
 
 def _first(count: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:

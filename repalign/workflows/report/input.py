@@ -117,7 +117,8 @@ def _from_csv(text: str, path: Path) -> Results:
         {name: _value(name, cell) for name, cell in zip(header, row, strict=True)}
         for row in rows[1:]
     ]
-    checked = _checked(records, path)
+    # measures of similarity stand in the same table, without a map
+    checked = _checked((each for each in records if not each.get("measure")), path)
     return Results(path.name, tuple(PairResults(g, None) for g in _grouped(checked)), {}, {})
 
 

@@ -149,12 +149,16 @@ def error_table(
     return ErrorTable(tuple(columns), tuple(blocks))
 
 
+def title_of(record: Record) -> str:
+    """Return the two sides of a record."""
+    return f"{side_name(record, 'source')} → {side_name(record, 'target')}"
+
+
 def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
     """Group records by pair and, within a pair, by split, in order of appearance."""
     pairs: dict[str, dict[str, list[Record]]] = {}
     for record in records:
-        title = f"{side_name(record, 'source')} → {side_name(record, 'target')}"
-        pairs.setdefault(title, {}).setdefault(record["split"], []).append(record)
+        pairs.setdefault(title_of(record), {}).setdefault(record["split"], []).append(record)
     titled = {}
     for title, splits in pairs.items():
         counts = [f"{split[0]['n_rows']} rows {name}" for name, split in splits.items()]

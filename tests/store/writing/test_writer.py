@@ -310,6 +310,19 @@ def test_a_writer_killed_before_its_description_leaves_nothing_in_the_way(tmp_pa
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.h5"]
 
 
+@pytest.mark.parametrize("name", ["run.h5", "run"])
+def test_an_exception_before_the_first_shard_leaves_nothing(tmp_path: Path, name: str) -> None:
+    def write_and_stop() -> None:
+        with StoreWriter(tmp_path / name, spec={}, views={"x": 2}, options=SMALL) as writer:
+            writer.append({"x": numbers(0, 2)})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_and_stop()
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_exception_keeps_whole_shards_and_leaves_no_other_file(tmp_path: Path) -> None:
     def write_and_stop() -> None:
         with StoreWriter(tmp_path / "run.h5", spec={}, views={"x": 2}, options=SMALL) as writer:

@@ -1,0 +1,153 @@
+"""``repalign reproduce``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from repalign.cli import output
+from repalign.cli.declared import Given, with_options
+from repalign.cli.formats import as_csv, as_json, render
+from repalign.cli.inputs import WRITTEN
+from repalign.cli.options import FormatOption, MachineDeviceOption
+from repalign.cli.tables import shown_reproduction
+from repalign.cli.talk import talk_of
+from repalign.exceptions import InputError
+from repalign.experiments.reproduce.settings import ReproduceSettings
+
+if TYPE_CHECKING:
+    from repalign.experiments.reproduce.experiment import Experiment, Preset
+    from repalign.experiments.reproduce.results import Reproduction
+
+DEFAULT_FOLDER = Path("reproduced")
+
+
+@with_options(ReproduceSettings)
+def reproduce(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of an experiment; --list names them all.")
+    ] = None,
+    list_all: Annotated[
+        bool,
+        typer.Option("--list", help="Say of every experiment what it shows, needs and takes."),
+    ] = False,
+    *,
+    given: Given,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder of the results; the same command continues there after a stop.",
+            file_okay=False,
+            show_default="reproduced/NAME-PRESET",
+        ),
+        WRITTEN,
+    ] = None,
+    device: MachineDeviceOption = "cpu",
+    form: FormatOption = None,
+) -> None:
+    """Run an experiment of the papers, and show its result beside the published one.
+
+    Writes results.csv (every seed), summary.csv, results.json and figure.png into the folder. What
+    is done is kept case by case: after a stop, the same command computes only what is missing.
+    Same seeds, same numbers, with any number of workers.
+
+    Example: repalign reproduce gaussian-null --seeds 3 --workers 2 -o gaussian-null
+    """
+    from repalign.core.compute import choose_device
+    from repalign.experiments.reproduce.registry import experiments, find_experiment
+    from repalign.experiments.reproduce.run import reproduce as run
+    from repalign.workflows.machine import Machine
+
+    chosen = output.choose_format(form, None)
+    if list_all or name is None:
+        if name is not None or not list_all:
+            raise typer.BadParameter("give the name of an experiment, or --list")
+        output.emit(output.render_records([_entry(each) for each in experiments()], chosen))
+        return
+    experiment = find_experiment(name)
+    settings = given.settings(ReproduceSettings())
+    size = experiment.preset(settings.preset)
+    where = folder or DEFAULT_FOLDER / f"{experiment.name}-{settings.preset}"
+    _check_folder(where, experiment, settings.preset)
+    talk = talk_of(context)
+    seeds = range(settings.n_seeds or size.n_seeds)
+    talk.note(f"{name}, {settings.preset}: {_cost(size, len(seeds), settings.workers)}")
+    with talk.stages(f"reproducing {name}") as on_stage:
+        result = run(
+            experiment,
+            where,
+            preset=settings.preset,
+            seeds=seeds,
+            workers=settings.workers,
+            machine=Machine(choose_device(device), on_stage=on_stage),
+        )
+    text = render(shown_reproduction(result), chosen)
+    output.emit(text)
+    if chosen != "table":
+        for line in result.sentences():
+            talk.note(line)
+    _keep(result, where)
+    talk.note(f"wrote {where}/results.csv, summary.csv, results.json and figure.png")
+    talk.note(f"{result.seconds:.0f} processor seconds in all")
+
+
+def _entry(experiment: "Experiment") -> dict[str, str]:
+    return {
+        "experiment": experiment.name,
+        "shows": experiment.shows,
+        "paper": experiment.paper,
+        "needs": experiment.needs,
+        "takes": "; ".join(
+            f"{name}: {_duration(size.n_seeds * size.seconds_per_seed)}"
+            + (" (estimate)" if size.is_estimate else "")
+            for name, size in experiment.presets.items()
+        ),
+    }
+
+
+def _cost(preset: "Preset", n_seeds: int, workers: int) -> str:
+    seconds = n_seeds * preset.seconds_per_seed
+    how = "estimated" if preset.is_estimate else "measured"
+    shared = f", shared by {workers} processes" if workers > 1 else ""
+    return (
+        f"{len(preset.cases)} cases, seeds 0 to {n_seeds - 1}; about {_duration(seconds)} of one "
+        f"core in all ({how} on a small machine){shared}; what is there already is not done again"
+    )
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _check_folder(where: Path, experiment: "Experiment", preset: str) -> None:
+    """Refuse a folder with the results of something else, before anything is computed."""
+    import json
+
+    where.mkdir(parents=True, exist_ok=True)
+    output.check_figure(where / "figure.png")
+    path = where / "results.json"
+    if not path.exists():
+        return
+    try:
+        record: Any = json.loads(path.read_text(encoding="utf-8"))
+        found = (record["experiment"], record["preset"])
+    except (ValueError, KeyError, TypeError):
+        found = ("something", "else")
+    if found != (experiment.name, preset):
+        raise InputError(
+            f"{where} holds results of {' '.join(found)}, expected {experiment.name} {preset} or "
+            "an empty folder; choose another --output"
+        )
+
+
+def _keep(result: "Reproduction", where: Path) -> None:
+    output.emit(as_csv(result.to_records()), where / "results.csv")
+    output.emit(as_csv([each.to_record() for each in result.summaries()]), where / "summary.csv")
+    output.save_figure(result.experiment.plot(result), where / "figure.png")
+    output.emit(as_json(result.to_dict()), where / "results.json")

@@ -1,0 +1,1 @@
+"""The papers' experiments, a file each: settings, calls to the library, published numbers."""

@@ -1,0 +1,1 @@
+"""Experiments by name: what they are, their list, running them, what came out."""

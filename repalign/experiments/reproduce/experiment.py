@@ -1,0 +1,123 @@
+"""What an experiment is: cases that are measured once for every seed, and what is known of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from repalign.exceptions import InputError
+from repalign.workflows.machine import Machine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from repalign.experiments.reproduce.results import Reproduction
+
+PresetName = Literal["small", "paper"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One setting of an experiment; a subclass has what is set, plain values alone.
+
+    Cases of equal content are the same work, so that a result of theirs is not computed again.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One number that a case gave for one seed.
+
+    Attributes:
+        measure: What was measured.
+        value: The number; NaN where it is undefined.
+        at: Place on a curve, such as the step of a training; None for a result of its own.
+    """
+
+    measure: str
+    value: float
+    at: float | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where a case may keep files, and what it may use of the machine."""
+
+    folder: Path
+    machine: Machine
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a paper gives for a measure of a case: its number, or what it proves."""
+
+    case: str
+    measure: str
+    value: float | str
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The cases of one size of an experiment, and what they cost.
+
+    Attributes:
+        cases: What is measured for every seed.
+        n_seeds: How many seeds there are unless others are asked for.
+        seconds_per_seed: Processor seconds of one core for all cases of one seed.
+        is_estimate: The seconds were worked out from a few steps, nobody has run it whole.
+    """
+
+    cases: tuple[Case, ...]
+    n_seeds: int
+    seconds_per_seed: float
+    is_estimate: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of a paper.
+
+    Attributes:
+        name: As ``repalign reproduce`` takes it.
+        paper: Paper and section.
+        shows: What it shows, in a sentence.
+        needs: What must be there beside a CPU.
+        differs: How the small preset differs from what was published.
+        presets: Its sizes by name.
+        measure: Measures one case for one seed. It lies in a module, so that other processes
+            find it, and depends on case and seed alone.
+        sentences: Say what the result means; every one follows from the numbers.
+        plot: Draws the result.
+        published: The numbers of the paper.
+        shown: Measures in the table, in order; all of them if empty. Files have all.
+        prepare: Makes files that the cases of a preset share; what is there is not made again.
+        version: Rises when the same case and seed give other numbers.
+    """
+
+    name: str
+    paper: str
+    shows: str
+    needs: str
+    differs: str
+    presets: Mapping[str, Preset]
+    measure: Callable[[Case, int, Work], Sequence[Measured]]
+    sentences: "Callable[[Reproduction], Sequence[str]]"
+    plot: "Callable[[Reproduction], Figure]"
+    published: tuple[Published, ...] = ()
+    shown: tuple[str, ...] = ()
+    prepare: Callable[[Preset, Work], None] | None = None
+    version: int = 1
+
+    def preset(self, name: str) -> Preset:
+        """Return a preset by name.
+
+        Raises:
+            InputError: The experiment has no such preset.
+        """
+        if name not in self.presets:
+            raise InputError(
+                f"{self.name} has no preset {name!r}; expected one of: {', '.join(self.presets)}"
+            )
+        return self.presets[name]

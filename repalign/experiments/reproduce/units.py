@@ -1,0 +1,118 @@
+"""One case with one seed: a unit of work that any process can do, and that is kept once done."""
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from repalign.exceptions import InputError
+from repalign.experiments.reproduce.experiment import Case, Experiment, Measured, Preset, Work
+from repalign.files import open_regular, writing
+from repalign.workflows.machine import Machine
+
+FOLDER = "units"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one case gave for one seed, and the processor seconds that it took."""
+
+    case: Case
+    seed: int
+    measured: tuple[Measured, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SeedUnit:
+    """The work of one case for one seed."""
+
+    experiment: str
+    version: int
+    case: Case
+    seed: int
+    measure: Callable[[Case, int, Work], Sequence[Measured]]
+    folder: Path
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of everything that the numbers depend on."""
+        parts = (self.experiment, self.version, version("repalign"), self.case, self.seed)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    @property
+    def stage(self) -> str:
+        """What it is called while people wait for it."""
+        return "cases"
+
+    @property
+    def path(self) -> Path:
+        """The file that keeps what came out."""
+        name = re.sub(r"[^a-z0-9]+", "-", self.case.name.lower()).strip("-")
+        return self.folder / FOLDER / f"{name}-seed{self.seed}-{self.key[:12]}.json"
+
+    def run(self, machine: Machine) -> Outcome:
+        """Measure, and keep the outcome in one step: the file is there whole or not at all."""
+        from repalign.core.thread_choice import one_thread
+
+        started = time.process_time()
+        with one_thread():
+            measured = tuple(self.measure(self.case, self.seed, Work(self.folder, machine)))
+        outcome = Outcome(self.case, self.seed, measured, time.process_time() - started)
+        record = {
+            "key": self.key,
+            "experiment": self.experiment,
+            "case": asdict(self.case),
+            "seed": self.seed,
+            "seconds": outcome.seconds,
+            "measured": [_plain(each) for each in measured],
+        }
+        with writing(self.path) as whole:
+            whole.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        return outcome
+
+    def kept(self) -> Outcome | None:
+        """Return the outcome of an earlier run, None if there is none.
+
+        Raises:
+            InputError: The file of that name holds something else.
+        """
+        if not self.path.exists():
+            return None
+        try:
+            with open_regular(self.path) as file:
+                record = json.load(file)
+            if record["key"] != self.key:
+                raise ValueError("another key")
+            measured = tuple(
+                Measured(name, float("nan") if value is None else float(value), at)
+                for name, value, at in record["measured"]
+            )
+            return Outcome(self.case, self.seed, measured, float(record["seconds"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{self.path} holds no result of {self.case.name}, seed {self.seed}; remove it, "
+                "and it is computed again"
+            ) from error
+
+
+def _plain(each: Measured) -> list[Any]:
+    value = float(each.value)
+    return [each.measure, value if value == value else None, each.at]
+
+
+def units_of(
+    experiment: Experiment, preset: Preset, seeds: Sequence[int], folder: Path
+) -> list[SeedUnit]:
+    """Return every unit, all cases of the first seed before those of the next."""
+    return [
+        SeedUnit(experiment.name, experiment.version, case, seed, experiment.measure, folder)
+        for seed in seeds
+        for case in preset.cases
+    ]

@@ -1,0 +1,108 @@
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from repalign.cli.app import RepalignGroup
+from repalign.cli.commands.doctor import doctor
+from repalign.cli.commands.reproduce import reproduce
+from repalign.experiments.reproduce.registry import experiments
+
+app = typer.Typer(cls=RepalignGroup)
+app.command()(reproduce)
+app.command()(doctor)
+
+
+def run(*words: str):
+    return CliRunner().invoke(app, ["reproduce", *words])
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_list_says_what_every_experiment_shows_needs_and_takes() -> None:
+    ran = run("--list")
+    assert ran.exit_code == 0
+    listed = rows(ran.stdout)
+    assert [row["experiment"] for row in listed] == [each.name for each in experiments()]
+    assert all(row["shows"] and row["needs"] for row in listed)
+    assert all(row["takes"].startswith("small: ") for row in listed)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reproduced") / "null"
+    return folder, run("gaussian-null", "--seeds", "1", "-o", str(folder))
+
+
+def test_a_run_leaves_every_number_the_summary_and_a_figure(finished) -> None:
+    folder, ran = finished
+    assert ran.exit_code == 0, ran.stderr
+    summary = rows(ran.stdout)
+    assert summary == rows((folder / "summary.csv").read_text())
+    assert summary[0]["case"] == "gaussian, 16 columns, 1000 rows"
+    assert summary[0]["published"] == ".25 to .59"
+    assert len(rows((folder / "results.csv").read_text())) == len(summary)
+    assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
+    document = json.loads((folder / "results.json").read_text())
+    assert (document["experiment"], document["seeds"]) == ("gaussian-null", [0])
+
+
+def test_the_cost_is_told_beforehand_and_the_meaning_behind(finished) -> None:
+    lines = finished[1].stderr.splitlines()
+    assert lines[0].startswith("gaussian-null, small: 11 cases, seeds 0 to 0; about ")
+    assert any(line.startswith("Set-up: the paper prints no null") for line in lines)
+    assert lines[-1].endswith("processor seconds in all")
+
+
+def test_a_folder_of_another_experiment_is_refused(finished) -> None:
+    ran = run("table1", "-o", str(finished[0]))
+    assert ran.exit_code == 1
+    assert "holds results of gaussian-null small, expected table1 small" in ran.stderr
+
+
+def test_a_name_or_the_list_must_be_asked_for() -> None:
+    for words in ((), ("table1", "--list")):
+        ran = run(*words)
+        assert ran.exit_code == 2
+        assert "give the name of an experiment, or --list" in ran.stderr
+
+
+def test_a_preset_that_is_not_there_is_named(tmp_path: Path) -> None:
+    ran = run("table1", "--preset", "paper", "-o", str(tmp_path / "x"))
+    assert ran.exit_code == 1
+    assert "table1 has no preset 'paper'; expected one of: small" in ran.stderr
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_run_continues_where_it_was(finished, tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    line = [sys.executable, "-m", "repalign", "reproduce", "gaussian-null", "--seeds", "1"]
+    root = Path(__file__).parents[3]
+    process = subprocess.Popen(
+        [*line, "-o", str(folder)],
+        env=os.environ | {"PYTHONPATH": str(root)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while len(list(folder.glob("units/*.json"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = {path: path.stat().st_mtime_ns for path in folder.glob("units/*.json")}
+    assert 2 <= len(kept) < 11
+    ran = run("gaussian-null", "--seeds", "1", "-o", str(folder))
+    assert rows(ran.stdout) == rows(finished[1].stdout)
+    assert all(path.stat().st_mtime_ns == before for path, before in kept.items())

@@ -1,0 +1,51 @@
+import pickle
+from pathlib import Path
+
+import pytest
+
+from repalign.exceptions import InputError
+from repalign.experiments.reproduce.registry import experiments, find_experiment
+from repalign.experiments.reproduce.units import units_of
+
+PAGE = (Path(__file__).parents[3] / "docs" / "experiments.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(params=experiments(), ids=lambda each: each.name)
+def experiment(request):
+    return request.param
+
+
+def test_names_are_found_and_others_answered_with_the_nearest() -> None:
+    assert find_experiment("gaussian-null").name == "gaussian-null"
+    with pytest.raises(InputError, match="'gausian-null'; did you mean gaussian-null"):
+        find_experiment("gausian-null")
+    with pytest.raises(InputError, match="'x'; expected one of: table1, "):
+        find_experiment("x")
+
+
+def test_an_experiment_has_a_small_preset_of_several_seeds_and_minutes(experiment) -> None:
+    size = experiment.presets["small"]
+    assert size.n_seeds >= 3
+    assert size.n_seeds * size.seconds_per_seed <= 15 * 60
+    assert not size.is_estimate
+    assert experiment.presets.keys() <= {"small", "paper"}
+
+
+def test_cases_are_told_apart_and_published_numbers_are_of_cases(experiment) -> None:
+    names = set()
+    for size in experiment.presets.values():
+        of_size = [case.name for case in size.cases]
+        assert len(set(of_size)) == len(of_size)
+        names |= set(of_size)
+    assert {each.case for each in experiment.published} <= names
+
+
+def test_units_can_be_sent_to_other_processes(experiment, tmp_path: Path) -> None:
+    units = units_of(experiment, experiment.presets["small"], range(2), tmp_path)
+    assert [unit.key for unit in pickle.loads(pickle.dumps(units))] == [u.key for u in units]
+    assert len({unit.key for unit in units}) == len({unit.path for unit in units}) == len(units)
+
+
+def test_the_page_has_a_section_with_a_figure_for_every_experiment(experiment) -> None:
+    assert f"\n## {experiment.name}\n" in PAGE
+    assert f"experiments/{experiment.name}.png)" in PAGE

@@ -1,0 +1,83 @@
+from pathlib import Path
+
+import pytest
+
+from repalign.exceptions import InputError
+from repalign.experiments.reproduce.run import reproduce
+from tests.experiments.reproduce.toy import experiment
+
+
+def log(folder: Path) -> list[str]:
+    return (folder / "log").read_text().splitlines()
+
+
+def values(result) -> list[tuple]:
+    return [(o.case.name, o.seed, m.measure, m.at, str(m.value))
+            for o in result.outcomes for m in o.measured]  # fmt: skip
+
+
+def test_what_is_done_is_read_and_what_is_new_computed(tmp_path: Path) -> None:
+    first = reproduce(experiment(), tmp_path, seeds=[0, 1])
+    assert len(log(tmp_path)) == 4
+    again = reproduce(experiment(), tmp_path, seeds=[0, 1])
+    assert values(again) == values(first)
+    assert len(log(tmp_path)) == 4
+    reproduce(experiment(), tmp_path)
+    assert log(tmp_path)[4:] == ["low 2", "high 2"]
+
+
+def test_a_run_that_was_stopped_continues_with_the_same_numbers(tmp_path: Path) -> None:
+    whole = reproduce(experiment(), tmp_path / "whole")
+    folder = tmp_path / "stopped"
+    folder.mkdir()
+    (folder / "stop").touch()
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(experiment(), folder)
+    (folder / "stop").unlink()
+    assert values(reproduce(experiment(), folder)) == values(whole)
+    assert log(folder) == ["low 0", "high 0", "low 1", "low 1", "high 1", "low 2", "high 2"]
+
+
+@pytest.mark.slow
+def test_the_numbers_do_not_depend_on_the_workers(tmp_path: Path) -> None:
+    alone = reproduce(experiment(), tmp_path / "one")
+    shared = reproduce(experiment(), tmp_path / "two", workers=2)
+    assert values(shared) == values(alone)
+
+
+def test_another_version_of_an_experiment_is_measured_again(tmp_path: Path) -> None:
+    reproduce(experiment(), tmp_path, seeds=[0])
+    reproduce(experiment(version=2), tmp_path, seeds=[0])
+    assert len(log(tmp_path)) == 4
+
+
+def test_a_file_that_is_no_result_is_named(tmp_path: Path) -> None:
+    reproduce(experiment(), tmp_path, seeds=[0])
+    broken = next((tmp_path / "units").glob("low-seed0-*.json"))
+    broken.write_text("{}")
+    with pytest.raises(InputError, match=r"low-seed0-\w+\.json holds no result of low, seed 0"):
+        reproduce(experiment(), tmp_path, seeds=[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"preset": "paper"}, "toy has no preset 'paper'; expected one of: small"),
+        ({"seeds": []}, r"seeds: got \[\], expected different numbers from 0"),
+        ({"seeds": [1, 1]}, r"seeds: got \[1, 1\]"),
+        ({"seeds": [-1]}, r"seeds: got \[-1\]"),
+        ({"workers": 0}, "workers: got 0, expected at least 1"),
+    ],
+)
+def test_what_does_not_exist_is_named(given: dict, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        reproduce(experiment(), tmp_path / "new", **given)
+    assert not (tmp_path / "new").exists()
+
+
+def test_shared_files_are_made_once_and_only_if_something_is_missing(tmp_path: Path) -> None:
+    calls = []
+    prepared = experiment(prepare=lambda size, work: calls.append(work.folder))
+    reproduce(prepared, tmp_path)
+    reproduce(prepared, tmp_path)
+    assert calls == [tmp_path]
