@@ -35,7 +35,7 @@ def test_a_matrix_that_was_changed_is_another() -> None:
 
 
 def test_what_is_remembered_cannot_be_changed_and_has_an_end(monkeypatch) -> None:
-    monkeypatch.setattr(eigen, "MEMORY_BYTES", 3 * (6 + 36) * 8)
+    monkeypatch.setattr(eigen.MEMO, "memory_bytes", 3 * (6 + 36) * 8)
     kept = [eigen.eigh(covariance(seed)) for seed in range(5)]
     with pytest.raises(ValueError, match="read-only"):
         kept[0][1][0, 0] = 1
