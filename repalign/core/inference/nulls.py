@@ -27,6 +27,8 @@ from repalign.core.rows import ArrayRows
 MAX_JUDGED = 4000
 # Multiplications of one map that are cheap enough to judge on more rows than that.
 CHEAP = 5e8
+# Values of both sides that are judged at once: copies of more would pass the memory of a null.
+BLOCK_VALUES = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +232,8 @@ class KeptRows:
     ) -> "KeptRows":
         """Return the kept rows of two representations, and choose the rows that judge."""
         kept = arrangements.kept
-        x, y = source[kept], target[kept]
+        is_all = kept.size == len(source)
+        x, y = (source, target) if is_all else (source[kept], target[kept])
         part_of_row = split.part_of_row[kept]
         all_moments = pair_moments(
             ArrayRows(x), ArrayRows(y), part_of_row=part_of_row, n_parts=split.n_parts
@@ -242,7 +245,7 @@ class KeptRows:
             rows = np.flatnonzero(part_of_row == number)
             judged = rng.permutation(rows.size)[: max(1, round(share * rows.size))]
             parts.append(KeptPart(rows, x[rows] - moments.mean_x, moments, judged))
-        return cls(y.astype(np.float64), tuple(parts), split.judged)
+        return cls(y.astype(np.float64, copy=False), tuple(parts), split.judged)
 
     def n_judged(self, numbers: Sequence[int] | None = None) -> int:
         """Return how many rows judge, in some of the parts."""
@@ -288,6 +291,13 @@ class KeptRows:
         numbers: Sequence[int],
     ) -> list[float]:
         parts = [self.parts[number] for number in numbers]
-        x = np.concatenate([part.source[part.judged] + part.moments.mean_x for part in parts])
-        y = np.concatenate([self.target[order[part.rows[part.judged]]] for part in parts])
-        return [judged.mean_error(x, y) for judged in maps]
+        errors: list[list[Float[np.ndarray, " rows"]]] = [[] for _ in maps]
+        for part in parts:
+            width = part.source.shape[1] + self.target.shape[1]
+            n_blocks = -(-part.judged.size * width // BLOCK_VALUES)
+            for rows in np.array_split(part.judged, n_blocks):
+                x = part.source[rows] + part.moments.mean_x
+                y = self.target[order[part.rows[rows]]]
+                for found, judged in zip(errors, maps, strict=True):
+                    found.append(judged.errors(x, y))
+        return [float(np.concatenate(found).mean()) for found in errors]
