@@ -211,6 +211,7 @@ class ImageFeed:
     def _decode(self, index: int) -> "Decoded":
         sample = self.selection.read(index)
         # bytes, a quarter of the floats, which the model's device makes of them
+        prepare: Callable[[Any], NDArray[Any]]
         prepare = getattr(self.preprocess, "bytes_of", self.preprocess)
         return sample, prepare(sample.value)
 
