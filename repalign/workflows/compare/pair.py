@@ -58,6 +58,7 @@ class PairUnit:
         ica: Of both sides, by side and rows.
         spreads: How far apart the rows of the targets are.
         settings: Conventions.
+        keeps_maps: Whether the maps are part of the result.
     """
 
     key: str
@@ -66,6 +67,7 @@ class PairUnit:
     ica: IcaOfSides
     spreads: SpreadOfSides
     settings: CompareSettings
+    keeps_maps: bool = True
     stage = "pairs"
 
     def run(self, machine: Machine) -> list[PairResult]:
@@ -77,7 +79,9 @@ class PairUnit:
             results = [_compare(pair, self.settings, machine)]
             if self.settings.both_directions:
                 results.append(_compare(pair.reversed(), self.settings, machine))
-        return results
+        if self.keeps_maps:
+            return results
+        return [replace(result, maps={}) for result in results]
 
 
 def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> PairResult:

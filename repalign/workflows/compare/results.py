@@ -191,7 +191,8 @@ class CompareResult(TidyResult):
     """The errors of every pair, map and split, with every convention and its provenance.
 
     ``measures`` holds the values of the measures of similarity, where any were asked for, and
-    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows.
+    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows;
+    nothing where the maps of so many pairs would take more than half of the memory cap.
     """
 
     records: tuple[ErrorRecord, ...]
