@@ -35,6 +35,7 @@ from repalign.workflows.compare.spaces import SpaceIca
 from repalign.workflows.compare.starts import forget_whitened
 from repalign.workflows.compare.twins import EFFICIENCY_MAPS, efficiency_twins
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.tiles import HELD, room_for_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,10 @@ class PairUnit:
         """Compare them."""
         forget_whitened()
         with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
-            pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine)
+            room = room_for_rows(self.aligned.n_rows, self.aligned.dims, machine)
+            first, second = self.aligned.spaces
+            rows = HELD.rows(first, room), HELD.rows(second, room)
+            pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine, rows)
             pair = replace(pair, spreads=self.spreads)
             results = [_compare(pair, self.settings, machine)]
             if self.settings.both_directions:

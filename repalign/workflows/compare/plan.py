@@ -24,6 +24,7 @@ from repalign.workflows.compare.starts import IcaOfSpace, fit_spaces
 from repalign.workflows.executor import Executor, Unit
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.remembering import Remembering
+from repalign.workflows.study.tiles import HELD, tile_order
 
 SIDES = ("source", "target")
 # Settings that say which pairs there are, and change nothing of a pair.
@@ -75,8 +76,13 @@ def compare_all(plan: Plan, executor: Executor, machine: Machine) -> list[PairRe
     moments = _do_once(moments_units(pairs), executor, machine)
     fits = fit_spaces(ica_of_spaces(pairs, moments, settings), executor, machine)
     spreads = _do_once(spread_units(pairs, settings), executor, machine)
-    units = [pair_unit(plan, pair, moments, fits, spreads) for pair in pairs]
-    results |= dict(zip(rest, executor.map(units, machine), strict=True))
+    order = tile_order(pairs, machine)
+    units = [pair_unit(plan, pairs[number], moments, fits, spreads) for number in order]
+    try:
+        made = executor.map(units, machine)
+    finally:
+        HELD.forget()
+    results |= dict(zip([rest[number] for number in order], made, strict=True))
     return [result for number in range(len(plan.pairs)) for result in results[number]]
 
 
