@@ -35,6 +35,7 @@ from repalign.workflows.compare.spaces import SpaceIca
 from repalign.workflows.compare.starts import forget_whitened
 from repalign.workflows.compare.twins import EFFICIENCY_MAPS, efficiency_twins
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.resampled import Resampled, resampled_pair
 from repalign.workflows.study.tiles import HELD, room_for_rows
 
 
@@ -46,6 +47,7 @@ class PairResult:
     measures: tuple[MeasureRecord, ...]
     report: PairReport
     maps: Mapping[str, AffineMap]
+    resampled: tuple[Resampled, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +122,13 @@ def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> Pai
     report = _report(pair, judged, scale, nulls=nulls, twins=twins)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
     maps = {name: fitted.map for name, fitted in judged[0].maps.by_name.items()} if judged else {}
-    return PairResult(records, _in_order(measured, source, target, settings), report, maps)
+    return PairResult(
+        records,
+        _in_order(measured, source, target, settings),
+        report,
+        maps,
+        tuple(resampled_pair(pair.aligned.index, judged, nulls, measured)),
+    )
 
 
 def _in_order(

@@ -20,6 +20,8 @@ from repalign.workflows.executor import Executor, InProcess
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.choice import Asked, chosen_pairs
 from repalign.workflows.study.inputs import Names
+from repalign.workflows.study.matches import best_matches
+from repalign.workflows.study.search import with_searches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,10 +86,9 @@ def compare(
     groups = rows.get("groups")
     labels = None if groups is None else np.asarray(list(groups))
     pairs = [_align(pair, settings, labels) for pair in chosen]
-    plan = Plan(
-        pairs, settings, keeps_maps=_maps_bytes(pairs, settings) <= machine.memory_bytes // 2
-    )
-    results = compare_all(plan, executor or InProcess(), machine)
+    room = machine.memory_bytes // 2
+    plan = Plan(pairs, settings, keeps_maps=_maps_bytes(pairs, settings) <= room)
+    results = with_searches(compare_all(plan, executor or InProcess(), machine))
     return CompareResult(
         records=tuple(record for result in results for record in result.records),
         pairs=tuple(result.report for result in results),
@@ -96,6 +97,7 @@ def compare(
         versions={name: version(name) for name in VERSIONED},
         maps=tuple(result.maps for result in results) if plan.keeps_maps else (),
         measures=tuple(record for result in results for record in result.measures),
+        matches=best_matches(results),
     )
 
 

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from functools import cache
 from typing import Any
 
@@ -19,16 +20,20 @@ def known_classes() -> dict[str, type]:
     from repalign.core.errors.diameter import Diameter
     from repalign.core.ica.components import IcaFit
     from repalign.core.ica.settings import IcaSettings
+    from repalign.core.inference.left_out import Claim, LeftOut
+    from repalign.core.inference.maximum import Draws
     from repalign.core.maps.affine import AffineMap
     from repalign.core.moments import PairMoments
     from repalign.workflows.compare.pair import PairResult
     from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
     from repalign.workflows.compare.scales import Spread
     from repalign.workflows.compare.similarity.records import MeasureRecord
+    from repalign.workflows.study.resampled import Resampled
 
     classes = (
         *(PairMoments, Spread, Diameter, IcaFit, IcaSettings, AffineMap),
         *(PairResult, ErrorRecord, MeasureRecord, PairReport, IcaReport),
+        *(Resampled, Draws, LeftOut, Claim),
     )
     return {each.__name__: each for each in classes}
 
@@ -63,6 +68,8 @@ def _told(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {ARRAY: name}
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Enum) and type(value).__name__ in known_classes():
+        return {CLASS: type(value).__name__, "value": value.value}
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, tuple | list):
@@ -84,5 +91,7 @@ def _made(told: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         return tuple(_made(each, arrays) for each in told[TUPLE])
     if MAPPING in told:
         return {key: _made(each, arrays) for key, each in told[MAPPING]}
+    if "value" in told:
+        return known_classes()[told[CLASS]](told["value"])
     held = {name: _made(each, arrays) for name, each in told["of"].items()}
     return known_classes()[told[CLASS]](**held)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from repalign.core.inference.left_out import Claim
 from repalign.store.sources.in_memory import as_source
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
@@ -39,6 +40,9 @@ def test_every_result_of_a_comparison_is_the_same_after_bytes() -> None:
     assert again[0].records == pair[0].records  # type: ignore[index]
     assert again[0].measures == pair[0].measures  # type: ignore[index]
     assert again[0].report == pair[0].report  # type: ignore[index]
+    claims = [each.left_out.claim for each in again[0].resampled]  # type: ignore[index]
+    assert Claim.FITTED_MAP in claims
+    assert all(isinstance(claim, Claim) for claim in claims)
 
 
 def test_what_is_no_part_of_a_result_is_refused() -> None:
