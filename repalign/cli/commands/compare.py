@@ -163,11 +163,11 @@ def compare(
             executor=executor,
         )
     result = replace(result, request=request_of(context, settings))
-    output.emit(render(shown_comparison(result, show), chosen), to)
+    output.emit(render(shown_comparison(result, show), chosen), to, talk)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        output.save_figure(result.plot(show, order=order), plot)
+        output.save_figure(result.plot(show, order=order), plot, talk)
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 
