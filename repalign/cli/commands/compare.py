@@ -89,6 +89,15 @@ def compare(
         ),
         WRITTEN,
     ] = None,
+    matches: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write which layer of another model matches each layer best, and which may "
+            "do so as well, into this file (.csv, .json, .md, .tex, .txt).",
+            dir_okay=False,
+        ),
+        WRITTEN,
+    ] = None,
     show: Annotated[
         str | None,
         typer.Option(
@@ -131,6 +140,7 @@ def compare(
     from repalign.workflows.study.choice import Asked, planned_pairs
 
     chosen = output.choose_format(form, to)
+    matched = None if matches is None else output.choose_format(None, matches)
     if plot is not None:
         output.check_figure(plot)
     if ("held_out",) in given and ("n_folds",) not in given:
@@ -168,6 +178,9 @@ def compare(
         talk.warn(warning)
     if plot is not None:
         output.save_figure(result.plot(show, order=order), plot, talk)
+    if matches is not None and matched is not None:
+        records = [match.to_dict() for match in result.matches]
+        output.emit(output.render_records(records, matched), matches, talk)
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 

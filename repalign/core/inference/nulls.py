@@ -12,7 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS, Arrangements, ShufflePlan
+from repalign.core.inference.arrangements import (
+    FEWEST_ARRANGEMENTS,
+    Arrangements,
+    OrderNames,
+    ShufflePlan,
+)
 from repalign.core.inference.splits import Split, no_split
 from repalign.core.maps.affine import AffineMap
 from repalign.core.moments import PairMoments, leave_one_out, merge_all, pair_moments
@@ -61,12 +66,14 @@ class NullErrors:
         shuffled: By shuffle; there is none where nothing can change places.
         arrangements: What was shuffled.
         n_judged: Rows on which the errors are means.
+        orders: A name for each shuffle, equal where the same inputs are paired.
     """
 
     observed: Float[np.ndarray, " maps"]
     shuffled: Float[np.ndarray, "shuffles maps"]
     arrangements: Arrangements
     n_judged: int
+    orders: tuple[str, ...] = ()
 
     @property
     def smallest_p(self) -> float:
@@ -112,13 +119,22 @@ def shuffled_pairing_null(
     fit_all: FitAll,
     n_shuffles: int,
     seed: int,
+    identity: Int[np.ndarray, " n"] | None = None,
 ) -> tuple[NullErrors, NullErrors | None]:
     """Return the null of maps in-sample and, where the split judges rows, held-out."""
 
     def judging(rows: "KeptRows") -> JudgeOrder:
         return lambda order: rows.judge(order, fit_all)
 
-    return shuffled_null(source, target, plan, judging=judging, n_shuffles=n_shuffles, seed=seed)
+    return shuffled_null(
+        source,
+        target,
+        plan,
+        judging=judging,
+        n_shuffles=n_shuffles,
+        seed=seed,
+        identity=identity,
+    )
 
 
 def shuffled_null(
@@ -129,27 +145,33 @@ def shuffled_null(
     judging: "Callable[[KeptRows], JudgeOrder]",
     n_shuffles: int,
     seed: int,
+    identity: Int[np.ndarray, " n"] | None = None,
 ) -> tuple[NullErrors, NullErrors | None]:
     """Return the null of whatever is judged in an order of the target's rows.
 
     The orders follow from the plan and the seed alone, so that they are the same whatever is
-    judged and whatever the rows hold.
+    judged and whatever the rows hold. ``identity`` is the place of every row among the inputs;
+    by it orders have a name.
     """
     rng = np.random.default_rng(seed)
     split, within = plan.split, plan.within
+    places = np.arange(len(source)) if identity is None else identity
     shuffled = KeptRows.of(source, target, within, split, rng)
-    judge = judging(shuffled)
-    draws = [judge(order) for order in given_and_shuffled(within, n_shuffles, rng)]
-    in_sample = null_errors([draw[0] for draw in draws], within, shuffled.n_judged())
+    judge, namer = judging(shuffled), OrderNames.of(within, places)
+    draws = [judge(namer.told(order)) for order in given_and_shuffled(within, n_shuffles, rng)]
+    orders = tuple(namer.names[1:])
+    in_sample = null_errors([draw[0] for draw in draws], within, shuffled.n_judged(), orders)
     held_out = None
     if split.judged:
         n_judged = shuffled.n_judged(split.judged)
-        held_out = null_errors([draw[1] for draw in draws], within, n_judged)
+        held_out = null_errors([draw[1] for draw in draws], within, n_judged, orders)
     if plan.across is not None:
         shuffled = KeptRows.of(source, target, plan.across, no_split(len(source)), rng)
-        judge = judging(shuffled)
-        errors = [judge(order)[0] for order in given_and_shuffled(plan.across, n_shuffles, rng)]
-        in_sample = null_errors(errors, plan.across, shuffled.n_judged())
+        judge, namer = judging(shuffled), OrderNames.of(plan.across, places)
+        every = given_and_shuffled(plan.across, n_shuffles, rng)
+        errors = [judge(namer.told(order))[0] for order in every]
+        orders = tuple(namer.names[1:])
+        in_sample = null_errors(errors, plan.across, shuffled.n_judged(), orders)
     return in_sample, held_out
 
 
@@ -162,11 +184,14 @@ def given_and_shuffled(
 
 
 def null_errors(
-    errors: Sequence[Sequence[float]], arrangements: Arrangements, n_judged: int
+    errors: Sequence[Sequence[float]],
+    arrangements: Arrangements,
+    n_judged: int,
+    orders: tuple[str, ...],
 ) -> NullErrors:
     """Return a null from what every order gives, the order as it is first."""
     table = np.array(errors)
-    return NullErrors(table[0], table[1:], arrangements, n_judged)
+    return NullErrors(table[0], table[1:], arrangements, n_judged, orders)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.options import recorded_columns
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
+from repalign.workflows.study.matches import MatchRecord
 from repalign.workflows.tables.errors import ErrorTable, error_table
 from repalign.workflows.tables.grid import Grid
 from repalign.workflows.tables.grid import as_text as grid_text
@@ -84,6 +85,8 @@ class ErrorRecord:
     source_layer: int | None
     target_layer: int | None
     conventions: Mapping[str, Any]
+    p_search: float | None = None
+    n_searched: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return one row of the CSV."""
@@ -194,9 +197,10 @@ def _ica_note(report: IcaReport) -> str:
 class CompareResult(TidyResult):
     """The errors of every pair, map and split, with every convention and its provenance.
 
-    ``measures`` holds the values of the measures of similarity, where any were asked for,
-    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows, and
-    ``request`` the command that asked for it, empty where that was no command.
+    ``measures`` holds the values of the measures of similarity, where any were asked for, and
+    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows. ``matches``
+    says which layer of another model matches each layer best, where there are several, and
+    ``request`` is the command that asked for it, empty where that was no command.
     """
 
     records: tuple[ErrorRecord, ...]
@@ -206,6 +210,7 @@ class CompareResult(TidyResult):
     maps: tuple[Mapping[str, "AffineMap"], ...] = ()
     request: Mapping[str, Any] = field(default_factory=dict)
     measures: tuple[MeasureRecord, ...] = ()
+    matches: tuple[MatchRecord, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -234,6 +239,7 @@ class CompareResult(TidyResult):
             "warnings": list(self.warnings),
             "records": [record.to_dict() for record in self.records],
             "measures": [record.to_dict() for record in self.measures],
+            "matches": [asdict(match) for match in self.matches],
             "pairs": [asdict(pair) for pair in self.pairs],
         }
 

@@ -20,6 +20,8 @@ from repalign.workflows.executor import Executor, InProcess
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.choice import Asked, chosen_pairs
 from repalign.workflows.study.inputs import Names
+from repalign.workflows.study.matches import best_matches
+from repalign.workflows.study.search import with_searches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,7 +86,7 @@ def compare(
     groups = rows.get("groups")
     labels = None if groups is None else np.asarray(list(groups))
     pairs = [_align(pair, settings, labels) for pair in chosen]
-    results = compare_all(pairs, settings, executor or InProcess(), machine)
+    results = with_searches(compare_all(pairs, settings, executor or InProcess(), machine))
     return CompareResult(
         records=tuple(record for result in results for record in result.records),
         pairs=tuple(result.report for result in results),
@@ -93,6 +95,7 @@ def compare(
         versions={name: version(name) for name in VERSIONED},
         maps=tuple(result.maps for result in results),
         measures=tuple(record for result in results for record in result.measures),
+        matches=best_matches(results),
     )
 
 

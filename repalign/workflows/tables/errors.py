@@ -201,6 +201,7 @@ def _lines(split: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[Erro
         (split[0]["split"], _error_cell),
         ("95 %", _interval_cell),
         *((label, partial(_null_cell, line=label)) for label in NULL_LINES),
+        ("p search", _search_cell),
     ]
     lines = []
     for label, cell in cells:
@@ -229,6 +230,12 @@ def _interval_cell(record: Record, column: ErrorColumn) -> str:
         return "" if None in ends else " to ".join(short_percent(end) for end in ends)
     ends = record["ci_low"], record["ci_high"]
     return "" if None in ends else "–".join(short_number(end) for end in ends)
+
+
+def _search_cell(record: Record, column: ErrorColumn) -> str:
+    """Return the p-value of an error among all layer pairs that were looked at."""
+    p_value = None if column.is_efficiency else record.get("p_search")
+    return "" if p_value is None else short_number(p_value)
 
 
 def _null_cell(record: Record, column: ErrorColumn, *, line: str) -> str:
