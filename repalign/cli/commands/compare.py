@@ -187,15 +187,14 @@ def compare(
             cache.trim()
             talk.detail(f"{remembering.n_found} units of work found, {remembering.n_done} done")
     result = replace(result, request=request_of(context, settings))
-    output.emit(render(shown_comparison(result, show), chosen), to)
+    output.emit(render(shown_comparison(result, show), chosen), to, talk)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        output.save_figure(result.plot(show, order=order), plot)
+        output.save_figure(result.plot(show, order=order), plot, talk)
     if matches is not None and matched is not None:
         records = [match.to_dict() for match in result.matches]
-        output.emit(output.render_records(records, matched), matches)
-        talk.note(f"wrote {matches}")
+        output.emit(output.render_records(records, matched), matches, talk)
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 
