@@ -2,6 +2,7 @@
 
 RepalignError              base class: catch this one to catch them all
 ├── InputError             an argument or user file that cannot be used (shape, NaN, unknown name)
+│   └── SeveralViewsError  a file of several views, of which one was to be named
 ├── StoreError             an embedding store that is damaged, hostile, or of another version
 │   └── RowMismatchError   two stores whose rows are not the same inputs
 ├── ModelError             a checkpoint, layer or preprocessing that cannot be used
@@ -9,8 +10,13 @@ RepalignError              base class: catch this one to catch them all
 ├── MissingExtraError      an optional dependency that is needed here and is not installed
 └── GateError              a threshold that the user asked to hold and that does not (exit code 3)
 
-A message is one line: what was got, what was expected, what to do.
+A message is one line: what was got, what was expected, what to do. It may hold names and values
+from files, so that every message is made one printable line here, whoever wrote it.
 """
+
+from collections.abc import Sequence
+
+from repalign.printable import printable
 
 
 class RepalignError(Exception):
@@ -18,9 +24,20 @@ class RepalignError(Exception):
 
     exit_code = 1
 
+    def __init__(self, message: object = "") -> None:
+        super().__init__(printable(" ".join(str(message).splitlines())))
+
 
 class InputError(RepalignError):
     """An argument or a user's file cannot be used."""
+
+
+class SeveralViewsError(InputError):
+    """A file holds several views and none was named."""
+
+    def __init__(self, message: str, views: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.views = tuple(views)
 
 
 class StoreError(RepalignError):

@@ -149,7 +149,7 @@ def check_output(
         return None
     if kind != stat.S_IFREG:
         raise failure(f"{path}: is {_KINDS.get(kind, 'something else')}, expected a file to write")
-    _check_not_protected(path, target, failure)
+    check_no_input(path, target, failure=failure)
     if not overwrite:
         raise failure(f"{path}: already exists; choose another name or allow overwriting")
     if not os.access(target, os.W_OK):
@@ -173,13 +173,29 @@ def _followed(path: Path) -> Path | int:
     raise RuntimeError("too many links")
 
 
-def _check_not_protected(path: str | Path, target: Path, failure: type[RepalignError]) -> None:
+def check_no_input(
+    path: str | Path, target: Path | None = None, *, failure: type[RepalignError] = InputError
+) -> None:
+    """Check that what is there may go: a file or directory that is, lies in or holds no input.
+
+    Args:
+        path: The output, as it was given.
+        target: What it leads to, where that is known.
+        failure: What to raise.
+
+    Raises:
+        InputError: It is one of the protected inputs; or ``failure``, where one was given.
+    """
+    target = Path(path) if target is None else target
     for given in _protected.get():
         with suppress(OSError, ValueError):  # an input that is not there is not in danger
-            if given.is_dir() and target.is_relative_to(given.resolve()):
-                raise failure(f"{path}: lies in {given}, which is an input; choose another name")
             if given.samefile(target):
                 raise failure(f"{path}: is the input {given}; choose another name for the output")
+            place, found = target.resolve(), given.resolve(strict=True)
+            if given.is_dir() and place.is_relative_to(found):
+                raise failure(f"{path}: lies in {given}, which is an input; choose another name")
+            if found.is_relative_to(place):
+                raise failure(f"{path}: holds the input {given}; choose another name")
 
 
 def _write_into(path: str | Path, whole: Path) -> None:

@@ -70,8 +70,17 @@ def embeddings(folder: Path) -> None:
     anndata.AnnData(rows, obs=pd.DataFrame(index=ids)).write_h5ad(folder / "features.h5ad")
 
 
+def sounds(folder: Path) -> None:
+    """Recordings, and tiny models of sounds."""
+    from tests import tiny_models as tiny
+
+    tiny.save_sound_model(folder / "tiny-hubert", "hubert")
+    tiny.save_sound_model(folder / "tiny-whisper", "whisper")
+    tiny.save_sounds(folder / "recordings", (0.4,) * 80)
+
+
 FILES = {
     "docs/disentangle.md": (factors, plates),
     "docs/embeddings.md": (embeddings,),
-    "docs/extract.md": (corpus,),
+    "docs/extract.md": (corpus, sounds),
 }

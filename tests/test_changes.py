@@ -72,16 +72,19 @@ assert "Affine" in run("compare", "x.npy", "y.npy", "-f", "latex", "--maps", "ri
     "a measure of similarity": Change(
         {
             "core/similarity/measures.py": (
-                '        Measure("linear-cka"',
-                '        Measure("half-cka", "higher", lambda m: linear_cka(m) / 2, True),\n',
+                '    Measure(\n        "linear-cka",',
+                '    Measure("half-cka", "½ CKA", "↑", "half", lambda p: p.linear_cka() / 2, '
+                "RIGID),\n",
             )
         },
         """
-from repalign.core.moments import pair_moments
-from repalign.core.rows import ArrayRows
-from repalign.core.similarity.measures import MEASURES
-(moments,) = pair_moments(ArrayRows(x), ArrayRows(x))
-assert abs(MEASURES["half-cka"].value(moments) - 0.5) < 1e-12
+assert "half-cka" in " ".join(run("compare", "--help").split())
+rows = [each.split(",") for each in run(
+    "compare", "x.npy", "x.npy", "--maps", "none", "--measures", "half-cka", "-f", "csv"
+).splitlines()]
+row = dict(zip(rows[0], rows[1]))
+assert row["measure"] == "half-cka" and abs(float(row["value"]) - 0.5) < 1e-12, row
+assert "½ CKA ↑" in run("compare", "x.npy", "y.npy", "--measures", "half-cka", "-f", "table")
 """,
     ),
     "a library of models": Change(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from repalign.cli.reference import commands, reference
+from repalign.core.similarity.measures import CHANGES, MEASURES, Measure
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = list(commands())
@@ -24,3 +25,22 @@ def test_every_command_and_parameter_is_explained(words: str, command) -> None:
         assert "Example: repalign" in " ".join(command.help.split()), f"{words} has no example"
     for parameter in command.params:
         assert getattr(parameter, "help", None), f"{words}: {parameter.name} has no help"
+
+
+def measure_row(measure: Measure) -> str:
+    """The row of a measure in the table of its page."""
+    name, what = measure.name, measure.means
+    if measure.size is not None:
+        name, what = f"{name}-K", f"{what}; K is {measure.size} unless said"
+    cells = []
+    for change in CHANGES:
+        sides = change in measure.source, change in measure.target_changes
+        cells.append({(1, 1): "both", (1, 0): "source", (0, 1): "target", (0, 0): ""}[sides])
+    return f"| `{name}` | {measure.heading} | {what} | {' | '.join(cells)} |"
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+def test_every_measure_has_its_row_and_its_formula(measure: Measure) -> None:
+    assert measure_row(measure) in (ROOT / "docs" / "measures.md").read_text()
+    name = measure.name if measure.size is None else f"{measure.name}-K"
+    assert f"| `{name}` |" in (ROOT / "docs" / "maths.md").read_text()

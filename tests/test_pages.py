@@ -34,8 +34,10 @@ STEPS = {
     for page, text in TEXTS.items()
 }
 
-# What would download a model runs with one that comes with the package.
+# What would download a model runs with one that comes with the package, or a tiny one.
 STANDS_IN = {
+    "hf:facebook/hubert-base-ls960": "tiny-hubert",
+    "hf:openai/whisper-base": "tiny-whisper",
     "hf:EleutherAI/pythia-160m": "$(repalign zoo path gpt-neox-seed0)",
     "pythia-160m-seed0": "$(repalign zoo path gpt-neox-seed0)",
     "pythia-160m-seed1": "$(repalign zoo path gpt-neox-seed1)",

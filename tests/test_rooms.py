@@ -16,7 +16,6 @@ MAX_PARAMETERS = 7
 # Where a limit is passed, and why. A limit may be raised by nobody; entries may only go.
 LARGE_ROOMS: dict[str, str] = {}
 LARGE_FUNCTIONS = {
-    "core/ica/fit.py:fit_starts": "memory, device and progress one by one, as all of core",
     "store/foreign/separate_process.py:run_apart": "the limits of the process, all by name",
     "workflows/compare/records.py:make_records": "a line for each column of the result",
 }

@@ -141,6 +141,11 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
         {**_ENCODER, "relative_attention": True, "position_buckets": 8}
         | {"pos_att_type": ["p2c", "c2p"]},
     ),
+    "deberta": (
+        "Deberta",
+        {**_ENCODER, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    ),
+    "phi3": ("Phi3", {**_GROUPED, "bos_token_id": 0, "eos_token_id": 0}),
     "electra": ("Electra", {**_ENCODER, "embedding_size": 16}),
     "albert": ("Albert", {**_ENCODER, "embedding_size": 16}),
     "modernbert": (
@@ -164,6 +169,15 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
         {"image_size": 32, "patch_size": 2, "embed_dim": 8, "depths": [1, 2], "window_size": 4}
         | {"num_heads": [2, 4]},
     ),
+    "swinv2": (
+        "Swinv2",
+        {"image_size": 32, "patch_size": 2, "embed_dim": 8, "depths": [1, 2], "window_size": 4}
+        | {"num_heads": [2, 4]},
+    ),
+    "dinov3_convnext": (
+        "DINOv3ConvNext",
+        {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 2, 1], "image_size": 32},
+    ),
     "convnext": (
         "ConvNext",
         {"hidden_sizes": [8, 16], "depths": [1, 2], "num_stages": 2, "image_size": 32},
@@ -181,6 +195,36 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "siglip": (
         "Siglip",
         {"text_config": {**_WORDS, "intermediate_size": 48}, "vision_config": _IMAGE},
+    ),
+}
+_SOUND = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "conv_dim": [8, 8, 8],
+    "conv_kernel": [10, 8, 4],
+    "conv_stride": [5, 8, 8],
+    "num_conv_pos_embeddings": 8,
+    "num_conv_pos_embedding_groups": 4,
+    "vocab_size": 8,
+}
+_BY_FRAMES = {"feat_extract_norm": "layer", "do_stable_layer_norm": True}
+# Models of sounds: kind → (class, settings of its config).
+SOUNDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "wav2vec2": ("Wav2Vec2", _SOUND),
+    "wav2vec2-layer": ("Wav2Vec2", _SOUND | _BY_FRAMES),
+    "hubert": ("Hubert", _SOUND),
+    "hubert-layer": ("Hubert", _SOUND | _BY_FRAMES),
+    "wavlm": ("WavLM", _SOUND),
+    "data2vec-audio": ("Data2VecAudio", _SOUND | {"conv_pos_kernel_size": 5}),
+    "whisper": (
+        "Whisper",
+        {"vocab_size": 40, "d_model": 32, "encoder_layers": 3, "decoder_layers": 1}
+        | {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48}
+        | {"decoder_ffn_dim": 48, "num_mel_bins": 8, "max_source_positions": 100}
+        | {"max_target_positions": 10, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+        | {"decoder_start_token_id": 1},
     ),
 }
 DECODERS = ("gpt_neox", "gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2")
@@ -311,4 +355,31 @@ def save_timm(directory: Path, kind: str, seed: int = 0) -> Path:
     }
     (directory / "config.json").write_text(json.dumps(config))
     save_file(build_timm(kind, seed).state_dict(), directory / "model.safetensors")
+    return directory
+
+
+def save_sound_model(directory: Path, kind: str, seed: int = 0) -> Any:
+    """Save a tiny model of sounds with its feature extractor; returns the whole model."""
+    prefix, settings = SOUNDS[kind]
+    config = getattr(transformers, f"{prefix}Config")(**settings)
+    model: Any = shake(getattr(transformers, f"{prefix}Model")(config), seed)
+    model.save_pretrained(directory)
+    if kind == "whisper":
+        # windows of two seconds
+        extractor: Any = transformers.WhisperFeatureExtractor(feature_size=8, chunk_length=2)
+    else:
+        extractor = transformers.Wav2Vec2FeatureExtractor(do_normalize=True)
+    extractor.save_pretrained(directory)
+    return model
+
+
+def save_sounds(directory: Path, seconds: tuple[float, ...], rate: int = 16_000) -> Path:
+    """Save sounds of noise as .wav files."""
+    import soundfile
+
+    directory.mkdir(parents=True, exist_ok=True)
+    generator = torch.Generator().manual_seed(0)
+    for number, length in enumerate(seconds):
+        wave = torch.randn(int(length * rate), generator=generator) * 0.1
+        soundfile.write(directory / f"{number}.wav", wave.numpy(), rate, subtype="PCM_16")
     return directory

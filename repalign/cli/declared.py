@@ -2,13 +2,16 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin
 
 import typer
 
 from repalign.options import DeclaredOption, Settings, options_of, plain_type, with_values
+
+# A command's attribute: the parameters that settings and presets stand for.
+DECLARED = "declared_names"
 
 S = TypeVar("S", bound=Settings)
 S_co = TypeVar("S_co", bound=Settings, covariant=True)
@@ -84,16 +87,43 @@ def with_options(settings: type) -> Callable[[Callable[..., Any]], Callable[...,
 
         @functools.wraps(command)
         def run(**values: Any) -> Any:
-            stands = values["context"].get_parameter_source
-            given = Given(
-                (each.path, _value(each, values[name]))
-                for name, each in declared.items()
-                if stands(name).name != "DEFAULT"
-            )
+            given = given_of(settings, values["context"], values)
             others = {name: value for name, value in values.items() if name not in declared}
             return command(**others, given=given)
 
         return _with_parameters(run, command, "given", made)
+
+    return decorate
+
+
+def given_of(settings: type, context: Any, values: Mapping[str, Any]) -> Given:
+    """Return those options of a settings class that stand on the line of a call."""
+    declared = {each.column: each for each in options_of(settings) if each.flag}
+    return Given(
+        (each.path, _value(each, values[name]))
+        for name, each in declared.items()
+        if context.get_parameter_source(name).name != "DEFAULT"
+    )
+
+
+def with_shared(options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options that are the fields of a dataclass; it takes it as ``shared``.
+
+    They are annotated as a command's parameters are, and are for what commands have in common
+    but no result hangs on: files, formats, the machine.
+    """
+    made = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in inspect.signature(options, eval_str=True).parameters.values()
+    ]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def run(**values: Any) -> Any:
+            shared = options(**{each.name: values.pop(each.name) for each in made})
+            return command(**values, shared=shared)
+
+        return _with_parameters(run, command, "shared", made)
 
     return decorate
 
@@ -115,6 +145,8 @@ def _with_parameters(
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
+    names = {each.name for each in made}
+    run.declared_names = getattr(command, DECLARED, set()) | names  # type: ignore[attr-defined]
     return run
 
 

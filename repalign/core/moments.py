@@ -9,16 +9,18 @@ Blocks are centred by their own mean before they are multiplied, and merged by t
 Chan, Golub and LeVeque (1983), so that a large common offset costs no digits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
+from repalign.core.arrays import as_numpy
 from repalign.core.checks import check_paired, check_shape
 from repalign.core.moment_sums import MomentSums, Parts, sum_moments
-from repalign.core.rows import DEFAULT_MEMORY
+from repalign.core.rows import Limits
 from repalign.exceptions import InputError
 
 DOUBLE_EPSILON = float(np.finfo(np.float64).eps)
@@ -185,9 +187,7 @@ def pair_moments(
     *,
     part_of_row: Integer[np.ndarray, " n"] | None = None,
     n_parts: int = 1,
-    memory_bytes: int = DEFAULT_MEMORY,
-    device: str = "cpu",
-    on_progress: Callable[[int, int], None] | None = None,
+    **limits: Unpack[Limits],
 ) -> tuple[PairMoments, ...]:
     """Return the moments of every part of the paired rows, reading all rows once.
 
@@ -204,9 +204,7 @@ def pair_moments(
         y,
         Parts(part_of_row, n_parts),
         "all",
-        memory_bytes=memory_bytes,
-        device=device,
-        on_progress=on_progress,
+        **limits,
     )
     return tuple(_frozen(part, x, y) for part in sums)
 
@@ -214,10 +212,7 @@ def pair_moments(
 def space_moments(
     x: Rows,
     parts: Parts | None = None,
-    *,
-    memory_bytes: int = DEFAULT_MEMORY,
-    device: str = "cpu",
-    on_progress: Callable[[int, int], None] | None = None,
+    **limits: Unpack[Limits],
 ) -> tuple[PairMoments, ...]:
     """Return the moments of every part of one space: of a pair whose target has no columns.
 
@@ -230,9 +225,7 @@ def space_moments(
         None,
         parts or Parts(),
         "source",
-        memory_bytes=memory_bytes,
-        device=device,
-        on_progress=on_progress,
+        **limits,
     )
     return tuple(_frozen(part, x, x) for part in sums)
 
@@ -242,10 +235,7 @@ def cross_moments(
     y: Rows,
     parts: Parts,
     known: tuple[Sequence[PairMoments], Sequence[PairMoments]],
-    *,
-    memory_bytes: int = DEFAULT_MEMORY,
-    device: str = "cpu",
-    on_progress: Callable[[int, int], None] | None = None,
+    **limits: Unpack[Limits],
 ) -> tuple[PairMoments, ...]:
     """Return what ``pair_moments`` returns, where the moments of both spaces are known already.
 
@@ -258,9 +248,7 @@ def cross_moments(
         y,
         parts,
         "cross",
-        memory_bytes=memory_bytes,
-        device=device,
-        on_progress=on_progress,
+        **limits,
     )
     return tuple(
         PairMoments(
@@ -268,7 +256,7 @@ def cross_moments(
             mean_x=source.mean_x,
             mean_y=target.mean_x,
             sxx=source.sxx,
-            sxy=part.sxy.cpu().numpy(),
+            sxy=as_numpy(part.sxy),
             syy=target.sxx,
             epsilon_x=source.epsilon_x,
             epsilon_y=target.epsilon_x,
@@ -279,14 +267,14 @@ def cross_moments(
 
 def _frozen(sums: MomentSums, x: Rows, y: Rows) -> PairMoments:
     p = sums.source_dim
-    mean = sums.mean.cpu().numpy()
+    mean = as_numpy(sums.mean)
     return PairMoments(
         n=sums.n,
         mean_x=mean[:p].copy(),
         mean_y=mean[p:].copy(),
-        sxx=sums.sxx.cpu().numpy(),
-        sxy=sums.sxy.cpu().numpy(),
-        syy=sums.syy.cpu().numpy(),
+        sxx=as_numpy(sums.sxx),
+        sxy=as_numpy(sums.sxy),
+        syy=as_numpy(sums.syy),
         epsilon_x=float(np.finfo(x.dtype).eps),
         epsilon_y=float(np.finfo(y.dtype).eps),
     )

@@ -1,8 +1,8 @@
 """Some of the rows of a representation, and the blocks in which rows of any size are read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from jaxtyping import Float, Integer
@@ -13,6 +13,17 @@ from repalign.rows import ArrayRows as ArrayRows  # what all of core reads array
 
 DEFAULT_MEMORY = 2 * 2**30
 """Bytes that a computation may hold beside its result, unless told otherwise."""
+
+OnProgress = Callable[[int, int], None]
+
+
+class Limits(TypedDict, total=False):
+    """What a computation over rows is told of the machine: memory, device, who hears of it."""
+
+    memory_bytes: int
+    device: str
+    on_progress: OnProgress | None
+
 
 # Larger blocks are slower (they leave the caches, and every buffer is mapped anew), smaller ones
 # waste calls.

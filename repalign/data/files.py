@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from repalign.exceptions import InputError
+from repalign.files import open_regular
 
 
 def find_files(root: Path, endings: Collection[str]) -> list[Path]:
@@ -28,6 +29,19 @@ def find_files(root: Path, endings: Collection[str]) -> list[Path]:
             f"no files to read in {root.name}/: expected some of {', '.join(sorted(endings))}"
         )
     return sorted(found, key=lambda path: path.relative_to(root).as_posix())
+
+
+def read_text(path: Path) -> str:
+    """Read a file of UTF-8 text.
+
+    Raises InputError when there is none.
+    """
+    with open_regular(path) as file:
+        raw = file.read()
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text (byte {error.start}); convert it") from error
 
 
 def listing_sha256(root: Path, paths: Iterable[Path]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from repalign.data.images import decode_image
 from repalign.data.samples import Kind, Sample
+from repalign.data.sounds import decode_sound
 from repalign.data.text_tables import check_columns
 from repalign.exceptions import InputError, MissingExtraError
 
@@ -18,8 +19,8 @@ class HubDataset:
         self._id_column = id_column
         self._name, self._split, self._rows = _load(name)
         check_columns(self._rows.column_names, self._column, id_column, self._name)
-        if kind == "image":
-            self._rows = _as_files(self._rows, self._column)
+        if kind != "text":
+            self._rows = _as_files(self._rows, self._column, kind)
 
     @property
     def description(self) -> dict[str, object]:
@@ -47,15 +48,17 @@ class HubDataset:
             return Sample(label, hashlib.sha256(value.encode()).digest(), value)
         raw = value["bytes"]
         if raw is None:
-            raise InputError(f"row {index} of {self._name} holds no image bytes")
-        return Sample(label, hashlib.sha256(raw).digest(), decode_image(raw, f"row {index}"))
+            raise InputError(f"row {index} of {self._name} holds no {self._kind} bytes")
+        decode = decode_image if self._kind == "image" else decode_sound
+        return Sample(label, hashlib.sha256(raw).digest(), decode(raw, f"row {index}"))
 
 
-def _as_files(rows: Any, column: str) -> Any:
-    """Leave images undecoded, so that the hash is of the raw input."""
+def _as_files(rows: Any, column: str, kind: Kind) -> Any:
+    """Leave images and sounds undecoded, so that the hash is of the raw input."""
     import datasets
 
-    return rows.cast_column(column, datasets.Image(decode=False))
+    feature = datasets.Image if kind == "image" else datasets.Audio
+    return rows.cast_column(column, feature(decode=False))
 
 
 def _load(name: str) -> tuple[str, str, Any]:

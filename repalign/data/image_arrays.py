@@ -1,4 +1,4 @@
-"""Images from arrays: .npz archives and the IDX files that MNIST comes in."""
+"""Images from arrays: .npy and .npz files and the IDX files that MNIST comes in."""
 
 import gzip
 import hashlib
@@ -6,6 +6,7 @@ import math
 import struct
 import zipfile
 import zlib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError
-from repalign.files import file_sha256
+from repalign.files import check_regular, file_sha256, open_regular
 
 _NAMES = ("images", "x", "X", "data", "arr_0")
 _MAX_IDX_BYTES = 2 * 2**30
@@ -63,6 +64,7 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
 
     Raises InputError when there is no such array or the file cannot be read.
     """
+    check_regular(path)
     try:
         with np.load(path, allow_pickle=False) as archive:
             names = [column] if column else [n for n in _NAMES if n in archive.files]
@@ -83,6 +85,27 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
     return ArrayImages(array, description)
 
 
+def open_npy(path: Path) -> ArrayImages:
+    """Images from a .npy file, read as they are needed.
+
+    Raises InputError when it holds Python objects or cannot be read.
+    """
+    check_regular(path)
+    try:
+        array = np.load(path, allow_pickle=False, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        reason = "Python objects, which are not read" if "allow_pickle" in str(error) else error
+        raise InputError(
+            f"{path.name} is no readable array of images: {reason}; save uint8 images"
+        ) from error
+    description: dict[str, object] = {
+        "format": "npy",
+        "name": path.name,
+        "sha256": file_sha256(path),
+    }
+    return ArrayImages(array, description)
+
+
 def is_idx(path: Path) -> bool:
     """Whether a file is named like an IDX file of images, gzipped or not."""
     name = path.name.removesuffix(".gz")
@@ -95,7 +118,10 @@ def open_idx(path: Path) -> ArrayImages:
     Raises InputError when the header is of another kind or the size is not what it says.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with (
+            open_regular(path) as plain,
+            gzip.open(plain) if path.suffix == ".gz" else nullcontext(plain) as file,
+        ):
             zeros, kind, ndim = struct.unpack(">HBB", file.read(4))
             if zeros or kind != 8 or ndim not in (3, 4):
                 raise InputError(

@@ -3,18 +3,24 @@
 from pathlib import Path
 
 from repalign.data.builtin import BUILTIN, open_builtin
+from repalign.data.decoded_files import Decoding, open_list, open_tree
 from repalign.data.files import find_files, listing_sha256
 from repalign.data.hub_datasets import HubDataset
-from repalign.data.image_arrays import is_idx, open_idx, open_npz
-from repalign.data.images import ENDINGS, open_image_list, open_image_tree
+from repalign.data.image_arrays import is_idx, open_idx, open_npy, open_npz
+from repalign.data.images import ENDINGS, decode_image
 from repalign.data.read_options import ReadOptions, Unit
 from repalign.data.samples import Chain, Kind, Source
+from repalign.data.sounds import ENDINGS as SOUND_ENDINGS
+from repalign.data.sounds import decode_sound
 from repalign.data.text import JsonLines, TextFile
 from repalign.data.text_tables import CsvColumn, ParquetColumn
 from repalign.exceptions import InputError
 from repalign.files import check_regular
 
 TEXT_ENDINGS = (".csv", ".jsonl", ".md", ".parquet", ".txt")
+IMAGES = Decoding("image", ENDINGS, decode_image)
+SOUNDS = Decoding("sound", SOUND_ENDINGS, decode_sound)
+_LISTS = (".txt", ".lst")
 _BUILTIN_PREFIX, _DATASETS_PREFIX = "builtin:", "datasets:"
 
 
@@ -43,6 +49,8 @@ def open_data(name: str, kind: Kind, options: ReadOptions | None = None) -> Sour
         )
     if not path.is_dir():
         check_regular(path)
+    if kind == "audio":
+        return _open_sounds(path)
     return _open_text(path, options) if kind == "text" else _open_images(path, options)
 
 
@@ -75,16 +83,29 @@ def _open_text_file(path: Path, options: ReadOptions, *, default: Unit) -> Sourc
     raise InputError(f"{path.name} is no text that is read; expected {', '.join(TEXT_ENDINGS)}")
 
 
+def _open_sounds(path: Path) -> Source:
+    if path.is_dir():
+        return open_tree(path, SOUNDS)
+    if path.suffix.lower() in _LISTS:
+        return open_list(path, SOUNDS)
+    raise InputError(
+        f"{path.name} is no set of sounds; expected a directory of {', '.join(SOUND_ENDINGS)}, or "
+        "a list of paths (.txt)"
+    )
+
+
 def _open_images(path: Path, options: ReadOptions) -> Source:
     if path.is_dir():
-        return open_image_tree(path)
+        return open_tree(path, IMAGES)
     if path.suffix.lower() == ".npz":
         return open_npz(path, options.column)
+    if path.suffix.lower() == ".npy":
+        return open_npy(path)
     if is_idx(path):
         return open_idx(path)
-    if path.suffix.lower() in (".txt", ".lst"):
-        return open_image_list(path)
+    if path.suffix.lower() in _LISTS:
+        return open_list(path, IMAGES)
     raise InputError(
         f"{path.name} is no set of images; expected a directory of {', '.join(ENDINGS)}, a list "
-        "of paths (.txt), .npz, .h5, or IDX as MNIST ships it"
+        "of paths (.txt), .npy, .npz, .h5, or IDX as MNIST ships it"
     )

@@ -12,16 +12,24 @@ from repalign.exceptions import InputError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Kind = Literal["text", "image"]
+Kind = Literal["text", "image", "audio"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sound:
+    """One channel of sound between −1 and 1, and its samples per second."""
+
+    values: NDArray[np.float32]
+    rate: int
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One input: its stable id, the SHA-256 of its raw bytes, and the text or decoded image."""
+    """One input: its stable id, the SHA-256 of its raw bytes, and text, image or sound."""
 
     id: str
     sha256: bytes
-    value: "str | Image"
+    value: "str | Image | Sound"
 
 
 class Source(Protocol):

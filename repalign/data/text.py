@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from repalign.data.read_options import Unit
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError
-from repalign.files import file_sha256
+from repalign.files import file_sha256, open_regular
 
 MAX_UNIT_BYTES = 64 * 2**20
 
@@ -115,14 +115,16 @@ def _spans(path: Path, unit: Unit) -> Iterator[tuple[int, int, int]]:
     elif unit == "paragraph":
         yield from _paragraphs(path)
     else:
-        _check_size(path, 1, path.stat().st_size)
-        if path.read_bytes().strip():
-            yield 0, path.stat().st_size, 1
+        with open_regular(path) as file:
+            raw = file.read(MAX_UNIT_BYTES + 1)
+        _check_size(path, 1, len(raw))
+        if raw.strip():
+            yield 0, len(raw), 1
 
 
 def _filled_lines(path: Path) -> Iterator[tuple[int, int, int]]:
     start = 0
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         for number, line in enumerate(_lines(file, path), start=1):
             text = line.rstrip(b"\r\n")
             if text.strip():
@@ -162,7 +164,7 @@ def _check_size(path: Path, number: int, size: int) -> None:
 
 
 def _read_span(path: Path, start: int, stop: int) -> bytes:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(start)
         return file.read(stop - start)
 

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import threading
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError, MissingExtraError
-from repalign.files import file_sha256
+from repalign.files import check_regular, file_sha256, open_regular
 
 
 class CsvColumn:
@@ -27,7 +28,7 @@ class CsvColumn:
         self._id_column = id_column
         self._rows: list[tuple[str, str]] = []
         try:
-            with path.open(newline="", encoding="utf-8-sig") as file:
+            with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
                 self._read(csv.DictReader(file))
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(f"{path.name} is no readable CSV in UTF-8: {error}") from error
@@ -70,6 +71,7 @@ class ParquetColumn:
             raise MissingExtraError(
                 "pyarrow", extra="parquet", purpose="reading .parquet"
             ) from error
+        check_regular(path)
         self._path = path
         self._column = column or "text"
         self._id_column = id_column

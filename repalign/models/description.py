@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from repalign.exceptions import RepalignError
 from repalign.models.inputs.choice import choose_preprocess
 from repalign.models.inputs.images import ImageBackend
+from repalign.models.inputs.sounds import load_sound_encoder
 from repalign.models.inputs.text import load_text_encoder
 from repalign.models.loaders.load import load_model
 from repalign.models.loaders.loaded import LoadedModel
@@ -57,13 +58,14 @@ def describe_model(
     pools: Sequence[str] = (),
     preprocess: str | None = None,
     image_backend: ImageBackend = "pil",
+    trust_code: bool = False,
 ) -> ModelDescription:
     """Load a model and describe it; ``layers`` and ``pools`` as an extraction would take them.
 
     Raises InputError or ModelError for what cannot be used.
     """
     _, preset = resolve_name(name)
-    model = load_model(name)
+    model = load_model(name, trust_code=trust_code)
     size = _image_size(model, preprocess)
     views = make_views(model, layers, pools)
     views = fit_views(model, views, probe_shapes(model, [view.tap for view in views], size))
@@ -122,6 +124,11 @@ def _prepared(model: LoadedModel, preprocess: str | None, backend: ImageBackend)
         if model.family.kind == "text":
             encoder = load_text_encoder(model)
             return f"tokenizer {encoder.sha256[:12]}, up to {encoder.max_length} tokens"
+        if model.sound is not None:
+            sounds = load_sound_encoder(model)
+            return f"{type(sounds.extractor).__name__} at {sounds.rate} Hz"
+        if model.prepare is not None and preprocess is None:
+            return f"images by the function of {model.origin.model}"
         chosen = choose_preprocess(model, preprocess, backend)
     except RepalignError as error:
         return str(error)

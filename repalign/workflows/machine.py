@@ -4,12 +4,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
+from repalign.core.rows import Limits, OnProgress
 from repalign.exceptions import InputError
 
 OnStage = Callable[[str, int, int], None]
-OnProgress = Callable[[int, int], None]
 
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -26,7 +25,7 @@ class Machine:
     memory_bytes: int = 2 * 2**30
     on_stage: OnStage = ignore_stage
 
-    def limits(self, stage: str) -> dict[str, Any]:
+    def limits(self, stage: str) -> Limits:
         """Return what every computation over rows takes: memory, device and progress."""
         return {
             "memory_bytes": self.memory_bytes,

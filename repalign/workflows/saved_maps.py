@@ -9,6 +9,7 @@ import numpy as np
 
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.exceptions import InputError
+from repalign.files import protecting
 from repalign.store import WriteOptions, write_store
 from repalign.store.exchange.imports import stored_type
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
@@ -111,7 +112,7 @@ def apply_map(
     """Send every row through a saved map and write the result as a store, in the same type.
 
     Raises:
-        InputError: The widths do not fit, or the map cannot be inverted.
+        InputError: The widths do not fit, the map cannot be inverted, or ``out`` is an input.
     """
     fitted = read_map(path)
     if inverse:
@@ -129,15 +130,16 @@ def apply_map(
         "rows": _origin({"name": source.name, "fingerprint": source.fingerprint}),
         "info": dict(source.info),
     }
-    return write_store(
-        out,
-        {source.view or "mapped": mapped},
-        index=source.index,
-        spec=spec,
-        options=WriteOptions(dtype=stored_type(mapped), expected_rows=mapped.shape[0]),
-        overwrite=overwrite,
-        on_progress=lambda done, total: on_stage("rows", done, total),
-    )
+    with protecting([path] if source.path is None else [path, source.path]):
+        return write_store(
+            out,
+            {source.view or "mapped": mapped},
+            index=source.index,
+            spec=spec,
+            options=WriteOptions(dtype=stored_type(mapped), expected_rows=mapped.shape[0]),
+            overwrite=overwrite,
+            on_progress=lambda done, total: on_stage("rows", done, total),
+        )
 
 
 def _origin(side: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from repalign.core.thread_choice import one_thread
 from repalign.exceptions import InputError
+from repalign.files import open_regular
 from repalign.zoo.recipe import Recipe, find_recipe
 from repalign.zoo.task import Figures, Task
 from repalign.zoo.training import OnProgress, train_task
@@ -85,7 +86,8 @@ def read_training(directory: Path) -> Trained:
     Raises InputError when there is none.
     """
     try:
-        record = json.loads((directory / RECORD).read_text(encoding="utf-8"))
+        with open_regular(directory / RECORD) as file:
+            record = json.load(file)
         return Trained(
             path=directory,
             recipe=record["recipe"]["name"],
@@ -94,7 +96,7 @@ def read_training(directory: Path) -> Trained:
             parameters=record["parameters"],
             files=record["files"],
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (InputError, OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{directory} holds no readable {RECORD}; expected what `repalign zoo train` wrote"
         ) from error

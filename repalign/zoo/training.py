@@ -1,12 +1,12 @@
 """The training loop: AdamW, warm-up and cosine decay, resumable to the bit."""
 
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repalign.exceptions import InputError
+from repalign.files import open_regular, writing
 from repalign.zoo.recipe import Recipe
 from repalign.zoo.task import Task, data_generator
 
@@ -86,12 +86,8 @@ def _save(
         "module": task.module.state_dict(),
         "optimizer": optimizer.state_dict(),
     }
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        torch.save(state, temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing(path) as whole:
+        torch.save(state, whole)
 
 
 def _restore(task: Task, optimizer: "Optimizer", recipe: Recipe, seed: int, path: Path) -> int:
@@ -99,7 +95,8 @@ def _restore(task: Task, optimizer: "Optimizer", recipe: Recipe, seed: int, path
 
     if not path.exists():
         return 0
-    state: dict[str, Any] = torch.load(path, weights_only=True)
+    with open_regular(path) as file:
+        state: dict[str, Any] = torch.load(file, weights_only=True)
     if state["identity"] != _identity(recipe, seed):
         raise InputError(
             f"{path} belongs to another recipe or seed; remove it or choose another --output"

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
+import h5py
 import numpy as np
 import pytest
 import typer
@@ -13,7 +14,10 @@ from typer.testing import CliRunner
 from repalign.cli.app import app
 from repalign.cli.inputs import WRITTEN, protected
 from repalign.files import writing
+from repalign.store import write_store
+from repalign.store.format.shard import shard_name
 
+SHARD = shard_name(0)
 CHEAP = ["--null", "0", "--gaussian-null", "0", "--refits", "0", "--maps", "mean,rigid"]
 
 
@@ -26,6 +30,10 @@ def folder(tmp_path: Path) -> Path:
     assert run("store", "import", tmp_path / "n.npy", tmp_path / "n.h5").exit_code == 0
     made = run("compare", *stores(tmp_path), *CHEAP, "-o", tmp_path / "res.json")
     assert made.exit_code == 0, made.stderr
+    saved = run("compare", *stores(tmp_path), *CHEAP, "--save-maps", tmp_path / "maps")
+    assert saved.exit_code == 0, saved.stderr
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = rng.standard_normal((60, 3))
     return tmp_path
 
 
@@ -48,19 +56,36 @@ def run(*arguments: Any):
         (["store", "info", "p.h5", "-f", "json", "-o", "p.h5"], "p.h5"),
         (["store", "export", "p.npy", "p.npy", "--overwrite"], "p.npy"),
         (["store", "export", "p.h5", "n.npy", "--overwrite", "--as", "npz"], "p.h5"),
+        (["apply", "maps/01-rigid.safetensors", "p.h5", "-o", "p.h5", "--overwrite"], "p.h5"),
+        (["apply", "maps/01-rigid.safetensors", "p.h5", "-o", "p2.h5", "--overwrite"], "p.h5"),
+        (["store", "import", "x.h5", "x.h5", "--overwrite"], "x.h5"),
+        (["store", "pack", "shards", f"shards/{SHARD}", "--overwrite"], f"shards/{SHARD}"),
     ],
 )
 def test_an_input_survives(folder: Path, monkeypatch, line: list[str], precious: str) -> None:
     monkeypatch.chdir(folder)
     Path("link.h5").symlink_to("n.h5")
     Path("p.png").hardlink_to("p.h5")
+    Path("p2.h5").symlink_to("p.h5")
+    write_store("shards", np.eye(3))
     before = Path(precious).read_bytes()
     ran = run(*line)
     assert Path(precious).read_bytes() == before
     if line[-1] != "npz":  # that one is allowed: another file
         assert ran.exit_code == 1, ran.output
-        assert "choose another name for the output" in ran.stderr
+        assert "choose another name" in ran.stderr
         assert len(ran.stderr.strip().splitlines()) <= 2
+
+
+def test_a_store_of_shards_that_is_read_survives(folder: Path, monkeypatch) -> None:
+    monkeypatch.chdir(folder)
+    write_store("shards", np.load("p.npy"))
+    before = {path.name: path.read_bytes() for path in Path("shards").iterdir()}
+    for out in ("shards", "."):
+        ran = run("apply", "maps/01-rigid.safetensors", "shards", "-o", out, "--overwrite")
+        assert ran.exit_code == 1, ran.output
+        assert "choose another name" in ran.stderr
+    assert {path.name: path.read_bytes() for path in Path("shards").iterdir()} == before
 
 
 def test_the_result_of_an_earlier_run_may_be_replaced(folder: Path) -> None:

@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,5 +95,14 @@ def test_a_negative_seed_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "training.json").write_text('{"seed": 1}')
+    with pytest.raises(InputError, match="expected what `repalign zoo train` wrote"):
+        read_training(tmp_path)
+
+
+def test_pipes_are_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "checkpoint")
+    with pytest.raises(InputError, match="is a pipe, expected a file"):
+        train(tmp_path / "checkpoint")
+    os.mkfifo(tmp_path / "training.json")
     with pytest.raises(InputError, match="expected what `repalign zoo train` wrote"):
         read_training(tmp_path)

@@ -1,7 +1,8 @@
 """``repalign compare``."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,15 +15,18 @@ from repalign.cli.gates import (
     FailBelowOption,
     ToleranceOption,
     check_gates,
+    check_shown,
     judge_gates,
     read_gates,
 )
 from repalign.cli.inputs import WRITTEN
+from repalign.cli.names import names_of
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
+from repalign.cli.requests import SHOWN, request_of
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
-from repalign.workflows.compare.settings import PRESETS, TRUST, CompareSettings
+from repalign.workflows.compare.settings import CHOICE, PRESETS, TRUST, CompareSettings
 
 
 @with_presets(PRESETS, CompareSettings(), panel=TRUST)
@@ -33,13 +37,24 @@ def compare(
         list[str],
         typer.Argument(
             help=f"Two or more sets of embeddings: stores, or foreign files ({SUFFIX_LIST}); "
-            "file::view chooses a view."
+            "file::view chooses a view, file::'block-*' several."
         ),
     ],
     *,
     against: Annotated[
         str | None,
-        typer.Option(help="Compare every one with this one, instead of all pairs."),
+        typer.Option(
+            help="Compare every one with this one, instead of all pairs.", rich_help_panel=CHOICE
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What to call a store everywhere, as NAME=STORE with the store as it stands on "
+            "the line; can be given several times.",
+            metavar="NAME=STORE",
+            rich_help_panel=CHOICE,
+        ),
     ] = None,
     ids: Annotated[
         Path | None,
@@ -61,17 +76,42 @@ def compare(
         int,
         typer.Option(
             min=1,
-            help="Processes that share out stores and pairs, each with one thread and the memory "
-            "cap; 1 is this one, with all its threads.",
+            help="Processes that share out stores, starts of ICA and pairs, each with one thread "
+            "and the memory cap; 1 is this one, with all its threads.",
         ),
     ] = 1,
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Also draw the errors into this file (.png, .pdf, .svg).", dir_okay=False
+            help="Also draw the errors into this file (.png, .pdf, .svg): bars of a few pairs, a "
+            "heat map of many.",
+            dir_okay=False,
         ),
         WRITTEN,
     ] = None,
+    matches: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write which layer of another model matches each layer best, and which may "
+            "do so as well, into this file (.csv, .json, .md, .tex, .txt).",
+            dir_okay=False,
+        ),
+        WRITTEN,
+    ] = None,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            help="Map or measure of the matrix (--format matrix) and of the heat map, which --plot "
+            "then draws of a few pairs too.",
+            show_default="rigid where it is fitted",
+        ),
+        SHOWN,
+    ] = None,
+    order: Annotated[
+        Literal["layers", "cluster"],
+        typer.Option(help="Order of the heat map: layer by layer, or similar views together."),
+        SHOWN,
+    ] = "layers",
     save_maps: Annotated[
         Path | None,
         typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
@@ -83,7 +123,7 @@ def compare(
     tolerance: ToleranceOption = None,
     form: FormatOption = None,
     to: OutputOption = None,
-) -> None:
+) -> Any:
     """How far apart are representations of the same inputs, up to which maps?
 
     Prints the paper's error table: mean error over the diameter of the target, for a signed
@@ -97,22 +137,22 @@ def compare(
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
-    from repalign.workflows.planned import planned_pairs
+    from repalign.workflows.study.choice import Asked, planned_pairs
 
     chosen = output.choose_format(form, to)
+    matched = None if matches is None else output.choose_format(None, matches)
+    if plot is not None:
+        output.check_figure(plot)
     if ("held_out",) in given and ("n_folds",) not in given:
         given["n_folds",] = 0  # a share that was given stands alone
     settings = given.settings(preset)
     talk = talk_of(context)
     gates = read_gates(fail_above, fail_below, baseline, tolerance)
     row_ids = None if ids is None else read_id_lines(ids)
-    check_gates(
-        gates,
-        settings.maps,
-        lambda: planned_pairs(
-            stores, against=against, ids=row_ids, both_directions=settings.both_directions
-        ),
-    )
+    names = names_of(name or [], [*stores, *([] if against is None else [against])])
+    asked = Asked(stores, against, names, row_ids)
+    check_shown(show, settings)
+    check_gates(gates, settings, lambda: planned_pairs(asked, settings))
     with (
         talk.stages("comparing") as on_stage,
         InProcess() if workers == 1 else ProcessPool(workers) as executor,
@@ -125,20 +165,27 @@ def compare(
         result = run(
             *stores,
             against=against,
+            names=names,
             ids=row_ids,
             groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
             executor=executor,
         )
-    output.emit(render(shown_comparison(result), chosen), to)
+    result = replace(result, request=request_of(context, settings))
+    output.emit(render(shown_comparison(result, show), chosen), to)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        output.save_figure(result.plot(), plot)
+        output.save_figure(result.plot(show, order=order), plot)
+    if matches is not None and matched is not None:
+        records = [match.to_dict() for match in result.matches]
+        output.emit(output.render_records(records, matched), matches)
+        talk.note(f"wrote {matches}")
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
     judge_gates(gates, result, talk)
+    return result  # for `rerun`, which looks at it

@@ -5,23 +5,9 @@ from typing import Annotated
 
 import typer
 
-from repalign.cli import output
-from repalign.cli.commands.study_options import (
-    IdColumnOption,
-    IdsOption,
-    SaveTransformOption,
-    machine_of,
-)
-from repalign.cli.declared import Given, with_options
-from repalign.cli.formats import render
+from repalign.cli.commands.study_options import StudyOptions
+from repalign.cli.declared import Given, with_options, with_shared
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import (
-    FormatOption,
-    MachineDeviceOption,
-    MemoryOption,
-    OutputOption,
-    OverwriteOption,
-)
 from repalign.cli.tables import shown_batches
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
@@ -29,6 +15,7 @@ from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.deconfound.settings import BATCHES, BatchSettings
 
 
+@with_shared(StudyOptions)
 @with_options(BatchSettings)
 def deconfound(
     context: typer.Context,
@@ -68,14 +55,7 @@ def deconfound(
         WRITTEN,
     ] = None,
     given: Given,
-    id_column: IdColumnOption = None,
-    ids: IdsOption = None,
-    device: MachineDeviceOption = "auto",
-    memory: MemoryOption = "2GiB",
-    save_transform: SaveTransformOption = None,
-    overwrite: OverwriteOption = False,
-    form: FormatOption = None,
-    to: OutputOption = None,
+    shared: StudyOptions,
 ) -> None:
     """Does a label survive a change of batch, and on how few features does it rest?
 
@@ -86,16 +66,13 @@ def deconfound(
     """
     from repalign.store.sources.opening import open_embeddings
     from repalign.workflows.columns import open_columns
-    from repalign.workflows.conditions.saved import check_folder, save_transforms
     from repalign.workflows.deconfound.run import deconfound as run
 
-    chosen = output.choose_format(form, to)
+    chosen = shared.check_outputs()
     settings = given.settings(BatchSettings())
-    if save_transform is not None:
-        check_folder(save_transform, overwrite=overwrite)
-    own = id_column if table is None else None
-    source = open_embeddings(store, ids=ids, id_column=own)
-    columns = open_columns(table or _own_table(store), id_column=id_column)
+    own = shared.id_column if table is None else None
+    source = open_embeddings(store, ids=shared.ids, id_column=own)
+    columns = open_columns(table or _own_table(store), id_column=shared.id_column)
     talk = talk_of(context)
     with talk.stages("deconfounding") as on_stage:
         result = run(
@@ -105,16 +82,9 @@ def deconfound(
             batch=batch,
             settings=settings,
             resume=resume,
-            machine=machine_of(device, memory, talk, on_stage),
+            machine=shared.machine(talk, on_stage),
         )
-    output.emit(render(shown_batches(result), chosen), to)
-    for warning in result.warnings:
-        talk.warn(warning)
-    if save_transform is not None:
-        for path in save_transforms(
-            result.transforms, save_transform, settings=result.settings, overwrite=overwrite
-        ):
-            talk.note(f"wrote {path}")
+    shared.show(result, shown_batches(result), chosen, talk)
 
 
 def _own_table(store: str) -> str:

@@ -6,22 +6,9 @@ from typing import Annotated
 import typer
 
 from repalign.cli import output
-from repalign.cli.commands.study_options import (
-    IdColumnOption,
-    IdsOption,
-    SaveTransformOption,
-    machine_of,
-)
-from repalign.cli.declared import Given, with_options
-from repalign.cli.formats import render
+from repalign.cli.commands.study_options import StudyOptions
+from repalign.cli.declared import Given, with_options, with_shared
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import (
-    FormatOption,
-    MachineDeviceOption,
-    MemoryOption,
-    OutputOption,
-    OverwriteOption,
-)
 from repalign.cli.tables import shown_scores
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
@@ -35,6 +22,7 @@ def _moved(value: str | None) -> None:
         raise typer.BadParameter(MOVED)
 
 
+@with_shared(StudyOptions)
 @with_options(FactorSettings)
 def disentangle(
     context: typer.Context,
@@ -64,11 +52,7 @@ def disentangle(
         ),
     ] = None,
     given: Given,
-    id_column: IdColumnOption = None,
-    ids: IdsOption = None,
-    device: MachineDeviceOption = "auto",
-    memory: MemoryOption = "2GiB",
-    save_transform: SaveTransformOption = None,
+    shared: StudyOptions,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -77,9 +61,6 @@ def disentangle(
         ),
         WRITTEN,
     ] = None,
-    overwrite: OverwriteOption = False,
-    form: FormatOption = None,
-    to: OutputOption = None,
     label: Annotated[str | None, typer.Option(hidden=True, callback=_moved, help=MOVED)] = None,
     batch: Annotated[str | None, typer.Option(hidden=True, callback=_moved, help=MOVED)] = None,
 ) -> None:
@@ -93,34 +74,24 @@ def disentangle(
     """
     from repalign.store.sources.opening import open_embeddings
     from repalign.workflows.columns import open_columns
-    from repalign.workflows.conditions.saved import check_folder, save_transforms
     from repalign.workflows.disentangle.run import disentangle as run
 
-    chosen = output.choose_format(form, to)
+    chosen = shared.check_outputs()
     conditions = ("transform", "conditions")
     if given.get(("discrete_latents",)) and conditions not in given:
         given[conditions] = ("raw",)  # codes cannot be whitened
     settings = given.settings(FactorSettings())
     if plot is not None:
         output.check_figure(plot)
-    if save_transform is not None:
-        check_folder(save_transform, overwrite=overwrite)
     talk = talk_of(context)
     with talk.stages("disentangling") as on_stage:
         result = run(
-            [open_embeddings(store, ids=ids) for store in stores],
-            open_columns(factors, id_column=id_column),
+            [open_embeddings(store, ids=shared.ids) for store in stores],
+            open_columns(factors, id_column=shared.id_column),
             groups=groups,
             settings=settings,
-            machine=machine_of(device, memory, talk, on_stage),
+            machine=shared.machine(talk, on_stage),
         )
-    output.emit(render(shown_scores(result), chosen), to)
-    for warning in result.warnings:
-        talk.warn(warning)
+    shared.show(result, shown_scores(result), chosen, talk)
     if plot is not None:
         output.save_figure(result.plot(), plot)
-    if save_transform is not None:
-        for path in save_transforms(
-            result.transforms, save_transform, settings=result.settings, overwrite=overwrite
-        ):
-            talk.note(f"wrote {path}")

@@ -29,9 +29,9 @@ def extract(
     data: Annotated[
         str,
         typer.Option(
-            help="Text (.txt, .md, .jsonl, .csv, .parquet) or images (directory, list, .npz, .h5, "
-            "IDX): a file or a directory, builtin:shakespeare, builtin:digits, or "
-            "datasets:name@split."
+            help="Text (.txt, .md, .jsonl, .csv, .parquet), images (directory, list, .npy, .npz, "
+            ".h5, IDX) or sounds (directory, list): a file or a directory, builtin:shakespeare, "
+            "builtin:digits, or datasets:name@split."
         ),
     ],
     store: Annotated[

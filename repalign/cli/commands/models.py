@@ -74,6 +74,7 @@ def show(
         pools=settings.pools,
         preprocess=settings.preprocess,
         image_backend=settings.image_backend,
+        trust_code=settings.trust_code,
     )
     chosen = output.choose_format(form, to)
     shown = shown_records([asdict(line) for line in found.layers], asdict(found))

@@ -1,6 +1,6 @@
 """Every score beside what chance scores, how often chance does as well, and an interval."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,13 +11,12 @@ from repalign.core.factors.encoding import Factors
 from repalign.core.factors.kinds import GROUPS
 from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors
 from repalign.core.factors.shuffles import FactorShuffle
+from repalign.core.rows import OnProgress
 from repalign.core.score import Score
 
 # Half of fewer groups is one group: its score says nothing about the spread over groups.
 MIN_HALVED_GROUPS = 4
 REPEATABLE = frozenset(group.name for group in GROUPS if group.is_repeatable)
-
-OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

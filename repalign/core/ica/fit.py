@@ -1,74 +1,23 @@
 """Independent component analysis of one representation, told in full."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from repalign.aliases import Rows
 from repalign.core.compute import fast_float32
+from repalign.core.ica.components import IcaFit as IcaFit  # what a fit returns
 from repalign.core.ica.contrast import CONTRASTS
 from repalign.core.ica.data import WhitenedRows, sample_rows, whiten_rows, whiten_sample
 from repalign.core.ica.diagnostics import ComponentReport, ica_warnings, report_components
 from repalign.core.ica.fastica import Unmixing, fit_fastica, fit_fastica_unwhitened
 from repalign.core.ica.picard import Stopping, fit_rotation
 from repalign.core.ica.settings import IcaSettings
-from repalign.core.maps.affine import AffineMap
 from repalign.core.rows import DEFAULT_MEMORY
 from repalign.core.whitening import Whitening, fit_whitening
 from repalign.exceptions import InputError
-
-
-@dataclass(frozen=True, eq=False)
-class IcaFit:
-    """Independent components of one representation, and how far the fit can be trusted.
-
-    ``(x − mean) @ unmixing.T`` are the components, of unit variance on the rows that set the
-    covariance; ``z @ mixing.T + mean`` brings them back. They stand in order of falling
-    non-Gaussianity, each with the sign that makes its third moment positive.
-
-    Attributes:
-        mean: Length d.
-        unmixing: k×d.
-        mixing: d×k, through the truncated whitening (never a pseudo-inverse of the unmixing).
-        n_iter: Passes over the rows; sklearn: iterations.
-        converged: The solver's own criterion was met.
-        gradient_rms: Root mean square of the off-diagonal skew gradient at the end, the same
-            measure for every solver.
-        contrast_value: −Σ|E G(y) − E G(normal)|; lower is more non-Gaussian.
-        kurtosis: Excess kurtosis of each component.
-        is_sign_arbitrary: Components whose E y³, positive by choice of their sign, is within a
-            standard error of zero.
-        n_identifiable: Components that are less Gaussian than any that a fit finds in Gaussian
-            data of this size, which are the first; known for ``logcosh`` only, else None.
-        n_fit_rows: Rows that were fitted.
-        settings: What was asked for.
-        warnings: What a user should know of this fit.
-    """
-
-    mean: Float[np.ndarray, " d"]
-    unmixing: Float[np.ndarray, "k d"]
-    mixing: Float[np.ndarray, "d k"]
-    n_iter: int
-    converged: bool
-    gradient_rms: float
-    contrast_value: float
-    kurtosis: Float[np.ndarray, " k"]
-    is_sign_arbitrary: Bool[np.ndarray, " k"]
-    n_identifiable: int | None
-    n_fit_rows: int
-    settings: IcaSettings
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def rank(self) -> int:
-        """Number k of components: the numerical rank."""
-        return int(self.unmixing.shape[0])
-
-    def to_components(self) -> AffineMap:
-        """Return the map from rows to their components."""
-        return AffineMap("ica-unmixing", self.unmixing.T, -(self.unmixing @ self.mean))
 
 
 def fit_ica(
@@ -91,40 +40,67 @@ def fit_ica(
         InputError: Nothing varies, or a value is not finite.
     """
     settings = settings or IcaSettings()
-    (found,) = fit_starts(
+    prepared = prepare(
         rows,
-        [settings.seed],
         mean=mean,
         covariance=covariance,
         settings=settings,
         memory_bytes=memory_bytes,
         device=device,
-        on_progress=on_progress,
     )
-    return found
+    return prepared.fit(settings.seed, on_progress)
 
 
-def fit_starts(
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Rows made ready for the search once, for any number of starts.
+
+    Attributes:
+        rows: The rows to fit on, or of which a sample is fitted.
+        mean: Of all of them.
+        covariance: Of all of them.
+        settings: What was asked for; its seed chose the sample.
+        whitening: Of all of them; None where none is wanted.
+        data: The whitened rows; None where a solver reads the rows itself.
+        own: Whitened the rows again, where they are a sample of all.
+    """
+
+    rows: Rows
+    mean: Float[np.ndarray, " d"]
+    covariance: Float[np.ndarray, "d d"]
+    settings: IcaSettings
+    whitening: Whitening | None = None
+    data: WhitenedRows | None = None
+    own: Float[np.ndarray, "k k"] | None = None
+
+    def fit(self, seed: int, on_progress: Callable[[int, int], None] | None = None) -> IcaFit:
+        """Fit from the start of a seed: the fit that this seed would give alone."""
+        start = replace(self.settings, seed=seed)
+        if self.whitening is None:
+            return _fit_unwhitened(self.rows, self.mean, self.covariance, start)
+        if self.data is None:
+            return _fit_sklearn(self.rows, self.whitening, start)
+        with fast_float32(self.data.device):
+            return _fit_picard(self.data, self.own, self.whitening, start, on_progress)
+
+
+def prepare(
     rows: Rows,
-    seeds: Sequence[int],
     *,
     mean: Float[np.ndarray, " d"],
     covariance: Float[np.ndarray, "d d"],
     settings: IcaSettings,
     memory_bytes: int = DEFAULT_MEMORY,
     device: str = "cpu",
-    on_progress: Callable[[int, int], None] | None = None,
-) -> list[IcaFit]:
-    """Fit ICA from several starts, on the same rows whitened once.
-
-    Each fit is the one that its seed would give alone; the rows are chosen by ``settings.seed``.
+) -> Prepared:
+    """Choose and whiten the rows that every start is fitted on.
 
     Raises:
         InputError: As ``fit_ica``.
     """
-    starts = [replace(settings, seed=seed) for seed in seeds]
+    plain = Prepared(rows, mean, covariance, settings)
     if settings.whitening == "none":
-        return [_fit_unwhitened(rows, mean, covariance, start) for start in starts]
+        return plain
     whitening = fit_whitening(
         mean,
         covariance,
@@ -133,7 +109,7 @@ def fit_starts(
         max_rank=settings.max_rank,
     )
     if settings.solver == "sklearn":
-        return [_fit_sklearn(rows, whitening, start) for start in starts]
+        return replace(plain, whitening=whitening)
     wanted = settings.n_fit_rows or max(int(0.7 * whitening.rank**2), 50_000)
     fitted = sample_rows(rows, wanted, seed=settings.seed)
     with fast_float32(device):
@@ -141,7 +117,7 @@ def fit_starts(
         own = None
         if fitted is not rows:
             data, own = whiten_sample(data)
-        return [_fit_picard(data, own, whitening, start, on_progress) for start in starts]
+    return replace(plain, whitening=whitening, data=data, own=own)
 
 
 def _fit_picard(

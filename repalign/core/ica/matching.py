@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from repalign.core.ica.fit import IcaFit
+from repalign.core.ica.components import IcaFit
 from repalign.core.maps.affine import AffineMap, centred_map
 from repalign.core.maps.permutation import SignedMatching, match_signed
 from repalign.core.moments import PairMoments
@@ -43,7 +43,7 @@ def match_components(moments: PairMoments, source: IcaFit, target: IcaFit) -> Ic
 
 
 def _variances(fit: IcaFit, scatter: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " k"]:
-    return np.maximum(np.einsum("ij,jk,ik->i", fit.unmixing, scatter, fit.unmixing), 0.0)
+    return np.maximum(np.einsum("ij,ij->i", fit.unmixing @ scatter, fit.unmixing), 0.0)
 
 
 def matched_components_map(

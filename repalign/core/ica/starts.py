@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from repalign.core.ica.fit import IcaFit
+from repalign.core.ica.components import IcaFit
 from repalign.core.maps.permutation import match_signed
 
 AGREEMENT = 0.99
@@ -47,8 +47,17 @@ def start_agreement(fits: Sequence[IcaFit], covariance: Float[np.ndarray, "d d"]
     """Return the mean matched |correlation| of the first start with the others."""
     if len(fits) < 2:
         return None
-    known = fits[0].unmixing @ covariance
-    return float(np.mean([match_signed(known @ fit.unmixing.T).value.mean() for fit in fits[1:]]))
+    scaled = [_unit_variance(fit.unmixing, covariance) for fit in fits]
+    known = scaled[0] @ covariance
+    return float(np.mean([match_signed(known @ other.T).value.mean() for other in scaled[1:]]))
+
+
+def _unit_variance(
+    unmixing: Float[np.ndarray, "k d"], covariance: Float[np.ndarray, "d d"]
+) -> Float[np.ndarray, "k d"]:
+    """Return components of unit variance on the rows of the covariance."""
+    variance = np.einsum("ij,ij->i", unmixing @ covariance, unmixing)
+    return unmixing / np.sqrt(np.where(variance > 0, variance, 1.0))[:, None]
 
 
 def over_starts(values: Float[np.ndarray, "source target"]) -> OverStarts:

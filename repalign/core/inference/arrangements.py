@@ -8,12 +8,15 @@ runs of like sizes, and those of a run to its smallest, for the observed order a
 ones alike.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 
 import numpy as np
 from jaxtyping import Int
+
+from repalign.core.inference.splits import Split
 
 # With fewer orders than 5! no order could be improbable enough for a p-value worth the name.
 FEWEST_ARRANGEMENTS = 120
@@ -98,6 +101,29 @@ def _key(order: Sequence[Int[np.ndarray, " _"]]) -> bytes:
     return b"".join(units.astype(np.int32).tobytes() for units in order)
 
 
+class OrderNames:
+    """Names orders of kept rows by which inputs they pair, wherever these stand."""
+
+    def __init__(
+        self, places: Int[np.ndarray, " kept"], by_place: Int[np.ndarray, " kept"]
+    ) -> None:
+        self._places = places
+        self._by_place = by_place
+        self.names: list[str] = []
+
+    @classmethod
+    def of(cls, arrangements: Arrangements, identity: Int[np.ndarray, " n"]) -> "OrderNames":
+        """Return names of orders of these rows, by the place of each among all inputs."""
+        places = identity[arrangements.kept].astype("<i8")
+        return cls(places, np.argsort(places))
+
+    def told(self, order: Int[np.ndarray, " kept"]) -> Int[np.ndarray, " kept"]:
+        """Name an order, and return it."""
+        pairs = np.stack([self._places, self._places[order]])[:, self._by_place]
+        self.names.append(hashlib.sha256(pairs.tobytes()).hexdigest()[:16])
+        return order
+
+
 def arrange(
     units: Int[np.ndarray, " n"],
     *,
@@ -171,3 +197,44 @@ def _count(runs: Sequence[Int[np.ndarray, "_ _"]]) -> int:
             if count >= COUNTED:
                 return COUNTED
     return count
+
+
+@dataclass(frozen=True, eq=False)
+class ShufflePlan:
+    """Which rows may change places, in-sample and held-out.
+
+    Attributes:
+        split: The split of all rows.
+        within: Units change places within their part of the split. Only the cross products
+            change then: the ICA of every side, its covariance and its mean stay.
+        across: They change places over the parts, for in-sample errors only, where the parts
+            leave too few arrangements; None where they are enough.
+    """
+
+    split: Split
+    within: Arrangements
+    across: Arrangements | None
+
+
+def plan_shuffles(
+    groups: Int[np.ndarray, " n"],
+    split: Split,
+    *,
+    beyond_groups: bool = False,
+    is_ordered: bool = True,
+    seed: int = 0,
+) -> ShufflePlan:
+    """Return what may be shuffled: whole groups, or with ``beyond_groups`` rows inside them.
+
+    The first tests whether the pairing matters at all, the second whether it matters beyond the
+    group, and takes the rows of a group for exchangeable: it is not for rows that stand in an
+    order. ``is_ordered`` and ``seed`` are those of ``arrange``.
+    """
+    if beyond_groups:
+        return ShufflePlan(split, arrange(np.arange(groups.size), blocks=groups), None)
+    within = arrange(groups, blocks=split.part_of_row, is_ordered=is_ordered, seed=seed)
+    if within.is_sufficient or split.n_parts == 1:
+        return ShufflePlan(split, within, None)
+    one_block = np.zeros_like(groups)
+    across = arrange(groups, blocks=one_block, is_ordered=is_ordered, seed=seed)
+    return ShufflePlan(split, within, across)

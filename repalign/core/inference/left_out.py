@@ -106,7 +106,7 @@ class LeftOut:
         ``is_positive`` is for errors: they are compared as logarithms, so that no end is negative
         and few groups of skewed errors are covered.
         """
-        from scipy.stats import t as student
+        from scipy.special import stdtrit  # the quantile of Student, without all of scipy.stats
 
         refusal = self.refusal
         value, values = of(self.full[None])[0], of(self.without)
@@ -117,7 +117,7 @@ class LeftOut:
         n = len(values)
         middle = value if self.claim is Claim.FITTED_MAP else values.mean()
         error = np.sqrt((n - 1) / n * np.sum((values - middle) ** 2))
-        half = float(student.ppf((1 + level) / 2, self.effective_groups - 1) * error)
+        half = float(stdtrit(self.effective_groups - 1, (1 + level) / 2) * error)
         if not is_positive:
             return Interval(value - half, value + half, self.claim, self.n_groups)
         factor = np.exp(half / value) if value > 0 else 1.0
@@ -209,7 +209,10 @@ def refit_without_groups(
     fitted_again = fit_all(fitted.moments, None)
     known = np.stack([judged.errors(x, y) for judged in fitted_again])
     without = kept.copy()
-    for number, part in _moments_by_bundle(fitted, bundle, moments_bytes):
+    parts = moments_by_bundle(
+        fitted.source, fitted.target, bundle, fitted.moments, memory_bytes=moments_bytes
+    )
+    for number, part in parts:
         others = bundle[compared] != number
         refitted = fit_all(fitted.moments.subtract(part), None)
         new = np.array([judged.mean_error(x[others], y[others]) for judged in refitted])
@@ -217,18 +220,29 @@ def refit_without_groups(
     return LeftOut(full, without, sizes, n_groups, Claim.PROCEDURE)
 
 
-def _moments_by_bundle(
-    fitted: InSample, bundle: Int[np.ndarray, " n"], memory_bytes: int
+def moments_by_bundle(
+    source: Rows,
+    target: Rows,
+    bundle: Int[np.ndarray, " n"],
+    total: PairMoments,
+    *,
+    among: Int[np.ndarray, " n"] | None = None,
+    memory_bytes: int = MOMENTS_BYTES,
 ) -> Iterator[tuple[int, PairMoments]]:
-    """Yield the moments of every bundle, as many at once as their memory allows."""
-    p, q = fitted.moments.source_dim, fitted.moments.target_dim
+    """Yield the moments of every bundle, as many at once as their memory allows.
+
+    ``total`` are the moments of all bundles together, ``among`` the rows they are (all unless
+    given).
+    """
+    p, q = total.source_dim, total.target_dim
     at_once = max(memory_bytes // (8 * (p * p + p * q + q * q)), 1)
     for first in range(0, int(bundle.max()) + 1, at_once):
         rows = np.flatnonzero((bundle >= first) & (bundle < first + at_once))
         labels = bundle[rows] - first
+        chosen = rows if among is None else among[rows]
         moments = pair_moments(
-            SubsetRows(fitted.source, rows),
-            SubsetRows(fitted.target, rows),
+            SubsetRows(source, chosen),
+            SubsetRows(target, chosen),
             part_of_row=labels,
             n_parts=int(labels.max()) + 1,
         )

@@ -12,7 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS, Arrangements, arrange
+from repalign.core.inference.arrangements import (
+    FEWEST_ARRANGEMENTS,
+    Arrangements,
+    OrderNames,
+    ShufflePlan,
+)
 from repalign.core.inference.splits import Split, no_split
 from repalign.core.maps.affine import AffineMap
 from repalign.core.moments import PairMoments, leave_one_out, merge_all, pair_moments
@@ -47,47 +52,8 @@ class JudgedMap:
 
 # Fits every map on moments; the second argument is the part that is left out, None for none.
 FitAll = Callable[[PairMoments, int | None], Sequence[JudgedMap]]
-
-
-@dataclass(frozen=True, eq=False)
-class ShufflePlan:
-    """Which rows may change places, in-sample and held-out.
-
-    Attributes:
-        split: The split of all rows.
-        within: Units change places within their part of the split. Only the cross products
-            change then: the ICA of every side, its covariance and its mean stay.
-        across: They change places over the parts, for in-sample errors only, where the parts
-            leave too few arrangements; None where they are enough.
-    """
-
-    split: Split
-    within: Arrangements
-    across: Arrangements | None
-
-
-def plan_shuffles(
-    groups: Int[np.ndarray, " n"],
-    split: Split,
-    *,
-    beyond_groups: bool = False,
-    is_ordered: bool = True,
-    seed: int = 0,
-) -> ShufflePlan:
-    """Return what may be shuffled: whole groups, or with ``beyond_groups`` rows inside them.
-
-    The first tests whether the pairing matters at all, the second whether it matters beyond the
-    group, and takes the rows of a group for exchangeable: it is not for rows that stand in an
-    order. ``is_ordered`` and ``seed`` are those of ``arrange``.
-    """
-    if beyond_groups:
-        return ShufflePlan(split, arrange(np.arange(groups.size), blocks=groups), None)
-    within = arrange(groups, blocks=split.part_of_row, is_ordered=is_ordered, seed=seed)
-    if within.is_sufficient or split.n_parts == 1:
-        return ShufflePlan(split, within, None)
-    one_block = np.zeros_like(groups)
-    across = arrange(groups, blocks=one_block, is_ordered=is_ordered, seed=seed)
-    return ShufflePlan(split, within, across)
+# Judges the target's rows in an order: in-sample and held-out, lower is closer.
+JudgeOrder = Callable[[Int[np.ndarray, " kept"]], tuple[list[float], list[float]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +66,14 @@ class NullErrors:
         shuffled: By shuffle; there is none where nothing can change places.
         arrangements: What was shuffled.
         n_judged: Rows on which the errors are means.
+        orders: A name for each shuffle, equal where the same inputs are paired.
     """
 
     observed: Float[np.ndarray, " maps"]
     shuffled: Float[np.ndarray, "shuffles maps"]
     arrangements: Arrangements
     n_judged: int
+    orders: tuple[str, ...] = ()
 
     @property
     def smallest_p(self) -> float:
@@ -151,26 +119,63 @@ def shuffled_pairing_null(
     fit_all: FitAll,
     n_shuffles: int,
     seed: int,
+    identity: Int[np.ndarray, " n"] | None = None,
 ) -> tuple[NullErrors, NullErrors | None]:
-    """Return the null in-sample and, where the split judges rows, held-out."""
+    """Return the null of maps in-sample and, where the split judges rows, held-out."""
+
+    def judging(rows: "KeptRows") -> JudgeOrder:
+        return lambda order: rows.judge(order, fit_all)
+
+    return shuffled_null(
+        source,
+        target,
+        plan,
+        judging=judging,
+        n_shuffles=n_shuffles,
+        seed=seed,
+        identity=identity,
+    )
+
+
+def shuffled_null(
+    source: Float[np.ndarray, "n p"],
+    target: Float[np.ndarray, "n q"],
+    plan: ShufflePlan,
+    *,
+    judging: "Callable[[KeptRows], JudgeOrder]",
+    n_shuffles: int,
+    seed: int,
+    identity: Int[np.ndarray, " n"] | None = None,
+) -> tuple[NullErrors, NullErrors | None]:
+    """Return the null of whatever is judged in an order of the target's rows.
+
+    The orders follow from the plan and the seed alone, so that they are the same whatever is
+    judged and whatever the rows hold. ``identity`` is the place of every row among the inputs;
+    by it orders have a name.
+    """
     rng = np.random.default_rng(seed)
     split, within = plan.split, plan.within
-    shuffled = _Shuffled.of(source, target, within, split, rng)
-    draws = [shuffled.judge(order, fit_all) for order in _orders(within, n_shuffles, rng)]
-    in_sample = _null_errors([draw[0] for draw in draws], within, shuffled.n_judged())
+    places = np.arange(len(source)) if identity is None else identity
+    shuffled = KeptRows.of(source, target, within, split, rng)
+    judge, namer = judging(shuffled), OrderNames.of(within, places)
+    draws = [judge(namer.told(order)) for order in given_and_shuffled(within, n_shuffles, rng)]
+    orders = tuple(namer.names[1:])
+    in_sample = null_errors([draw[0] for draw in draws], within, shuffled.n_judged(), orders)
     held_out = None
     if split.judged:
         n_judged = shuffled.n_judged(split.judged)
-        held_out = _null_errors([draw[1] for draw in draws], within, n_judged)
+        held_out = null_errors([draw[1] for draw in draws], within, n_judged, orders)
     if plan.across is not None:
-        shuffled = _Shuffled.of(source, target, plan.across, no_split(len(source)), rng)
-        orders = _orders(plan.across, n_shuffles, rng)
-        errors = [shuffled.judge(order, fit_all)[0] for order in orders]
-        in_sample = _null_errors(errors, plan.across, shuffled.n_judged())
+        shuffled = KeptRows.of(source, target, plan.across, no_split(len(source)), rng)
+        judge, namer = judging(shuffled), OrderNames.of(plan.across, places)
+        every = given_and_shuffled(plan.across, n_shuffles, rng)
+        errors = [judge(namer.told(order))[0] for order in every]
+        orders = tuple(namer.names[1:])
+        in_sample = null_errors(errors, plan.across, shuffled.n_judged(), orders)
     return in_sample, held_out
 
 
-def _orders(
+def given_and_shuffled(
     arrangements: Arrangements, n_shuffles: int, rng: np.random.Generator
 ) -> Iterator[Int[np.ndarray, " kept"]]:
     """Yield the order as it is, then the shuffled ones."""
@@ -178,15 +183,19 @@ def _orders(
     yield from arrangements.shuffles(n_shuffles, rng)
 
 
-def _null_errors(
-    errors: Sequence[Sequence[float]], arrangements: Arrangements, n_judged: int
+def null_errors(
+    errors: Sequence[Sequence[float]],
+    arrangements: Arrangements,
+    n_judged: int,
+    orders: tuple[str, ...],
 ) -> NullErrors:
+    """Return a null from what every order gives, the order as it is first."""
     table = np.array(errors)
-    return NullErrors(table[0], table[1:], arrangements, n_judged)
+    return NullErrors(table[0], table[1:], arrangements, n_judged, orders)
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class KeptPart:
     """The kept rows of one part of the split, and their moments.
 
     Attributes:
@@ -203,11 +212,11 @@ class _Part:
 
 
 @dataclass(frozen=True, eq=False)
-class _Shuffled:
+class KeptRows:
     """The kept rows in their parts, of which the target's can be put in any order."""
 
     target: Float[np.ndarray, "kept q"]
-    parts: tuple[_Part, ...]
+    parts: tuple[KeptPart, ...]
     judged: tuple[int, ...]
 
     @classmethod
@@ -218,7 +227,7 @@ class _Shuffled:
         arrangements: Arrangements,
         split: Split,
         rng: np.random.Generator,
-    ) -> "_Shuffled":
+    ) -> "KeptRows":
         """Return the kept rows of two representations, and choose the rows that judge."""
         kept = arrangements.kept
         x, y = source[kept], target[kept]
@@ -232,7 +241,7 @@ class _Shuffled:
         for number, moments in enumerate(all_moments):
             rows = np.flatnonzero(part_of_row == number)
             judged = rng.permutation(rows.size)[: max(1, round(share * rows.size))]
-            parts.append(_Part(rows, x[rows] - moments.mean_x, moments, judged))
+            parts.append(KeptPart(rows, x[rows] - moments.mean_x, moments, judged))
         return cls(y.astype(np.float64), tuple(parts), split.judged)
 
     def n_judged(self, numbers: Sequence[int] | None = None) -> int:
@@ -240,20 +249,32 @@ class _Shuffled:
         chosen = range(len(self.parts)) if numbers is None else numbers
         return sum(self.parts[number].judged.size for number in chosen)
 
-    def judge(
-        self, order: Int[np.ndarray, " kept"], fit_all: FitAll
-    ) -> tuple[list[float], list[float]]:
-        """Fit and judge all maps in-sample and held-out, with the target's rows in an order."""
+    def source_rows(self) -> Float[np.ndarray, "kept p"]:
+        """Return the source's rows, in the order in which they stand."""
+        rows = np.empty((len(self.target), self.parts[0].moments.source_dim))
+        for part in self.parts:
+            rows[part.rows] = part.source + part.moments.mean_x
+        return rows
+
+    def moments_in(self, order: Int[np.ndarray, " kept"]) -> tuple[PairMoments, ...]:
+        """Return the moments of every part with the target's rows in an order of that part."""
         moments = []
         for part in self.parts:
             # Shuffled within the part, only the cross products change.
             centred = self.target[order[part.rows]] - part.moments.mean_y
             moments.append(replace(part.moments, sxy=part.source.T @ centred))
+        return tuple(moments)
+
+    def judge(
+        self, order: Int[np.ndarray, " kept"], fit_all: FitAll
+    ) -> tuple[list[float], list[float]]:
+        """Fit and judge all maps in-sample and held-out, with the target's rows in an order."""
+        moments = self.moments_in(order)
         everywhere = range(len(self.parts))
-        in_sample = self._errors(fit_all(merge_all(tuple(moments)), None), order, everywhere)
+        in_sample = self._errors(fit_all(merge_all(moments), None), order, everywhere)
         if not self.judged:
             return in_sample, []
-        rest = leave_one_out(tuple(moments))
+        rest = leave_one_out(moments)
         weights = [self.parts[number].rows.size for number in self.judged]
         held_out = [
             self._errors(fit_all(rest[number], number), order, [number]) for number in self.judged

@@ -1,197 +1,253 @@
-"""Similarity measures of two representations that follow from their moments.
+"""The measures of similarity: the one list that settings, help, tables, documents and tests follow.
 
-Every measure says by its direction whether a higher or a lower value is closer.
+It is light, so that the command line can read it: an entry computes its value by what
+``repalign.core.similarity.evidence`` offers, which is imported when there is something to compute.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Literal
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from jaxtyping import Float
-
-from repalign.core.moments import PairMoments
-from repalign.core.whitening import PrincipalDirections, principal_directions
 from repalign.exceptions import InputError
 
-Direction = Literal["higher", "lower"]
+if TYPE_CHECKING:
+    from repalign.core.similarity.evidence import Evidence
+
+Better = Literal["↑", "↓"]
+Change = Literal["translation", "scale", "rotation", "signed permutation", "column scale", "linear"]
+# Moments alone; rows; the distances of all pairs of rows; all of these at once, for their ranks.
+Reads = Literal["moments", "rows", "distances", "distance ranks"]
+
+RIGID: tuple[Change, ...] = ("translation", "scale", "rotation", "signed permutation")
+COLUMNS: tuple[Change, ...] = ("translation", "scale", "signed permutation", "column scale")
+LINEAR: tuple[Change, ...] = (*RIGID, "column scale", "linear")
+CHANGES: tuple[Change, ...] = LINEAR
+"""What can be done to one side alone; each measure says which of these leave it as it is."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure by name.
+    """One measure of how similar two representations are.
 
     Attributes:
-        name: As in tables.
-        closer: Whether a higher or a lower value means closer.
-        value: Function from moments to the value.
-        is_symmetric: Both directions give the same value.
+        name: As it is asked for; with ``size`` a number may follow, as in ``svcca-16``.
+        title: For headings.
+        better: Whether higher (↑) or lower (↓) is closer.
+        means: What it is, in a line.
+        compute: Makes the value from rows that fit and rows that judge.
+        source: What may be done to the source without changing the value.
+        target: The same of the target; the source's unless said.
+        reads: What it needs.
+        is_symmetric: Both directions give the same value in-sample.
+        fits: It fits something to the pairing, which held out is judged on other rows.
+        size: How many directions or neighbours are taken unless the name says it; None where
+            there is no such number.
     """
 
     name: str
-    closer: Direction
-    value: Callable[[PairMoments], float]
-    is_symmetric: bool
+    title: str
+    better: Better
+    means: str
+    compute: "Callable[[Evidence], float]"
+    source: tuple[Change, ...]
+    target: tuple[Change, ...] | None = None
+    reads: Reads = "moments"
+    is_symmetric: bool = True
+    fits: bool = False
+    size: int | None = None
+
+    @property
+    def heading(self) -> str:
+        """The title with its direction, for tables."""
+        return f"{self.title} {self.better}"
+
+    def value(self, evidence: "Evidence") -> float:
+        """Return the value; NaN where these rows are too few to define it."""
+        return self.compute(evidence if self.size is None else evidence.of_size(self.size))
+
+    @property
+    def target_changes(self) -> tuple[Change, ...]:
+        """What may be done to the target without changing the value."""
+        return self.source if self.target is None else self.target
+
+    @property
+    def sign(self) -> float:
+        """1 where higher is closer, −1 where lower is."""
+        return 1.0 if self.better == "↑" else -1.0
 
 
-def cca_coefficients(moments: PairMoments) -> Float[np.ndarray, " k"]:
-    """Return the canonical correlations, falling; k is the smaller numerical rank.
+MEASURES = (
+    Measure(
+        "mean-cca",
+        "CCA",
+        "↑",
+        "mean canonical correlation",
+        lambda pair: pair.canonical().mean,
+        LINEAR,
+        fits=True,
+    ),
+    Measure(
+        "svcca",
+        "SVCCA",
+        "↑",
+        "mean canonical correlation of the leading principal directions",
+        lambda pair: pair.canonical(pair.size).mean,
+        RIGID,
+        fits=True,
+        size=20,
+    ),
+    Measure(
+        "pwcca",
+        "PWCCA",
+        "↑",
+        "canonical correlations weighted by what they explain of the source",
+        lambda pair: pair.canonical().projection_weighted,
+        ("translation", "scale", "signed permutation"),
+        LINEAR,
+        is_symmetric=False,
+        fits=True,
+    ),
+    Measure(
+        "linear-cka",
+        "CKA",
+        "↑",
+        "linear centred kernel alignment, biased upwards for few rows",
+        lambda pair: pair.linear_cka(),
+        RIGID,
+    ),
+    Measure(
+        "unbiased-cka",
+        "CKA unb.",
+        "↑",
+        "the same with the unbiased estimator: about 0 of unrelated rows, however few",
+        lambda pair: pair.unbiased_cka(),
+        RIGID,
+        reads="rows",
+    ),
+    Measure(
+        "pooled-r2",
+        "R² pooled",
+        "↑",
+        "share of the target's variance that least squares explains",
+        lambda pair: pair.r_squared().pooled,
+        LINEAR,
+        RIGID,
+        is_symmetric=False,
+        fits=True,
+    ),
+    Measure(
+        "mean-r2",
+        "R² mean",
+        "↑",
+        "the same for each target column, and the mean of these",
+        lambda pair: pair.r_squared().mean,
+        LINEAR,
+        COLUMNS,
+        is_symmetric=False,
+        fits=True,
+    ),
+    Measure(
+        "mutual-knn",
+        "k-NN",
+        "↑",
+        "mean share of a row's nearest neighbours that both sides have in common",
+        lambda pair: pair.mutual_neighbours(pair.size),
+        RIGID,
+        reads="rows",
+        size=10,
+    ),
+    Measure(
+        "rsa-pearson",
+        "RSA r",
+        "↑",
+        "correlation of the distances between rows on both sides",
+        lambda pair: pair.distance_correlation("pearson"),
+        RIGID,
+        reads="distances",
+    ),
+    Measure(
+        "rsa-spearman",
+        "RSA ρ",
+        "↑",
+        "rank correlation of the distances between rows on both sides",
+        lambda pair: pair.distance_correlation("spearman"),
+        RIGID,
+        reads="distance ranks",
+    ),
+    Measure(
+        "procrustes-angle",
+        "Angle",
+        "↓",
+        "angle between the two, in radians, after the best rotation",
+        lambda pair: pair.procrustes_angle(),
+        RIGID,
+        fits=True,
+    ),
+    Measure(
+        "mcc-pearson",
+        "MCC r",
+        "↑",
+        "mean correlation of columns matched one to one, with signs",
+        lambda pair: pair.matched_correlation("pearson"),
+        COLUMNS,
+        fits=True,
+    ),
+    Measure(
+        "mcc-spearman",
+        "MCC ρ",
+        "↑",
+        "the same with the correlation of ranks",
+        lambda pair: pair.matched_correlation("spearman"),
+        COLUMNS,
+        reads="rows",
+        fits=True,
+    ),
+)
+"""Every measure, in the order of the columns of a table."""
 
-    The singular values of S_xx^(−1/2) S_xy S_yy^(−1/2) on the directions above rounding noise.
-    """
-    cross = _whitened_cross(moments)
-    return np.clip(np.linalg.svd(cross, compute_uv=False), 0.0, 1.0)
+ALL_MEASURES = tuple(each.name for each in MEASURES)
+EVERY = "all"
 
 
-def mean_cca(moments: PairMoments) -> float:
-    """Return the mean canonical correlation (higher is closer)."""
-    return _mean(cca_coefficients(moments))
-
-
-def svcca(moments: PairMoments, *, components: int, standardise: bool = False) -> float:
-    """Return the mean canonical correlation of the leading principal directions.
-
-    Keeps min(components, rank) directions on each side. ``standardise`` divides every column by
-    its standard deviation first, as Roeder et al. (2021) do; without it columns are centred only.
-    Higher is closer.
+def measure_called(name: str) -> Measure:
+    """Return the measure of a name such as ``linear-cka`` or ``svcca-16``.
 
     Raises:
-        InputError: Fewer than one component was asked for.
+        InputError: There is no such measure, or its number is none.
     """
-    if components < 1:
-        raise InputError(f"SVCCA of {components} components was asked for; expected at least 1")
-    chosen = standardised(moments) if standardise else moments
-    cross = _whitened_cross(chosen, components=components)
-    return _mean(np.clip(np.linalg.svd(cross, compute_uv=False), 0.0, 1.0))
+    for each in MEASURES:
+        if name == each.name:
+            return each if each.size is None else _sized(each, each.size)
+        found = re.fullmatch(rf"{re.escape(each.name)}-([1-9][0-9]{{0,8}})", name)
+        if found is not None and each.size is not None:
+            return _sized(each, int(found[1]))
+    raise InputError(f"measures: got {name}, expected some of: {names_told()}, or {EVERY}")
 
 
-def pwcca(moments: PairMoments) -> float:
-    """Return the projection-weighted canonical correlation, weights from the source.
+def measures_called(names: Iterable[str]) -> tuple[Measure, ...]:
+    """Return the measures of some names, each once; ``all`` stands for every one.
 
-    Morcos et al. (2018), the published formula: weight α_i = Σ_j |⟨h_i, x_j⟩| for the i-th
-    canonical variable h_i of the source and its centred columns x_j. Higher is closer.
+    Raises:
+        InputError: As ``measure_called``.
     """
-    source = _source_directions(moments)
-    cross = _whitened_cross(moments)
-    if cross.size == 0:
-        return 0.0
-    left, coefficients, _ = np.linalg.svd(cross, full_matrices=False)
-    # Canonical variables of unit norm: h = X V λ^(−1/2) u, so ⟨h_i, x_j⟩ = u_iᵀ λ^(1/2) (Vᵀ)_j.
-    projections = left.T @ (np.sqrt(source.values)[:, None] * source.vectors.T)
-    weights = np.abs(projections).sum(axis=1)
-    return float(np.clip(coefficients, 0.0, 1.0) @ weights / weights.sum())
+    told = [one for name in names for one in (ALL_MEASURES if name == EVERY else (name,))]
+    found = [measure_called(name) for name in told]
+    return tuple({each.name: each for each in found}.values())
 
 
-def linear_cka(moments: PairMoments) -> float:
-    """Return linear centred kernel alignment, biased (higher is closer).
-
-    ‖S_xy‖² / (‖S_xx‖ ‖S_yy‖), Kornblith et al. (2019). It is near 1 on unrelated data with
-    fewer rows than columns: see ``unbiased_linear_cka``.
-    """
-    denominator = np.linalg.norm(moments.sxx) * np.linalg.norm(moments.syy)
-    return float(np.sum(moments.sxy**2) / denominator) if denominator > 0 else 0.0
-
-
-def pooled_r_squared(moments: PairMoments) -> float:
-    """Return the share of the target's variance that least squares explains (higher is closer).
-
-    In-sample, pooled over columns: 1 − Σ‖residual‖² / Σ‖y − ȳ‖².
-    """
-    total = float(np.trace(moments.syy))
-    if total <= 0:
-        return 0.0
-    return float(_explained(moments).sum() / total)
-
-
-def mean_r_squared(moments: PairMoments) -> float:
-    """Return the mean over target columns of the variance explained (higher is closer).
-
-    Every column counts alike, whatever its variance; constant columns are left out.
-    """
-    total = np.diag(moments.syy)
-    varies = total > 0
-    if not varies.any():
-        return 0.0
-    return float(np.mean(_explained(moments)[varies] / total[varies]))
-
-
-def procrustes_angle(moments: PairMoments) -> float:
-    """Return the Procrustes angular distance in radians, 0 to π/2 (lower is closer).
-
-    arccos(‖S_xy‖_* / √(tr S_xx · tr S_yy)), with the nuclear norm; sin² of it is the disparity of
-    ``scipy.spatial.procrustes``. Widths may differ.
-    """
-    denominator = float(np.sqrt(np.trace(moments.sxx) * np.trace(moments.syy)))
-    if denominator <= 0:
-        return float(np.pi / 2)
-    nuclear = float(np.linalg.svd(moments.sxy, compute_uv=False).sum())
-    return float(np.arccos(np.clip(nuclear / denominator, -1.0, 1.0)))
-
-
-MEASURES: dict[str, Measure] = {
-    measure.name: measure
-    for measure in (
-        Measure("mean-cca", "higher", mean_cca, True),
-        Measure("svcca-16", "higher", partial(svcca, components=16), True),
-        Measure("pwcca", "higher", pwcca, False),
-        Measure("linear-cka", "higher", linear_cka, True),
-        Measure("pooled-r2", "higher", pooled_r_squared, False),
-        Measure("mean-r2", "higher", mean_r_squared, False),
-        Measure("procrustes-angle", "lower", procrustes_angle, True),
-    )
-}
-"""Name → measure, for those that need nothing but the moments."""
-
-
-def standardised(moments: PairMoments) -> PairMoments:
-    """Return the moments of the columns divided by their standard deviations.
-
-    Constant columns become zero.
-    """
-    scale_x = _inverse_root(np.diag(moments.sxx) / max(moments.n, 1))
-    scale_y = _inverse_root(np.diag(moments.syy) / max(moments.n, 1))
-    return PairMoments(
-        n=moments.n,
-        mean_x=moments.mean_x * scale_x,
-        mean_y=moments.mean_y * scale_y,
-        sxx=moments.sxx * np.outer(scale_x, scale_x),
-        sxy=moments.sxy * np.outer(scale_x, scale_y),
-        syy=moments.syy * np.outer(scale_y, scale_y),
-        epsilon_x=moments.epsilon_x,
-        epsilon_y=moments.epsilon_y,
+def names_told() -> str:
+    """Return the names for people: where a number may follow, with the one that is meant."""
+    return ", ".join(
+        each.name if each.size is None else f"{each.name}-K ({each.name}: {each.size})"
+        for each in MEASURES
     )
 
 
-def _inverse_root(variances: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
-    roots = np.sqrt(np.maximum(variances, 0.0))
-    return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-
-
-def _mean(coefficients: Float[np.ndarray, " k"]) -> float:
-    return float(coefficients.mean()) if coefficients.size else 0.0
-
-
-def _explained(moments: PairMoments) -> Float[np.ndarray, " q"]:
-    """Return the scatter of each target column that least squares explains."""
-    source = _source_directions(moments)
-    return np.sum((source.vectors.T @ moments.sxy) ** 2 / source.values[:, None], axis=0)
-
-
-def _source_directions(moments: PairMoments, components: int | None = None) -> PrincipalDirections:
-    return principal_directions(
-        moments.sxx,
-        mean=moments.mean_x,
-        weight=float(moments.n),
-        epsilon=moments.epsilon_x,
-        max_rank=components,
+def _sized(measure: Measure, size: int) -> Measure:
+    return replace(
+        measure,
+        name=f"{measure.name}-{size}",
+        title=f"{measure.title} {size}",
+        size=size,
     )
-
-
-def _whitened_cross(
-    moments: PairMoments, *, components: int | None = None
-) -> Float[np.ndarray, "k l"]:
-    left = _source_directions(moments, components)
-    right = _source_directions(moments.swapped(), components)
-    spread = np.sqrt(np.outer(left.values, right.values))
-    return (left.vectors.T @ moments.sxy @ right.vectors) / spread

@@ -3,28 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
-from repalign.aliases import Rows
-from repalign.core.checks import check_finite_block
 from repalign.core.moments import PairMoments
-from repalign.core.rows import DEFAULT_MEMORY, block_rows_for, iter_blocks
 from repalign.exceptions import InputError
-
-
-def squared_radii(
-    rows: Rows, mean: Float[np.ndarray, " d"], *, memory_bytes: int = DEFAULT_MEMORY
-) -> Float[np.ndarray, " n"]:
-    """Return ‖x_i − mean‖² for every row, reading all rows once.
-
-    Raises:
-        InputError: A value is not finite; the row is named.
-    """
-    result = np.empty(rows.shape[0])
-    block_rows = block_rows_for(memory_bytes, row_bytes=24 * rows.shape[1])
-    for start, block in iter_blocks(rows, block_rows):
-        check_finite_block(block, first_row=start, name="the rows")
-        offsets = block - mean
-        result[start : start + len(block)] = np.einsum("ij,ij->i", offsets, offsets)
-    return result
 
 
 def unbiased_linear_cka(
@@ -36,8 +16,8 @@ def unbiased_linear_cka(
 
     Song et al. (2012), for linear kernels of centred rows with k_i = ‖x_i‖², l_i = ‖y_i‖²:
     HSIC ∝ ‖S_xy‖² − n/(n−2)·Σ k_i l_i + Σk_i·Σl_i / ((n−1)(n−2)). It is about 0 for unrelated
-    rows however few there are, and can be negative. ``radii_x`` and ``radii_y`` are the
-    ``squared_radii`` about the means of the moments. 0 where one side does not vary.
+    rows however few there are, and can be negative. ``radii_x`` and ``radii_y`` are k and l, about
+    the means of the moments. 0 where one side does not vary.
 
     Raises:
         InputError: There are fewer than four rows, or not as many radii as rows.

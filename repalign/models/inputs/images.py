@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +18,7 @@ Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 ImageBackend = Literal["pil", "torchvision"]
 _PIL_NUMBER: dict[Interpolation, int] = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3}
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+_CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 _LARGEST = 8192
 _DEFAULTED = (
     "resample",
@@ -84,17 +85,27 @@ class ImagePreprocess:
 
     def __call__(self, image: "Image") -> NDArray[np.float32]:
         """Turn an image into ``(channels, height, width)`` float32."""
+        pixels = self.bytes_of(image).transpose(2, 0, 1).astype(np.float32, order="C")
+        scale, shift = self.normalising()
+        # in place and in one go: 1/255, minus mean, over std
+        pixels *= scale
+        pixels -= shift
+        return pixels
+
+    def normalising(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Factor and shift of every channel, ``(channels, 1, 1)``: values · factor − shift."""
+        mean, std = np.array(self.mean), np.array(self.std)
+        scale, shift = (1 / (255 * std)).astype(np.float32), (mean / std).astype(np.float32)
+        return scale[:, None, None], shift[:, None, None]
+
+    def bytes_of(self, image: "Image") -> NDArray[np.uint8]:
+        """Resize and crop an image: ``(height, width, channels)``, before normalisation."""
         image = image.convert("L" if len(self.mean) == 1 else "RGB")
         if self.resize is not None:
             image = _resize(image, self.resize, self.interpolation, self.backend)
         if self.crop is not None:
             image = _crop(image, self.crop, self.odd_crop)
-        pixels = np.atleast_3d(np.asarray(image)).transpose(2, 0, 1).astype(np.float32, order="C")
-        # in place and in one go: 1/255, minus mean, over std
-        mean, std = np.array(self.mean), np.array(self.std)
-        pixels *= (1 / (255 * std)).astype(np.float32)[:, None, None]
-        pixels -= (mean / std).astype(np.float32)[:, None, None]
-        return pixels
+        return np.atleast_3d(np.asarray(image))
 
     def as_dict(self) -> dict[str, object]:
         """The preprocessing as plain values for a store's spec."""
@@ -166,6 +177,26 @@ def _defaults(kind: str) -> dict[str, Any]:
     processor = getattr(transformers, f"{name}Pil", None)
     told = {key: getattr(processor, key, None) for key in _DEFAULTED}
     return {key: value for key, value in told.items() if value is not None}
+
+
+def preprocess_of_open_clip(
+    config: Mapping[str, Any], size: Sequence[int], name: str
+) -> ImagePreprocess:
+    """Preprocessing of open_clip's evaluation: the shorter edge and a crop, or squashed.
+
+    Raises ModelError for other ways of resizing.
+    """
+    mode, (height, width) = config.get("resize_mode") or "shortest", size
+    if mode not in ("shortest", "squash") or (mode == "shortest" and height != width):
+        raise ModelError(f"{name} resizes by mode {mode!r}, which is not supported; use canonical")
+    return ImagePreprocess(
+        name=name,
+        resize=height if mode == "shortest" else (height, width),
+        crop=(height, width),
+        interpolation=_interpolation(config.get("interpolation") or "bicubic", name),
+        mean=tuple(config.get("mean") or _CLIP[0]),
+        std=tuple(config.get("std") or _CLIP[1]),
+    )
 
 
 def preprocess_of_torchvision(

@@ -44,9 +44,14 @@ class TextEncoder:
 
     def encode(self, texts: Sequence[str]) -> list[TokenIds]:
         """Token ids of each text, special tokens included, cut to ``max_length``."""
+        return self.encode_telling(texts)[0]
+
+    def encode_telling(self, texts: Sequence[str]) -> tuple[list[TokenIds], NDArray[np.bool_]]:
+        """Token ids of each text, and whether it was cut."""
         with third_party("the tokenizer cannot encode a text"):
             encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=True)
-        return [np.asarray(encoding.ids, dtype=np.int64) for encoding in encodings]
+        ids = [np.asarray(encoding.ids, dtype=np.int64) for encoding in encodings]
+        return ids, np.array([len(encoding.overflowing) > 0 for encoding in encodings], dtype=bool)
 
     def check(self, ids: TokenIds, sample: str) -> None:
         """Refuse token ids that the model cannot take.

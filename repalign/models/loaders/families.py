@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "image"]
-Pool = Literal["token", "mean", "last", "cls", "patch-mean", "avg"]
+Kind = Literal["text", "image", "audio"]
+Pool = Literal["own", "token", "mean", "last", "cls", "patch-mean", "avg"]
 
-POOLS: tuple[Pool, ...] = ("token", "mean", "last", "cls", "patch-mean", "avg")
+POOLS: tuple[Pool, ...] = ("own", "token", "mean", "last", "cls", "patch-mean", "avg")
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,18 @@ CNN = Family(
     "image",
     ("avg", "token"),
     final_note="what enters the classifier (for a ResNet the global average pool)",
+)
+SENTENCE = Family(
+    "sentence",
+    "text",
+    ("own",),
+    final_note="the vector of a text, by the model's own pooling and what follows it",
+)
+SOUND = Family(
+    "sound",
+    "audio",
+    ("mean", "token", "last"),
+    final_note="the model's last_hidden_state",
 )
 
 

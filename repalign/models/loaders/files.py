@@ -1,9 +1,7 @@
 """The files of a checkpoint: what is loaded is what is hashed, and lies inside its directory."""
 
 import json
-import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from repalign.exceptions import ModelError
-from repalign.files import file_sha256
+from repalign.files import file_sha256, open_regular
 from repalign.models.loaders.weights import read_state_dict
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
@@ -29,25 +27,36 @@ def read_json(path: Path, *, limit: int = _MAX_CONFIG) -> dict[str, Any]:
 
     Raises ModelError when the file is missing, large, no regular file, or no object.
     """
-    try:
-        # without waiting: a pipe of that name would be waited for until somebody writes
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            told = os.fstat(file.fileno())
-            if not stat.S_ISREG(told.st_mode):
-                raise ModelError(f"{path.name} in {path.parent.name}/ is no regular file")
-            if told.st_size > limit:
-                raise ModelError(f"{path.name} is larger than {limit} bytes; that is no config")
-            value = json.loads(file.read(limit + 1).decode())
-    except FileNotFoundError as error:
+    value = _read(path, limit)
+    if not isinstance(value, dict):
+        raise ModelError(f"{path.name} holds a {type(value).__name__}, expected an object")
+    return value
+
+
+def _read(path: Path, limit: int) -> Any:
+    if not path.exists():
         raise ModelError(
             f"no {path.name} in {path.parent.name}/; give a directory saved by transformers "
             "(save_pretrained) or in timm's format"
-        ) from error
-    except (OSError, ValueError, RecursionError) as error:
+        )
+    with open_regular(path, failure=ModelError) as file:
+        raw = file.read(limit + 1)
+    if len(raw) > limit:
+        raise ModelError(f"{path.name} is larger than {limit} bytes; that is no config")
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path.name} in {path.parent.name}/ is no readable JSON") from error
-    if not isinstance(value, dict):
-        raise ModelError(f"{path.name} holds a {type(value).__name__}, expected an object")
+
+
+def read_list(path: Path) -> list[dict[str, Any]]:
+    """Read a small JSON list of objects from a regular file.
+
+    Raises ModelError as ``read_json``, and for anything but such a list.
+    """
+    value = _read(path, _MAX_CONFIG)
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise ModelError(f"{path.name} in {path.parent.name}/ is no list of objects")
     return value
 
 

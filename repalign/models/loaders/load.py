@@ -7,7 +7,7 @@ from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.files import check_directory, read_json
 from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.loaders.loader import claiming_loader, loader_of, refuse_part
-from repalign.models.naming.hub import fetch_repository
+from repalign.models.naming.hub import OPEN_CLIP_CONFIG, fetch_repository
 from repalign.models.naming.loaders import LOADERS, parse_model
 from repalign.models.naming.presets import resolve_name
 from repalign.models.naming.spec import LOCAL, ModelSpec
@@ -15,15 +15,21 @@ from repalign.models.naming.spec import LOCAL, ModelSpec
 _WEIGHTS_ENDINGS = (".safetensors", ".pth", ".pt", ".bin", ".th")
 
 
-def load_model(name: str) -> LoadedModel:
+def load_model(name: str, *, trust_code: bool = False) -> LoadedModel:
     """Load a model by its name or preset, in float32, on the CPU, in eval mode.
 
     Call ``prepare_environment`` before the first load of a process to honour offline mode.
+
+    ``trust_code`` allows a name that is a function of a file, which is run.
 
     Raises InputError for names that mean nothing, ModelError for checkpoints that cannot be used.
     """
     text, _ = resolve_name(name)
     spec = parse_model(text)
+    if spec.loader != LOCAL and LOADERS[spec.loader].runs_code and not trust_code:
+        raise InputError(
+            f"{name} would run the code of that file; if you trust it, allow it with --trust-code"
+        )
     with third_party(f"{name} cannot be loaded"):
         return _load(spec)
 
@@ -42,7 +48,9 @@ def _load(spec: ModelSpec) -> LoadedModel:
 def _load_path(path: Path, name: str, spec: ModelSpec) -> LoadedModel:
     if path.is_dir():
         check_directory(path)
-        read_json(path / "config.json")
+        others = ("modules.json", OPEN_CLIP_CONFIG)
+        if not any((path / file).is_file() for file in others):
+            read_json(path / "config.json")
     elif path.suffix not in _WEIGHTS_ENDINGS:
         raise InputError(
             f"{path.name} is no model: expected a directory with config.json, or a weights file "

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -10,6 +11,23 @@ from repalign.models.loaders.families import Family
 from repalign.models.views.layers import LayerMap, Tap
 
 Call = Callable[[nn.Module, Mapping[str, Tensor]], Tensor | None]
+# from the length of a prepared sound to the number of states that a model gives for it
+Frames = Callable[[int], int]
+
+
+@dataclass(frozen=True)
+class SoundInput:
+    """What a model of sounds takes: the name and the shape of a prepared sound.
+
+    One axis is a wave of any length, two are features of a window of fixed length. ``frames``
+    counts the states of a sound; ``is_apart`` says that only sounds of one length may share a
+    batch, since padding would change them.
+    """
+
+    takes: str
+    shape: tuple[int, ...]
+    frames: Frames
+    is_apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +64,7 @@ class LoadedModel:
     that real tokens would see padding on their right if it were not masked. ``config`` is the raw
     config.json, ``directory`` where further files (tokenizer, preprocessing) are. ``overwritten``
     collects the taps whose tensors the model was seen to overwrite after their module gave them.
+    ``sound`` is what a model of sounds takes; ``prepare`` comes with one's own model of images.
     """
 
     module: nn.Module
@@ -62,3 +81,5 @@ class LoadedModel:
     config: Mapping[str, object] = field(default_factory=dict)
     directory: Path | None = None
     overwritten: set[Tap] = field(default_factory=set)
+    sound: SoundInput | None = None
+    prepare: Callable[[Any], Any] | None = None

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from repalign.models.loaders.families import Family
 from repalign.models.loaders.loaded import LoadedModel, Origin
-from repalign.models.loaders.structure import Seen
+from repalign.models.structure.seen import Seen
 from repalign.models.views.capture import first_tensor
 from repalign.models.views.layers import FINAL, LayerMap, Tap, module_names
 

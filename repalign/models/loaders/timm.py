@@ -17,7 +17,6 @@ from repalign.models.loaders.families import CNN, VIT, Family
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader, refuse_part
-from repalign.models.loaders.structure import read_blocks
 from repalign.models.loaders.weights import (
     is_head,
     load_strictly,
@@ -25,6 +24,7 @@ from repalign.models.loaders.weights import (
 )
 from repalign.models.naming.hub import fetch_repository, snapshot_commit
 from repalign.models.naming.spec import ModelSpec
+from repalign.models.structure.images import read_blocks
 from repalign.models.views.layers import FINAL, LayerMap, Tap, map_layers
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin", "model.pth")
@@ -48,7 +48,7 @@ class TimmLoader(Loader):
             files = {spec.path.name: file_sha256(spec.path)}
             origin = Origin(f"timm:{spec.name}@{spec.path.name}", "timm", spec.name, files)
             size = spec.path.stat().st_size
-            return _build(origin, {}, read_state_dict(spec.path), size, spec.path.parent)
+            return build_timm(origin, {}, read_state_dict(spec.path), size, spec.path.parent)
         pretrained = timm.get_pretrained_cfg(spec.name)
         repository = pretrained.hf_hub_id if pretrained is not None else None
         if not repository:
@@ -79,7 +79,7 @@ class TimmLoader(Loader):
         licence = dict(config.get("pretrained_cfg") or {}).get("license")
         commit = snapshot_commit(path)
         origin = Origin(name, "timm", architecture, files, revision, commit, licence)
-        return _build(origin, config, state, checkpoint.size, path)
+        return build_timm(origin, config, state, checkpoint.size, path)
 
     def own_preprocess(self, model: LoadedModel) -> ImagePreprocess:
         """Return timm's evaluation transform at the model's own size."""
@@ -110,13 +110,17 @@ class TimmLoader(Loader):
 LOADER = TimmLoader()
 
 
-def _build(
+def build_timm(
     origin: Origin,
     config: Mapping[str, Any],
     state: dict[str, Tensor],
     n_bytes: int,
     directory: Path,
 ) -> LoadedModel:
+    """Build an architecture and load its weights, which are ``n_bytes`` on disk.
+
+    Raises ModelError when either does not fit the other.
+    """
     import timm
 
     name, architecture = origin.model, origin.class_name
@@ -197,17 +201,19 @@ def finish_timm(
 
 
 def _call_timm(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor:
-    features = module.forward_features(inputs["pixel_values"])  # type: ignore[operator]
-    return module.forward_head(features, pre_logits=True)  # type: ignore[operator]
+    features: Tensor = module.forward_features(inputs["pixel_values"])  # type: ignore[operator]
+    try:
+        return module.forward_head(features, pre_logits=True)  # type: ignore[operator]
+    except NotImplementedError:
+        return features  # an encoder that was made for no classification
 
 
 def _layers(module: Any, size: tuple[int, int, int], *, is_vit: bool) -> LayerMap:
     if is_vit:
         return map_layers(module, [f"blocks.{k}" for k in range(len(module.blocks))])
-    names = dict(module.named_modules())
-    stages = [info["module"] for info in getattr(module, "feature_info", ())]
-    if not stages or not all(stage in names for stage in stages):
-        stages = list(read_blocks(module, _call_timm, size))  # names that are out of date
+    # the names are out of date for some, and of modules that do not run for others
+    named = [info["module"] for info in getattr(module, "feature_info", ())]
+    stages = read_blocks(module, _call_timm, size, named)
     return map_layers(module, stages, final=Tap(FINAL, "", "returned"))
 
 

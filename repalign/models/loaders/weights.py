@@ -18,6 +18,7 @@ _HEADS = re.compile(
     r"mask_token|distillation_classifier|cls_classifier|qa_classifier|vocab_projector|"
     r"vocab_transform|vocab_layer_norm|predictions|sop_classifier|lm_predictions|"
     r"mask_predictions|discriminator_predictions|generator_predictions|generator_lm_head|"
+    r"quantizer|project_q|project_hid|proj_out|"
     r"logit_scale|logit_bias|visual_projection|text_projection)(\.|_|$)"
 )
 # Values that old checkpoints stored although they follow from the config.

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import ModelError
-from repalign.models.loaders.files import PICKLES, SAFETENSORS, shard_names
+from repalign.models.loaders.files import PICKLES, SAFETENSORS, read_list, shard_names
 
+OPEN_CLIP_CONFIG = "open_clip_config.json"
+OPEN_CLIP_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _TRUE = {"1", "on", "true", "yes"}
 _SMALL_FILES = (
@@ -27,6 +29,9 @@ _SMALL_FILES = (
     "sentencepiece.bpe.model",
     "spiece.model",
     "preprocessor_config.json",
+    "processor_config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
 )
 
 
@@ -72,6 +77,10 @@ def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -
     Raises ModelError when the repository cannot be reached or holds no weights.
     """
     config = _fetch(name, revision, "config.json")
+    candidates: tuple[tuple[str, ...], ...] = (SAFETENSORS, PICKLES)
+    if config is None:
+        config = _fetch(name, revision, OPEN_CLIP_CONFIG)
+        candidates = (OPEN_CLIP_WEIGHTS[:1], OPEN_CLIP_WEIGHTS[1:])
     if config is None:
         reason = "offline and not in the cache" if is_offline() else "not found or not reachable"
         at = f" at revision {revision}" if revision else ""
@@ -79,10 +88,23 @@ def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -
             f"no config.json for {name}{at}: {reason}; check the name, or give a local directory"
         )
     if weights:
-        _fetch_weights(name, revision)
+        _fetch_weights(name, revision, candidates)
     for file in _SMALL_FILES:
         _fetch(name, revision, file)
+    _fetch_modules(name, revision)
     return config.parent
+
+
+def _fetch_modules(name: str, revision: str | None) -> None:
+    """Fetch the folders of a repository of sentence-transformers."""
+    modules = _fetch(name, revision, "modules.json")
+    for entry in read_list(modules) if modules is not None else ():
+        folder = str(entry.get("path") or "")
+        # what leads elsewhere is refused when it is loaded
+        if folder and "/" not in folder and _fetch(name, revision, f"{folder}/config.json"):
+            _fetch(name, revision, f"{folder}/model.safetensors") or _fetch(
+                name, revision, f"{folder}/pytorch_model.bin"
+            )
 
 
 def snapshot_commit(directory: Path) -> str | None:
@@ -115,9 +137,11 @@ def _fetch(name: str, revision: str | None, file: str) -> Path | None:
     return None if path is None else Path(path)
 
 
-def _fetch_weights(name: str, revision: str | None) -> None:
-    for candidates in (SAFETENSORS, PICKLES):
-        found = [path for file in candidates if (path := _fetch(name, revision, file))]
+def _fetch_weights(
+    name: str, revision: str | None, candidates: tuple[tuple[str, ...], ...]
+) -> None:
+    for files in candidates:
+        found = [path for file in files if (path := _fetch(name, revision, file))]
         if found:
             _fetch_shards(name, revision, found[0])
             return

@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from repalign.exceptions import InputError
 from repalign.models.naming.spec import (
     LOCAL,
+    OWN_CODE,
     ModelSpec,
     existing_path,
+    is_function,
     parse_architecture,
     parse_file,
+    parse_function,
     parse_repository,
 )
 
@@ -24,12 +27,13 @@ class LoaderEntry:
 
     Attributes:
         name: What stands before the colon in a model's name.
-        form: The whole name, for people.
+        form: The whole name, for people; empty where it is told by what a directory holds.
         parse: From the name and what follows the colon to a spec.
         module: Module whose ``LOADER`` is a ``Loader``; imported when it is used.
         packages: Distributions whose versions a store records.
         recorded: What a store calls it; by default its name.
         in_hub: The name is that of a repository of the hub, which may hold any format.
+        runs_code: Loading runs the user's own code, and only when that is allowed.
     """
 
     name: str
@@ -39,6 +43,7 @@ class LoaderEntry:
     packages: tuple[str, ...]
     recorded: str = ""
     in_hub: bool = False
+    runs_code: bool = False
 
 
 _ROOM = "repalign.models.loaders"
@@ -60,6 +65,15 @@ LOADERS: dict[str, LoaderEntry] = {
             f"{_ROOM}.torchvision",
             ("torchvision",),
         ),
+        LoaderEntry(
+            "sentence",
+            "",
+            parse_file,
+            "repalign.models.composed.sentence",
+            ("transformers", "tokenizers"),
+            recorded="sentence-transformers",
+        ),
+        LoaderEntry("open_clip", "", parse_file, "repalign.models.composed.open_clip", ("timm",)),
         LoaderEntry("mae", "mae:file.pth", parse_file, f"{_ROOM}.mae", ("timm",)),
         LoaderEntry(
             "hf",
@@ -70,12 +84,21 @@ LOADERS: dict[str, LoaderEntry] = {
             recorded="transformers",
             in_hub=True,
         ),
+        LoaderEntry(
+            OWN_CODE,
+            "path/to/file.py:function",
+            parse_function,
+            f"{_ROOM}.own_code",
+            (),
+            recorded="own code",
+            runs_code=True,
+        ),
     )
 }
 
 FORMS = ", ".join(
     [
-        *(entry.form for entry in LOADERS.values()),
+        *(entry.form for entry in LOADERS.values() if entry.form),
         "a directory, a file, or a preset; with ::text or ::vision where it holds two encoders",
     ]
 )
@@ -87,8 +110,10 @@ def parse_model(text: str) -> ModelSpec:
     Raises InputError when the text has none of the known forms or the path does not exist.
     """
     name, _, part = text.partition("::")
+    if is_function(name):
+        return replace(parse_function(OWN_CODE, name), part=part or None)
     prefix, colon, rest = name.partition(":")
-    if colon and prefix in LOADERS and rest:
+    if colon and prefix in LOADERS and LOADERS[prefix].form and rest:
         return replace(LOADERS[prefix].parse(prefix, rest), part=part or None)
     path = existing_path(name)
     if path is not None:

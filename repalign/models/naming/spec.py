@@ -6,9 +6,10 @@ from pathlib import Path
 
 from repalign.exceptions import InputError
 
-LOCAL = "local"
+LOCAL, OWN_CODE = "local", "code"
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _ARCHITECTURE = re.compile(r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_-]+)?")
+_FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<name>[A-Za-z_]\w*)", re.DOTALL)
 _REVISION = re.compile(r"[\w./-]{1,128}")
 
 
@@ -65,6 +66,25 @@ def parse_file(loader: str, rest: str) -> ModelSpec:
     Raises InputError when the file is not there.
     """
     return ModelSpec(loader, "", path=_existing_file(rest))
+
+
+def is_function(text: str) -> bool:
+    """Whether a name is that of a function of a file of Python."""
+    return _FUNCTION.fullmatch(text) is not None
+
+
+def parse_function(loader: str, rest: str) -> ModelSpec:
+    """Parse ``path/to/file.py:function``.
+
+    Raises InputError for anything else, or when the file is not there.
+    """
+    found = _FUNCTION.fullmatch(rest)
+    if found is None:
+        raise InputError(f"{rest!r} names no function; expected path/to/file.py:function")
+    path = existing_path(found["path"])
+    if path is None or not path.is_file():
+        raise InputError(f"no file at {found['path']}; give path/to/file.py:function")
+    return ModelSpec(loader, found["name"], path=path)
 
 
 def existing_path(text: str) -> Path | None:

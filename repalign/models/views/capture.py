@@ -104,10 +104,16 @@ def _on_input(take: Callable[[Any], None]) -> Any:
 
 
 def first_tensor(value: Any) -> Tensor | None:
-    """Return the first tensor of what a module takes or gives, None when there is none."""
+    """Return the first tensor of what a module takes or gives, None when there is none.
+
+    Some blocks hand on a pair or a list as their one argument; its first tensor is meant.
+    """
     if isinstance(value, torch.Tensor):
         return value
-    parts = value.values() if isinstance(value, Mapping) else value
-    if isinstance(value, Mapping | tuple | list):
-        return next((part for part in parts if isinstance(part, torch.Tensor)), None)
-    return None
+    if not isinstance(value, Mapping | tuple | list):
+        return None
+    parts = list(value.values() if isinstance(value, Mapping) else value)
+    plain = next((part for part in parts if isinstance(part, torch.Tensor)), None)
+    if plain is not None:
+        return plain
+    return next((found for part in parts if (found := first_tensor(part)) is not None), None)

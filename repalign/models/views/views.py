@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, ModelError
 from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.families import POOLS, Family, Pool
 from repalign.models.loaders.loaded import LoadedModel
@@ -59,8 +59,12 @@ def make_views(
     of pooled and unpooled views, whose rows are not the same.
     """
     taps = resolve_layers(model.layers, layers or (FINAL,))
-    chosen = [check_pool(pool, model.family) for pool in pools] or [model.family.pools[0]]
-    wanted = list(dict.fromkeys(chosen))
+    wanted = list(dict.fromkeys(check_pool(pool, model.family) for pool in pools))
+    if not wanted and "own" in model.family.pools:
+        return tuple(_by_own_pooling(model, tap) for tap in taps)
+    wanted = wanted or [model.family.pools[0]]
+    for tap in taps:
+        _check_own(model, tap, wanted)
     if "token" in wanted and len(wanted) > 1:
         raise InputError(
             "pooling 'token' gives other rows than the rest; extract it into a store of its own"
@@ -74,6 +78,26 @@ def make_views(
     )
 
 
+def _by_own_pooling(model: LoadedModel, tap: Tap) -> View:
+    """The vector that the model makes itself at its end; the mean of tokens before."""
+    return View(tap.label, tap, "own" if tap == model.layers.final else "mean")
+
+
+def _check_own(model: LoadedModel, tap: Tap, pools: Sequence[Pool]) -> None:
+    if "own" not in model.family.pools:
+        return
+    if tap == model.layers.final and pools != ["own"]:
+        raise InputError(
+            f"the layer {tap.label!r} is pooled by the model's own rule; leave out --pool, or take "
+            "--layer -1 for the states of its tokens"
+        )
+    if tap != model.layers.final and "own" in pools:
+        raise InputError(
+            f"the layer {tap.label!r} has a state for every token, and pooling 'own' is of the "
+            "layer final; give --pool mean"
+        )
+
+
 def fit_views(
     model: LoadedModel, views: Sequence[View], shapes: Mapping[str, ViewShape]
 ) -> tuple[View, ...]:
@@ -84,8 +108,10 @@ def fit_views(
     one. ``shapes`` are those of ``probe_shapes``.
 
     Raises InputError for a layer with another number, or without the class token that it is
-    pooled by.
+    pooled by; for sounds, for a layer with other positions than the final state.
     """
+    if model.family.kind == "audio":
+        _check_frames(model, views, shapes)
     if "patch-mean" not in model.family.pools:
         return tuple(views)
     whole = shapes[model.layers.final.label].positions or 1
@@ -93,6 +119,19 @@ def fit_views(
         replace(view, prefix=_prefix(model, view, shapes[view.tap.label].positions or 1, whole))
         for view in views
     )
+
+
+def _check_frames(
+    model: LoadedModel, views: Sequence[View], shapes: Mapping[str, ViewShape]
+) -> None:
+    whole = shapes[model.layers.final.label].positions
+    for view in views:
+        found = shapes[view.tap.label].positions
+        if found != whole:
+            raise InputError(
+                f"the layer {view.tap.label!r} has {found} positions where the final state has "
+                f"{whole}, so which of them are padding is unknown; choose another"
+            )
 
 
 def _prefix(model: LoadedModel, view: View, positions: int, whole: int) -> int:
@@ -124,16 +163,16 @@ def encode_batch(
     Raises ModelError when a wanted layer does not run.
     """
     hidden = run_taps(model, [view.tap for view in views], batch.inputs, autocast=autocast)
-    return {
-        view.key: pool_rows(
-            hidden[view.tap.label],
-            # a vector has one position, and every pooling of it is the vector
-            "mean" if hidden[view.tap.label].shape[1] == 1 and view.pool != "token" else view.pool,
-            batch,
-            view.prefix if hidden[view.tap.label].shape[1] > 1 else 0,
-        )
-        for view in views
-    }
+    return {view.key: _rows(view, hidden[view.tap.label], batch) for view in views}
+
+
+def _rows(view: View, hidden: Tensor, batch: Batch) -> Tensor:
+    if hidden.shape[1] > 1:
+        return pool_rows(hidden, view.pool, batch, view.prefix)
+    if view.pool == "token":
+        return pool_rows(hidden, view.pool, batch)
+    # a vector has one position, and every pooling of it is the vector
+    return hidden[:, 0].float()
 
 
 def run_taps(
@@ -167,13 +206,27 @@ def _as_rows(label: str, tensor: Tensor, given: Tensor, model: LoadedModel) -> T
     """Check that a tensor has one row per sample, and for text one per token."""
     is_text = model.family.kind == "text"
     leading = given.shape[: 2 if is_text else 1]
+    if label == model.layers.final.label and "own" in model.family.pools:
+        return tensor[:, None]
     if tensor.shape[: len(leading)] != leading or (is_text and tensor.ndim != 3):
-        unit = "token" if is_text else "image"
+        unit = "token" if is_text else "sample"
         raise InputError(
             f"the layer {label!r} gives a tensor of shape {tuple(tensor.shape)}, not one vector "
             f"per {unit}; choose another layer"
         )
-    return as_sequence(tensor, given.shape[2:], channels_last=model.channels_last)
+    sides = given.shape[2:] if given.ndim == 4 else None
+    return as_sequence(tensor, sides, channels_last=model.channels_last)
+
+
+def _of_size(error: ModelError, model: LoadedModel, wanted: Sequence[int] | None) -> ModelError:
+    """Name the size where it is another one than the model's own."""
+    if model.image_size is None or wanted is None or tuple(wanted) == model.image_size[1:]:
+        return error
+    (height, width), (own, across) = wanted, model.image_size[1:]
+    return ModelError(
+        f"images of {height}×{width}: {error}; the model is made for {own}×{across}, for instance "
+        f"--preprocess canonical{own}"
+    )
 
 
 def probe_shapes(
@@ -184,13 +237,18 @@ def probe_shapes(
     ``image_size`` is ``(height, width)``; the model's own when it is not given.
     """
     device = next(model.module.parameters()).device
-    if model.family.kind == "text":
+    if model.sound is not None:
+        inputs = {model.sound.takes: torch.zeros(2, *model.sound.shape, device=device)}
+    elif model.family.kind == "text":
         inputs = {"input_ids": torch.zeros(2, 3, dtype=torch.int64, device=device)}
     else:
         assert model.image_size is not None
         channels, *own = model.image_size
         inputs = {"pixel_values": torch.zeros(2, channels, *(image_size or own), device=device)}
-    found = run_taps(model, (*taps, model.layers.final), inputs)
+    try:
+        found = run_taps(model, (*taps, model.layers.final), inputs)
+    except ModelError as error:
+        raise _of_size(error, model, image_size) from error
     is_text = model.family.kind == "text"
     return {
         label: ViewShape(hidden.shape[2], None if is_text else hidden.shape[1])

@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
-from repalign.files import file_sha256
+from repalign.files import file_sha256, protecting
 from repalign.store.format.schema import VIEW_NAME, Compression, StoredDtype
 from repalign.store.reading.info import StoreInfo
 from repalign.store.sources.native import IMPORTED, is_store
@@ -44,7 +44,8 @@ def import_store(
         on_progress: called with the rows written and their total.
 
     Raises:
-        InputError: the source is a store already, a row is not finite, or ``out`` exists.
+        InputError: the source is a store already, a row is not finite, ``out`` is the source
+            itself, or exists.
         StoreError: the store cannot be written.
     """
     if source.path is not None and is_store(source.path):
@@ -58,15 +59,16 @@ def import_store(
         licence=licence,
         expected_rows=source.n_rows,
     )
-    return write_store(
-        out,
-        {name: source.rows},
-        index=source.index,
-        spec={IMPORTED: provenance(source)},
-        options=options,
-        overwrite=overwrite,
-        on_progress=on_progress,
-    )
+    with protecting([] if source.path is None else [source.path]):
+        return write_store(
+            out,
+            {name: source.rows},
+            index=source.index,
+            spec={IMPORTED: provenance(source)},
+            options=options,
+            overwrite=overwrite,
+            on_progress=on_progress,
+        )
 
 
 def native_view_name(view: str) -> str:

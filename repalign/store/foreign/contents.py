@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import Rows
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, SeveralViewsError
 
 MAX_COLUMNS = 2**17  # as many as a view of a store has
 MAX_ROWS = 2**40
@@ -64,7 +64,8 @@ def choose_view(request: ForeignRequest, available: Mapping[str, tuple[int, ...]
     """Return the name of the matrix that is meant, of those available with their shapes.
 
     Raises:
-        InputError: the name is unknown, or none was given and the choice is not clear.
+        InputError: the name is unknown.
+        SeveralViewsError: none was given and the choice is not clear.
     """
     shown = _listing(available)
     if request.view is not None:
@@ -77,9 +78,10 @@ def choose_view(request: ForeignRequest, available: Mapping[str, tuple[int, ...]
         return candidates[0]
     if not candidates:
         raise InputError(f"{request.path}: holds no array of numbers; expected a matrix of rows")
-    raise InputError(
+    raise SeveralViewsError(
         f"{request.path}: holds {len(candidates)} arrays, {shown}; choose one: "
-        f"{request.path}::{candidates[0]}"
+        f"{request.path}::{candidates[0]}",
+        candidates,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from repalign.files import check_regular
@@ -29,6 +30,7 @@ class ForeignFormat:
         ids: where its ids are.
         access: how the values are read.
         suffixes: endings that tell it; none for a folder.
+        marks: files in a folder that tell it.
     """
 
     heading: str
@@ -37,6 +39,7 @@ class ForeignFormat:
     ids: str
     access: str
     suffixes: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
 
     def read(self, request: "ForeignRequest") -> "ForeignMatrix":
         """Open one matrix of a file, which is a regular one, or of a folder.
@@ -133,6 +136,22 @@ FORMATS = (
         suffixes=(".mat",),
     ),
     ForeignFormat(
+        "zarr directory, also of AnnData (extra `zarr`)",
+        "directories.zarr_trees:read_zarr",
+        views="paths of the arrays; of AnnData as for `.h5ad`",
+        ids=f"array {NAMED}; of AnnData the names of the observations",
+        access=IN_PLACE,
+        marks=(".zarray", ".zgroup", "zarr.json"),
+    ),
+    ForeignFormat(
+        "directory of `Dataset.save_to_disk` (extra `parquet`)",
+        "directories.arrow_files:read_saved_dataset",
+        views="as for `.parquet`",
+        ids="as for `.parquet`",
+        access=COPIED,
+        marks=("state.json", "dataset_dict.json"),
+    ),
+    ForeignFormat(
         "thingsvision directory: `features.*` or numbered parts, or one folder per module",
         "thingsvision:read_thingsvision",
         views="names of the modules",
@@ -142,6 +161,14 @@ FORMATS = (
 )
 BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
 FOLDER = next(each for each in FORMATS if each.reader.startswith("thingsvision"))
+
+
+def of_folder(path: Path) -> ForeignFormat:
+    """Return the format of a directory."""
+    told = (f for f in FORMATS if any((path / mark).is_file() for mark in f.marks))
+    return next(told, FOLDER)
+
+
 # One ending of each, for help.
 SUFFIX_LIST = ", ".join(each.suffixes[0] for each in FORMATS if each.suffixes)
 

@@ -42,6 +42,11 @@ class _Header:
             if version not in readers:
                 raise InputError(f"{label}: is an array of npy version {version}; expected 1 or 2")
             self.shape, self.is_fortran, self.dtype = readers[version](stream)
+        if self.dtype.hasobject:
+            raise InputError(
+                f"{label}: holds Python objects, which are never loaded, since they can run code; "
+                "save plain numbers: np.save(path, np.stack(rows).astype(np.float32))"
+            )
         self.offset = stream.tell()
 
 

@@ -1,7 +1,8 @@
 """Embeddings in ``.parquet`` files: a column per dimension, or one column of lists."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,6 @@ from repalign.store.rows.spool import spool_blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 COLUMNS_VIEW = "columns"  # name of the matrix that the columns of numbers form together
 BATCH_ROWS = 8192
@@ -44,10 +44,36 @@ def read_parquet(request: ForeignRequest) -> ForeignMatrix:
         ) from error
     complaint = f"{request.path}: is no readable parquet file"
     with refuse_damage(complaint, pa.ArrowException), pq.ParquetFile(request.path) as table:
-        return _read_table(request, table)
+        return read_table(request, table)
 
 
-def _read_table(request: ForeignRequest, table: "pq.ParquetFile") -> ForeignMatrix:
+@dataclass(frozen=True)
+class Sized:
+    """How many rows a table has."""
+
+    num_rows: int
+
+
+class Table(Protocol):
+    """What is asked of a file of columns; ``layout`` is its format, where it is not parquet."""
+
+    @property
+    def schema_arrow(self) -> "pa.Schema":
+        """Names and types of the columns."""
+        ...
+
+    @property
+    def metadata(self) -> Sized:
+        """How many rows there are."""
+        ...
+
+    def iter_batches(self, batch_size: int, columns: list[str]) -> Iterator["pa.RecordBatch"]:
+        """Yield rows of some columns in order."""
+        ...
+
+
+def read_table(request: ForeignRequest, table: Table) -> ForeignMatrix:
+    """Read one matrix of a table of columns."""
     schema = table.schema_arrow
     id_name = _id_column(request, schema)
     views = _views(schema, id_name, n_rows=table.metadata.num_rows)
@@ -73,7 +99,7 @@ def _read_table(request: ForeignRequest, table: "pq.ParquetFile") -> ForeignMatr
     return ForeignMatrix(
         view=view,
         raw=raw,
-        layout="parquet",
+        layout=getattr(table, "layout", "parquet"),
         ids=kept.ids(),
         ids_from="" if id_name is None else f"{request.path}::{id_name}",
         token=kept.token(),
@@ -141,7 +167,7 @@ def _views(
 
 
 def _value_blocks(
-    table: "pq.ParquetFile",
+    table: Table,
     columns: list[str],
     extra: list[str],
     *,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import IntArray, Rows
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, SeveralViewsError
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
 from repalign.store.foreign.formats import BY_SUFFIX
 from repalign.store.foreign.identifiers import FILE_NAMES, read_id_lines
@@ -106,9 +106,10 @@ def _features_directory(request: ForeignRequest) -> tuple[Path, str | None]:
         name, child = next(iter(modules.items()))
         return child, name
     if modules:
-        raise InputError(
+        raise SeveralViewsError(
             f"{directory}: has features of {len(modules)} modules, {', '.join(modules)}; choose "
-            f"one: {directory}::{next(iter(modules))}"
+            f"one: {directory}::{next(iter(modules))}",
+            list(modules),
         )
     raise InputError(
         f"{directory}: is a directory without a store manifest and without features.npy; expected "

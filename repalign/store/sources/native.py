@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, SeveralViewsError
 from repalign.files import open_regular
 from repalign.store.format.digests import content_fingerprint
 from repalign.store.format.hdf5 import h5py
@@ -54,13 +54,15 @@ def native_source(path: Path, *, view: str | None = None) -> EmbeddingSource:
 
     Raises:
         StoreError: the store is damaged or not finished.
-        InputError: no such view, or several and none was named.
+        InputError: no such view.
+        SeveralViewsError: several and none was named.
     """
     store = open_store(path)
     if view is None and len(store.views) > 1:
-        raise InputError(
+        raise SeveralViewsError(
             f"{path}: has the views {', '.join(store.views)}; choose one: "
-            f"{path}::{next(iter(store.views))}"
+            f"{path}::{next(iter(store.views))}",
+            list(store.views),
         )
     rows = store.view(view)
     index = store.index.slice(0, len(store))

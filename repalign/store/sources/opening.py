@@ -8,7 +8,7 @@ import numpy as np
 
 from repalign.exceptions import InputError
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
-from repalign.store.foreign.formats import BY_SUFFIX, FOLDER
+from repalign.store.foreign.formats import BY_SUFFIX, of_folder
 from repalign.store.foreign.identifiers import FILE_NAMES, read_id_lines, read_ids
 from repalign.store.format.directory import parts_directory
 from repalign.store.joining.index import POOLED, RowIndex, encode_ids
@@ -98,7 +98,7 @@ def _open_foreign(
 
 def _read(request: ForeignRequest) -> ForeignMatrix:
     if request.path.is_dir():
-        return FOLDER.read(request)
+        return of_folder(request.path).read(request)
     found = BY_SUFFIX.get(request.path.suffix.lower())
     if found is None:
         raise InputError(

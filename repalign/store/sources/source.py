@@ -51,6 +51,7 @@ class EmbeddingSource:
         chunk_rows: rows that are always read together; 1 where any row can be read alone.
         known_fingerprint: fingerprint of the content, where it is known without reading it.
         columns: what the file calls the columns, or None.
+        layer: place of the view among those of its file, from 0; None where nobody asked.
     """
 
     name: str
@@ -64,6 +65,7 @@ class EmbeddingSource:
     chunk_rows: int = 1
     known_fingerprint: str | None = None
     columns: tuple[str, ...] | None = None
+    layer: int | None = None
 
     @property
     def n_rows(self) -> int:

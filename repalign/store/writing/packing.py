@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from repalign.exceptions import InputError, StoreError
+from repalign.files import check_output
 from repalign.store.format.header import columns_of
 from repalign.store.format.schema import PARTS_SUFFIX, Column
 from repalign.store.format.sealed_json import sync_file, temporary_path
@@ -61,17 +62,25 @@ def default_target(directory: Path) -> Path:
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
-    """Refuse a target that is no file name of a store, or exists.
+    """Refuse a target that is no file name of a store, is an input, or exists.
 
     Raises:
-        InputError: another ending than ``.h5``, a directory, or a file that may not be replaced.
+        InputError: another ending than ``.h5``, a directory or device, or a file that may not be
+            replaced.
     """
     if path.suffix != ".h5":
         raise InputError(f"{path}: a packed store is named *.h5; choose such a name")
-    if path.is_dir():
-        raise InputError(f"{path}: is a directory; choose another name")
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists; choose another name or allow overwriting")
+    _file_behind(path, overwrite=overwrite)
+
+
+def _file_behind(path: Path, *, overwrite: bool = True) -> Path:
+    """Return the file that a store is packed into, links followed; its folder may come later."""
+    if not path.parent.exists():
+        return path
+    target = check_output(path, overwrite=overwrite)
+    if target is None:
+        raise InputError(f"{path}: is a pipe or a device, and a store is a file; choose another")
+    return target
 
 
 def pack_opened(
@@ -113,15 +122,23 @@ def pack_opened(
 def new_file(target: Path, scratch: Path) -> Iterator[Path]:
     """Give a temporary path whose file gets the name of the target if all goes well.
 
+    A link is followed and stays; a file that is replaced keeps its permissions.
+
     Raises:
+        InputError: the target is an input, or no file.
         StoreError: the file cannot be written.
     """
-    temporary = temporary_path(scratch / target.name)
+    file = _file_behind(target)
+    if file.parent != target.parent.resolve():
+        scratch = file.parent  # the link may lead to another disk
+    temporary = temporary_path(scratch / file.name)
     try:
         yield temporary
+        if file.exists():
+            temporary.chmod(file.stat().st_mode & 0o777)
         sync_file(temporary)
-        temporary.replace(target)
-        sync_file(target.parent)
+        temporary.replace(file)
+        sync_file(file.parent)
     except (OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:160]
         raise StoreError(f"{target}: cannot be written ({reason})") from error

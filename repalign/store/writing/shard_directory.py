@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError, StoreError
+from repalign.files import check_no_input
 from repalign.store.format.directory import (
     begin_directory,
     file_identity,
@@ -86,6 +87,7 @@ class ShardDirectory:
                 )
             if not self.path.is_dir():
                 raise InputError(f"{self.path}: is a file; choose another path or remove it")
+            check_no_input(self.path)
             self._take_lock()
             remove_directory(self.path)
         self._begin()
@@ -169,6 +171,12 @@ class ShardDirectory:
             return True
         finally:
             os.close(handle)
+
+    def remove_if_empty(self) -> None:
+        """Remove the directory if no shard is in it and no other process writes any."""
+        is_alone = self._unlock is not None and self._options.n_writers == 1
+        if is_alone and self.path.is_dir() and not committed_numbers(self.path):
+            remove_directory(self.path)
 
     def release(self) -> None:
         """Let other writers have the directory."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -26,7 +25,7 @@ class StoreWriter:
     While it is written a store is a directory of shards (``run.h5.parts`` for ``run.h5``). A path
     ending in ``.h5`` becomes one file at the end; any other path stays a directory. Leaving the
     context finishes the store; leaving it by an exception keeps the shards committed so far, and
-    :meth:`open` continues after them.
+    :meth:`open` continues after them; where there are none, nothing is left behind.
 
     Rows come in order by :meth:`append`, or as whole shards by number with :meth:`write_shard`,
     which several processes may do at once for different numbers (give ``options.n_shards`` and
@@ -97,16 +96,13 @@ class StoreWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None and self.options.n_shards is None:
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
+        if kind is None and self.options.n_shards is None:
             self.finish()
-        else:
+        elif kind is None:
             self.close()
+        else:
+            self.abandon()
 
     @property
     def directory(self) -> Path:
@@ -228,6 +224,19 @@ class StoreWriter:
         try:
             if not self.is_complete:
                 self._committer.close()
+        finally:
+            self._shards.release()
+
+    def abandon(self) -> None:
+        """Stop after a failure: what is committed stays, and where nothing is, nothing stays.
+
+        Raises:
+            StoreError: a shard could not be committed.
+        """
+        try:
+            if not self.is_complete:
+                self._committer.close()
+                self._shards.remove_if_empty()
         finally:
             self._shards.release()
 

@@ -9,6 +9,7 @@ from repalign.core.maps.kinds import KIND_OF
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.results import ErrorRecord
+from repalign.workflows.compare.similarity.judge import SplitValues
 
 FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0
@@ -101,7 +102,7 @@ def _warn_of_starts(ica: ErrorRecord) -> list[str]:
     return found
 
 
-def warn_of_groups(judged: Sequence[SplitErrors]) -> list[str]:
+def warn_of_groups(judged: Sequence[SplitErrors | SplitValues]) -> list[str]:
     """Warn of intervals that rest on few groups, or that there is none for that reason."""
     found = []
     for errors in judged:

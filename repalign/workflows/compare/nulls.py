@@ -7,21 +7,25 @@ from functools import partial
 import numpy as np
 
 from repalign.aliases import IntArray
-from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS
+from repalign.core.inference.arrangements import (
+    FEWEST_ARRANGEMENTS,
+    ShufflePlan,
+    plan_shuffles,
+)
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.nulls import (
     CHEAP,
     MAX_JUDGED,
     NullErrors,
-    ShufflePlan,
-    plan_shuffles,
     shuffled_pairing_null,
 )
 from repalign.core.inference.splits import Split, sample_groups
 from repalign.core.moments import PairMoments
 from repalign.exceptions import InputError
 from repalign.workflows.compare.judge import PairFitter
+from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.resampled import input_places
 
 # A null on more rows costs more and says the same: far from n ≈ p it no longer depends on n.
 MAX_NULL_ROWS = 20_000
@@ -39,7 +43,7 @@ class PairNulls:
     """Nulls of one pair.
 
     Attributes:
-        names: Names of the maps in their order.
+        names: Names of the maps, or measures, in their order.
         by_kind: By name in ``NULLS``, then by split, what its shuffles give, where asked for.
         notes: What could not be tested, and why.
     """
@@ -85,6 +89,7 @@ def _inside_groups(rows: ShuffledRows) -> ShufflePlan | str:
     return plan
 
 
+Draw = Callable[[ShufflePlan], tuple[NullErrors, NullErrors | None]]
 PLANS: dict[str, Callable[[ShuffledRows], ShufflePlan | str]] = {
     "shuffled pairing": _whole_groups,
     "beyond groups": _inside_groups,
@@ -120,22 +125,36 @@ def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
     chosen = sample_groups(groups, whole.part_of_row, n_rows, is_ordered=is_ordered, seed=seed)
     split, groups = whole.rows(chosen), groups[chosen]
     rows = fitter.pair.source.take(chosen), fitter.pair.target.take(chosen)
+    places, _ = input_places(fitter.pair.aligned.index)
     draw = partial(
-        shuffled_pairing_null, *rows, fit_all=fitter.fit_all, n_shuffles=n_shuffles, seed=seed
+        shuffled_pairing_null,
+        *rows,
+        fit_all=fitter.fit_all,
+        n_shuffles=n_shuffles,
+        seed=seed,
+        identity=places[chosen],
     )
+    taking_part = ShuffledRows(groups, split, is_ordered, seed)
+    return draw_nulls(fitter.names, taking_part, fitter.settings, draw)
+
+
+def draw_nulls(
+    names: tuple[str, ...], rows: ShuffledRows, settings: CompareSettings, draw: Draw
+) -> PairNulls:
+    """Return every shuffled null that the settings ask for, of whatever ``draw`` judges."""
     by_kind: dict[str, dict[str, NullErrors]] = {}
     notes = []
     for kind in PAIR_SHUFFLES:
         # The first shuffles unless there are none at all; the others are asked for by a truth.
-        if getattr(fitter.settings, kind.setting) is False:
+        if getattr(settings, kind.setting) is False:
             continue
-        plan = PLANS[kind.name](ShuffledRows(groups, split, is_ordered, seed))
+        plan = PLANS[kind.name](rows)
         if isinstance(plan, str):
             notes.append(plan)
             continue
         drawn = by_kind[kind.name] = _by_split(draw(plan))
         notes += [f"{name}, {null.refusal}" for name, null in drawn.items() if null.refusal]
-    return PairNulls(fitter.names, by_kind, tuple(notes))
+    return PairNulls(names, by_kind, tuple(notes))
 
 
 def _by_split(found: tuple[NullErrors, NullErrors | None]) -> dict[str, NullErrors]:

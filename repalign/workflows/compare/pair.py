@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from repalign.core.eigen import eigvalsh
 from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.maps.affine import AffineMap
@@ -26,10 +27,15 @@ from repalign.workflows.compare.nulls import PairNulls, shuffle_pair
 from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
 from repalign.workflows.compare.records import make_records
 from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
+from repalign.workflows.compare.scales import Scale, SpreadOfSides
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.similarity.pair import MeasureResult, measure_pair
+from repalign.workflows.compare.similarity.records import MeasureRecord, measure_records
 from repalign.workflows.compare.spaces import SpaceIca
+from repalign.workflows.compare.starts import forget_whitened
 from repalign.workflows.compare.twins import EFFICIENCY_MAPS, efficiency_twins
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.resampled import Resampled, resampled_pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +43,10 @@ class PairResult:
     """Records, report and in-sample maps of one direction of one pair."""
 
     records: tuple[ErrorRecord, ...]
+    measures: tuple[MeasureRecord, ...]
     report: PairReport
     maps: Mapping[str, AffineMap]
+    resampled: tuple[Resampled, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +58,7 @@ class PairUnit:
         aligned: The two spaces.
         moments: Of the parts of both, each alone.
         ica: Of both sides, by side and rows.
+        spreads: How far apart the rows of the targets are.
         settings: Conventions.
     """
 
@@ -57,13 +66,16 @@ class PairUnit:
     aligned: AlignedPair
     moments: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]]
     ica: IcaOfSides
+    spreads: SpreadOfSides
     settings: CompareSettings
     stage = "pairs"
 
     def run(self, machine: Machine) -> list[PairResult]:
         """Compare them."""
+        forget_whitened()
         with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
             pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine)
+            pair = replace(pair, spreads=self.spreads)
             results = [_compare(pair, self.settings, machine)]
             if self.settings.both_directions:
                 results.append(_compare(pair.reversed(), self.settings, machine))
@@ -73,10 +85,10 @@ class PairUnit:
 def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> PairResult:
     names, notes = usable_maps(pair.aligned, settings)
     fitter = PairFitter(pair, names, settings, machine)
-    judged = [fitter.in_sample()]
-    if fitter.split.judged:
+    judged = [fitter.in_sample()] if names else []
+    if judged and fitter.split.judged:
         judged.append(fitter.held_out())
-    nulls = shuffle_pair(fitter)
+    nulls = shuffle_pair(fitter) if names else None
     twins: dict[str, TwinNull] = {}
     if set(EFFICIENCY_MAPS) <= set(names):
         twins = efficiency_twins(pair, settings, machine)
@@ -86,20 +98,49 @@ def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> Pai
         for errors in judged
         for record in make_records(errors, source, target, settings, nulls=nulls, twins=twins)
     )
+    measured = list(measure_pair(pair, settings, machine)) if settings.measures else []
     warnings = [
-        *notes,
+        *(notes if settings.maps else ()),
         *pair.aligned.report.warnings,
         *warn_of_sources(source, target),
-        *_ica_warnings(judged[0]),
-        *warn_of_groups(judged),
+        *(_ica_warnings(judged[0]) if judged else ()),
+        *warn_of_groups([*judged, *(values for each in measured for values in each.values)]),
         *(() if nulls is None else nulls.notes),
         *warn_of_errors(records, twins),
-        *warn_of_components(judged[0]),
+        *(warn_of_components(judged[0]) if judged else ()),
+        *(note for each in measured for note in each.notes),
     ]
-    report = _report(pair, judged, nulls=nulls, twins=twins)
+    scale = fitter.scale_of_target() if not judged else first_scale(judged[0])
+    report = _report(pair, judged, scale, nulls=nulls, twins=twins)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
-    maps = {name: fitted.map for name, fitted in judged[0].maps.by_name.items()}
-    return PairResult(records, report, maps)
+    maps = {name: fitted.map for name, fitted in judged[0].maps.by_name.items()} if judged else {}
+    return PairResult(
+        records,
+        _in_order(measured, source, target, settings),
+        report,
+        maps,
+        tuple(resampled_pair(pair.aligned.index, judged, nulls, measured)),
+    )
+
+
+def _in_order(
+    measured: Sequence[MeasureResult],
+    source: EmbeddingSource,
+    target: EmbeddingSource,
+    settings: CompareSettings,
+) -> tuple[MeasureRecord, ...]:
+    """Return the records of measures by split, in the order in which they were asked for."""
+    found = [
+        record for each in measured for record in measure_records(each, source, target, settings)
+    ]
+    place = {name: number for number, name in enumerate(settings.measures)}
+    found.sort(key=lambda record: (record.split != "in-sample", place[record.measure]))
+    return tuple(found)
+
+
+def first_scale(errors: SplitErrors) -> Scale:
+    """Return the denominators in the space of the target."""
+    return next(errors.scales[name] for name in errors.scales if not KIND_OF[name].in_components)
 
 
 def usable_maps(pair: AlignedPair, settings: CompareSettings) -> tuple[list[str], list[str]]:
@@ -111,7 +152,12 @@ def usable_maps(pair: AlignedPair, settings: CompareSettings) -> tuple[list[str]
     if settings.width_policy == "pca":
         note += f"the wider side is cut to its {min(widths)} leading principal components"
         return list(settings.maps), [note]
-    note += f"the permutation matches {min(widths)} columns and predicts the others by their mean"
+    if any(name.startswith("permutation") for name in settings.maps):
+        note += (
+            f"the permutation matches {min(widths)} columns and predicts the others by their mean"
+        )
+    else:
+        note += "the narrower side is padded with zeros"
     names = [name for name in settings.maps if not KIND_OF[name].needs_equal_widths]
     for name in settings.maps:
         note += "" if name in names else f"; the {name} map is left out"
@@ -127,15 +173,15 @@ def _ica_warnings(errors: SplitErrors) -> list[str]:
 def _report(
     pair: PairData,
     judged: Sequence[SplitErrors],
+    scale: Scale,
     *,
     nulls: PairNulls | None,
     twins: Mapping[str, TwinNull],
 ) -> PairReport:
-    errors = judged[0]
+    errors = judged[0] if judged else None
     source, target = (space.source for space in pair.aligned.spaces)
-    scale = next(errors.scales[name] for name in errors.scales if not KIND_OF[name].in_components)
     ends = scale.diameter.first_row, scale.diameter.second_row
-    matching = errors.maps.matching
+    matching = None if errors is None else errors.maps.matching
     return PairReport(
         source=_provenance(source),
         target=_provenance(target),
@@ -147,10 +193,10 @@ def _report(
         diameter_rows=(_row_name(pair.aligned, ends[0]), _row_name(pair.aligned, ends[1])),
         rms_radius=scale.rms_radius,
         diameter_99=scale.diameter_99,
-        ica=_ica_reports(errors.ica, pair.aligned),
+        ica=() if errors is None else _ica_reports(errors.ica, pair.aligned),
         matched_correlations=() if matching is None else tuple(matching.correlation.tolist()),
         null_errors={} if nulls is None else _null_errors(nulls, judged),
-        matched_identifiable=_matched_identifiable(errors),
+        matched_identifiable=() if errors is None else _matched_identifiable(errors),
         gaussian_efficiencies={split: twin.values for split, twin in twins.items()},
         spectra=_spectra(pair.total),
         warnings=(),
@@ -188,7 +234,9 @@ def _null_errors(nulls: PairNulls, judged: Sequence[SplitErrors]) -> dict[str, t
 def _provenance(source: EmbeddingSource) -> dict[str, Any]:
     return {
         "name": source.name,
+        "path": None if source.path is None else str(source.path),
         "view": source.view,
+        "layer": source.layer,
         "n_rows": source.n_rows,
         "dim": source.dim,
         "dtype": str(source.rows.dtype),
@@ -233,6 +281,6 @@ def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: AlignedPair) -> tu
 def _spectra(total: PairMoments) -> dict[str, tuple[float, ...]]:
     """Return the variances along the principal directions of both sides, falling."""
     return {
-        side: tuple(np.linalg.eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
+        side: tuple(eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
         for side, scatter in (("source", total.sxx), ("target", total.syy))
     }

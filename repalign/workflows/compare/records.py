@@ -18,6 +18,7 @@ from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.nulls import PairNulls
 from repalign.workflows.compare.results import ErrorRecord
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.study.inputs import view_name
 
 
 def make_records(
@@ -46,8 +47,8 @@ def make_records(
         yield ErrorRecord(
             source=source.name,
             target=target.name,
-            source_view=_view(source),
-            target_view=_view(target),
+            source_view=view_name(source),
+            target_view=view_name(target),
             n_rows=errors.groups.size,
             source_dim=source.dim,
             target_dim=target.dim,
@@ -88,13 +89,10 @@ def make_records(
             smallest_p=None if null is None or null.refusal else null.smallest_p,
             further_p={column: _p_value(each, number, name) for column, each in further.items()},
             **_ica_columns(errors) if is_ica else _NO_ICA,
+            source_layer=source.layer,
+            target_layer=target.layer,
             conventions=_conventions(settings, is_ica=is_ica),
         )
-
-
-def _view(source: EmbeddingSource) -> str:
-    """Return the view; an array in memory has none."""
-    return "" if source.path is None else source.view
 
 
 class Summary:

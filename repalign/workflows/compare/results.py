@@ -1,13 +1,19 @@
 """What ``compare`` returns: tidy error records, what stands behind them, and their renderings."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.options import recorded_columns
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
+from repalign.workflows.study.matches import MatchRecord
 from repalign.workflows.tables.errors import ErrorTable, error_table
+from repalign.workflows.tables.grid import Grid
+from repalign.workflows.tables.grid import as_text as grid_text
+from repalign.workflows.tables.matrix import Matrix, make_matrix
+from repalign.workflows.tables.measures import measures_grid
 from repalign.workflows.tables.text import as_text
 from repalign.workflows.tidy import TidyResult
 
@@ -76,7 +82,11 @@ class ErrorRecord:
     target_agreement: float | None
     source_ica_seed: int | None
     target_ica_seed: int | None
+    source_layer: int | None
+    target_layer: int | None
     conventions: Mapping[str, Any]
+    p_search: float | None = None
+    n_searched: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return one row of the CSV."""
@@ -86,6 +96,9 @@ class ErrorRecord:
 
 
 WELL_MATCHED = 0.9
+# More pairs than this are drawn as a heat map.
+MOST_BARS = 12
+Order = Literal["layers", "cluster"]
 _FURTHER = {"further_p": tuple(kind.p_value for kind in PAIR_SHUFFLES[1:]), "conventions": ()}
 _OWN_COLUMNS = tuple(
     name for each in fields(ErrorRecord) for name in _FURTHER.get(each.name, (each.name,))
@@ -184,16 +197,31 @@ def _ica_note(report: IcaReport) -> str:
 class CompareResult(TidyResult):
     """The errors of every pair, map and split, with every convention and its provenance.
 
-    ``maps`` holds, for every pair in the order of ``pairs``, the maps fitted on all rows.
+    ``measures`` holds the values of the measures of similarity, where any were asked for, and
+    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows. ``matches``
+    says which layer of another model matches each layer best, where there are several, and
+    ``request`` is the command that asked for it, empty where that was no command.
     """
-
-    columns: ClassVar = COLUMNS
 
     records: tuple[ErrorRecord, ...]
     pairs: tuple[PairReport, ...]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
     maps: tuple[Mapping[str, "AffineMap"], ...] = ()
+    request: Mapping[str, Any] = field(default_factory=dict)
+    measures: tuple[MeasureRecord, ...] = ()
+    matches: tuple[MatchRecord, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns of the CSV: where there are measures, theirs stand behind."""
+        return (*COLUMNS, *OWN_COLUMNS) if self.measures else COLUMNS
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return the records of maps, then those of measures, one a row of the CSV."""
+        told = [record.to_dict() for record in self.records]
+        told += [record.to_dict() for record in self.measures]
+        return [{name: record.get(name) for name in self.columns} for record in told]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -207,24 +235,47 @@ class CompareResult(TidyResult):
             "format_version": 1,
             "settings": dict(self.settings),
             "versions": dict(self.versions),
+            "request": dict(self.request),
             "warnings": list(self.warnings),
-            "records": self.to_records(),
+            "records": [record.to_dict() for record in self.records],
+            "measures": [record.to_dict() for record in self.measures],
+            "matches": [asdict(match) for match in self.matches],
             "pairs": [asdict(pair) for pair in self.pairs],
         }
 
     def error_table(self) -> ErrorTable:
         """Return the cells of the table in the paper's layout."""
-        return error_table(self.to_records(), [pair_notes(pair) for pair in self.pairs])
+        return error_table(
+            [record.to_dict() for record in self.records], [pair_notes(pair) for pair in self.pairs]
+        )
+
+    def measures_grid(self) -> Grid:
+        """Return the measures of similarity as a table."""
+        return measures_grid([record.to_dict() for record in self.measures])
 
     def table(self) -> str:
-        """Return the table in the paper's layout as text."""
-        return as_text(self.error_table())
+        """Return the table in the paper's layout as text, and the measures below it."""
+        parts = [as_text(self.error_table())] if self.records else []
+        parts += [grid_text([self.measures_grid()])] if self.measures else []
+        return "\n".join(parts)
 
-    def plot(self) -> "Figure":
-        """Draw errors by map, in-sample beside held-out, with intervals and nulls."""
+    def matrix(self, show: str | None = None) -> Matrix:
+        """Return one quantity of every pair of views as a matrix; by default the rigid error."""
+        return make_matrix(self.to_records(), show)
+
+    def plot(self, show: str | None = None, *, order: Order = "layers") -> "Figure":
+        """Draw the result.
+
+        A few pairs are bars: errors by map, in-sample beside held-out, with intervals and nulls.
+        Many pairs, or one quantity to ``show``, are a heat map; ``order="cluster"`` puts similar
+        views of it together.
+        """
         from repalign.workflows.figures.errors import plot_errors
+        from repalign.workflows.figures.matrix import plot_matrix
 
-        return plot_errors(self.to_records())
+        if show is None and order == "layers" and self.records and len(self.pairs) <= MOST_BARS:
+            return plot_errors([record.to_dict() for record in self.records])
+        return plot_matrix(self.matrix(show), order=order)
 
     def __str__(self) -> str:
         return self.table()

@@ -1,10 +1,9 @@
 """Compare representations of the same inputs: the error table that can be trusted."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -12,13 +11,17 @@ from repalign.aliases import IntArray
 from repalign.core.compute import choose_device
 from repalign.exceptions import InputError
 from repalign.store.joining.join import join_sources
-from repalign.store.sources.in_memory import Embeddings, as_source
+from repalign.store.sources.in_memory import Embeddings
 from repalign.workflows.compare.aligned import AlignedPair, align
 from repalign.workflows.compare.plan import compare_all
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.executor import Executor, InProcess
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.choice import Asked, chosen_pairs
+from repalign.workflows.study.inputs import Names
+from repalign.workflows.study.matches import best_matches
+from repalign.workflows.study.search import with_searches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,26 +31,39 @@ if TYPE_CHECKING:
 VERSIONED = ("repalign", "numpy", "scipy", "scikit-learn", "torch", "h5py")
 
 
+class RowLabels(TypedDict, total=False):
+    """What is known of the rows beside what the inputs say."""
+
+    ids: Sequence[str] | None
+    groups: Iterable[Any] | None
+
+
 def compare(
     *embeddings: Embeddings,
     against: "Embeddings | None" = None,
-    ids: Sequence[str] | None = None,
-    groups: Iterable[Any] | None = None,
+    names: Names | None = None,
     settings: CompareSettings | None = None,
     machine: Machine | None = None,
     executor: Executor | None = None,
+    **rows: Unpack[RowLabels],
 ) -> CompareResult:
     """Compare two or more representations of the same inputs, every pair of them.
 
+    Views of one file or name are one model, and pairs are across models unless
+    ``settings.within``.
+
     Args:
-        embeddings: Paths (``file`` or ``file::view``), arrays, tensors, frames or open sources.
+        embeddings: Paths (``file``, ``file::view``, ``file::block-*``), arrays, tensors, frames
+            or open sources; ``settings.layers`` chooses views of files given bare.
         against: Compare each of them with this one instead of all pairs.
-        ids: One id a row, for inputs that carry none.
-        groups: One group a row of the first input (documents, plates): rows of one group are
-            split together and drawn together. By default rows of one sample are a group.
+        names: What to call each of the embeddings, and ``against`` behind them where it is
+            given; None for the name it has.
         settings: Conventions; ``CompareSettings()`` by default.
         machine: Device, memory cap and progress callback.
         executor: Who computes: this process by default, or a ``ProcessPool``.
+        rows: ``ids``: one id a row, for inputs that carry none. ``groups``: one group a row of
+            the first input (documents, plates): rows of one group are split together and drawn
+            together; by default rows of one sample are a group.
 
     Returns:
         The errors of every map and split, with intervals, nulls, warnings and provenance.
@@ -66,17 +82,11 @@ def compare(
     """
     settings = settings or CompareSettings()
     machine = machine or Machine(device=choose_device("auto"))
-    sources = _sources(embeddings, ids)
-    if against is None:
-        chosen = list(combinations(sources, 2))
-    else:
-        fixed = as_source(against, ids=ids, name="against")
-        chosen = [(fixed, source) for source in sources]
-    if not chosen:
-        raise InputError(f"compare: got {len(sources)} set of embeddings, expected at least two")
+    chosen = chosen_pairs(Asked(embeddings, against, names, rows.get("ids")), settings)
+    groups = rows.get("groups")
     labels = None if groups is None else np.asarray(list(groups))
     pairs = [_align(pair, settings, labels) for pair in chosen]
-    results = compare_all(pairs, settings, executor or InProcess(), machine)
+    results = with_searches(compare_all(pairs, settings, executor or InProcess(), machine))
     return CompareResult(
         records=tuple(record for result in results for record in result.records),
         pairs=tuple(result.report for result in results),
@@ -84,6 +94,8 @@ def compare(
         | {"device": machine.device, "memory_bytes": machine.memory_bytes},
         versions={name: version(name) for name in VERSIONED},
         maps=tuple(result.maps for result in results),
+        measures=tuple(record for result in results for record in result.measures),
+        matches=best_matches(results),
     )
 
 
@@ -96,21 +108,6 @@ def _align(
     if labels is None:
         return align(join, settings)
     return align(join, settings, _members(labels, pair[0], join.report.is_complete))
-
-
-def _sources(
-    embeddings: Sequence[Embeddings], ids: Sequence[str] | None
-) -> list["EmbeddingSource"]:
-    """Open everything; arrays are named by their place, equal names get their number."""
-    sources = [
-        as_source(item, ids=ids, name=f"array {number}")
-        for number, item in enumerate(embeddings, start=1)
-    ]
-    labels = [(source.name, source.view) for source in sources]
-    return [
-        replace(source, name=f"{source.name} ({number})") if labels.count(label) > 1 else source
-        for number, (source, label) in enumerate(zip(sources, labels, strict=True), start=1)
-    ]
 
 
 def _members(labels: "NDArray[Any]", source: "EmbeddingSource", is_complete: bool) -> IntArray:

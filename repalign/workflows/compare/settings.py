@@ -7,6 +7,7 @@ from repalign.core.ica.settings import PANEL as CONVENTIONS
 from repalign.core.ica.settings import IcaSettings
 from repalign.core.inference.kinds import null_option
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF, PAPER_MAPS
+from repalign.core.similarity.measures import EVERY, measures_called, names_told
 from repalign.exceptions import InputError
 from repalign.options import Settings, option
 
@@ -16,6 +17,8 @@ IcaRows = Literal["same", "disjoint"]
 DiameterRows = Literal["judged", "all"]
 
 TRUST = "How far to trust it"
+CHOICE = "What is compared with what"
+NO_MAPS = ("none",)
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,9 @@ class CompareSettings(Settings):
     """What to fit, how to judge it, and how much to spend on trusting it.
 
     Attributes:
-        maps: Names of the maps, of ``MAP_KINDS``.
+        maps: Names of the maps, of ``MAP_KINDS``; empty, or ``("none",)``, for measures alone.
+        measures: Names of measures of similarity, of ``MEASURES``, such as ``svcca-16``.
+        measure_rows: Rows on which measures that read rows are computed; None for all.
         both_directions: Also map the target back to the source.
         held_out: Share of the groups of rows held out to judge maps fitted on the rest; 0 for
             in-sample errors only.
@@ -44,11 +49,24 @@ class CompareSettings(Settings):
         width_policy: What to do with spaces of different widths.
         diameter_rows: Which target rows set the diameter: those that are judged, or all.
         on_mismatch: Refuse stores whose rows differ, or go on with the common rows.
+        layers: Patterns of the views to take of stores given bare; none takes their only one.
+        within: Also compare the views of one model with each other.
+        max_pairs: More pairs than this are refused, with what they would cost.
         seed: Seed of splits, nulls, draws and ICA.
     """
 
     maps: tuple[str, ...] = option(
-        ("mean", *PAPER_MAPS), "Maps, separated by commas.", choices=ALL_MAPS, metavar="NAMES"
+        ("mean", *PAPER_MAPS),
+        "Maps, separated by commas; none for measures alone.",
+        choices=ALL_MAPS,
+        metavar="NAMES",
+        absent="none",
+    )
+    measures: tuple[str, ...] = option(
+        (),
+        f"Measures of similarity beside the maps, separated by commas: {names_told()}; or {EVERY}.",
+        metavar="NAMES",
+        absent="none",
     )
     both_directions: bool = option(False, "Map in both directions.", flag="both")
     held_out: float = option(
@@ -83,6 +101,14 @@ class CompareSettings(Settings):
         least=1,
         absent="2, or 6 where these disagree; 1 where large or by sklearn",
     )
+    measure_rows: int | None = option(
+        None,
+        "Rows for measures that read rows (k-NN, RSA, rank MCC, unbiased CKA): groups drawn at "
+        "random.",
+        panel=TRUST,
+        least=50,
+        absent="all",
+    )
     ica: IcaSettings = field(default_factory=IcaSettings)
     ica_rows: IcaRows = option(
         "same",
@@ -113,11 +139,36 @@ class CompareSettings(Settings):
         "rows and record it in every result.",
         recorded=True,
     )
+    layers: tuple[str, ...] = option(
+        (),
+        "Views to take of stores given bare: all, or patterns such as 'block-*', separated by "
+        "commas.",
+        panel=CHOICE,
+        metavar="PATTERNS",
+        absent="their only view",
+    )
+    within: bool = option(
+        False,
+        "Also compare the views of one model with each other; of a single model they always are.",
+        panel=CHOICE,
+    )
+    max_pairs: int = option(
+        2000,
+        "Refuse to compare more pairs than this, and say what they would cost.",
+        panel=CHOICE,
+        least=1,
+    )
     seed: int = option(0, "Seed of everything that is random; same seed, same result.", least=0)
 
     def __post_init__(self) -> None:
-        """Check every field against its declaration."""
+        """Check every field against its declaration, and write names in full."""
+        if tuple(self.maps) == NO_MAPS:
+            object.__setattr__(self, "maps", ())
         super().__post_init__()
+        measures = tuple(measure.name for measure in measures_called(self.measures))
+        object.__setattr__(self, "measures", measures)
+        if not self.maps and not self.measures:
+            raise InputError("maps: got none, and no measures; expected at least one")
         if self.n_folds == 1:
             raise InputError("n_folds: got 1, expected 0 or at least 2")
         if self.beyond_groups and self.n_null == 0:

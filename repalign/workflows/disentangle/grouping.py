@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.data.factors import ColumnTable
+from repalign.data.files import read_text
 from repalign.exceptions import InputError
 from repalign.store.joining.index import POOLED
 from repalign.store.sources.source import EmbeddingSource
@@ -56,7 +57,7 @@ def open_groups(groups: Groups, table: ColumnTable) -> str | Sequence[Any] | Non
             f"groups: {str(groups)!r} is neither a file with a group a line nor a column of "
             f"{table.source}, which has {', '.join(table.columns)}"
         )
-    return Path(groups).read_text(encoding="utf-8").splitlines()
+    return read_text(Path(groups)).splitlines()
 
 
 def sample_groups(source: EmbeddingSource, rows: IntArray) -> RowGroups:

@@ -21,13 +21,14 @@ from repalign.core.factors.scores import FactorScores, ScoreSettings, score_fact
 from repalign.core.factors.shuffles import FactorShuffle, plan_shuffle
 from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS
 from repalign.core.maps.affine import AffineMap
+from repalign.core.rows import OnProgress
 from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.conditions.fit import condition_settings, fit_conditions
 from repalign.workflows.disentangle.grouping import RowGroups
 from repalign.workflows.disentangle.results import InformationMatrix, ScoreRecord
 from repalign.workflows.disentangle.settings import FactorSettings
-from repalign.workflows.machine import Machine, OnProgress
+from repalign.workflows.machine import Machine
 
 # With fewer groups a spread over their halves is a rough guess.
 FEW_GROUPS = 10

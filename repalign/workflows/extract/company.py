@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from repalign.models.inputs.text import TextEncoder
+    from repalign.models.loaders.loaded import SoundInput
 
 _LENGTHS = (5, 9, 64)
 # of the root mean square of a view; float32 in other batches differs by 1e-6 to 1e-4
@@ -81,6 +82,29 @@ def image_samples(
         return HostBatch({"pixel_values": part}, np.arange(count), None, positions, count)
 
     return [batch(images[k : k + 1]) for k in range(3)], batch(images.flip(0))
+
+
+def sound_samples(sound: "SoundInput", *, unpooled: bool) -> tuple[list[HostBatch], HostBatch]:
+    """Three sounds of noise: each alone, and all in the other order.
+
+    They are of other lengths where the model is told which part of a batch is padding.
+    """
+    from repalign.models.inputs.sounds import Prepared, pad_sounds
+
+    rng, longest = np.random.default_rng(0), sound.shape[-1]
+    lengths = [longest] * 3 if sound.is_apart else [longest // 2, longest * 2 // 3, longest]
+    is_wave = len(sound.shape) == 1
+    sounds = [
+        Prepared(rng.normal(size=(n,) if is_wave else sound.shape).astype(np.float32), n, False)
+        for n in lengths
+    ]
+
+    def batch(part: list[Prepared]) -> HostBatch:
+        inputs, counts = pad_sounds(part, sound)
+        positions = [np.arange(int(n)) for n in counts] if unpooled else None
+        return HostBatch(inputs, np.arange(len(part)), counts, positions, int(counts.sum()))
+
+    return [batch([one]) for one in sounds], batch(sounds[::-1])
 
 
 def _rows(runner: BatchRunner, batch: HostBatch) -> SampleRows:

@@ -1,24 +1,26 @@
 """Feeding a model: samples read, tokenised or decoded, batched, ahead of the computation."""
 
-import os
 import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repalign.data.samples import Sample, Selection
+from repalign.exceptions import InputError
 from repalign.workflows.extract.plan import plan_batches
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from repalign.models.inputs.images import ImagePreprocess
+    from repalign.models.inputs.own import OwnPreparation
+    from repalign.models.inputs.sounds import Prepared, SoundEncoder
     from repalign.models.inputs.text import TextEncoder
 
 Item = TypeVar("Item")
@@ -32,7 +34,8 @@ class HostBatch:
     """A batch on the host. ``members`` are its samples' places in the shard.
 
     ``lengths`` counts real tokens per sample (None for images) and ``tokens`` all of them;
-    ``positions`` are the kept tokens of each, None when rows are pooled.
+    ``positions`` are the kept tokens of each, None when rows are pooled. ``n_cut`` samples were
+    longer than the model takes.
     """
 
     inputs: dict[str, "Tensor"]
@@ -40,6 +43,7 @@ class HostBatch:
     lengths: "Tensor | None"
     positions: list[Positions] | None
     tokens: int
+    n_cut: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +90,7 @@ class TextFeed:
         from repalign.models.inputs.text import pad_batch
 
         samples = [self.selection.read(index) for index in range(start, stop)]
-        ids = self.encoder.encode([str(sample.value) for sample in samples])
+        ids, is_cut = self.encoder.encode_telling([str(sample.value) for sample in samples])
         for sample, tokens in zip(samples, ids, strict=True):
             self.encoder.check(tokens, sample.id)
         kept = [self.keep(len(t), s.sha256) for s, t in zip(samples, ids, strict=True)]
@@ -101,8 +105,66 @@ class TextFeed:
                 lengths=lengths,
                 positions=None if positions is None else [positions[m] for m in members],
                 tokens=sum(len(tokens) for tokens in chosen),
+                n_cut=int(is_cut[members].sum()),
             )
         yield _end(number, samples, positions)
+
+
+@dataclass(frozen=True)
+class SoundFeed:
+    """Prepares a shard on several threads and batches its sounds by length."""
+
+    selection: Selection
+    encoder: "SoundEncoder"
+    keep: Keep
+    budget: int
+    pool: ThreadPoolExecutor
+
+    def shard(self, number: int, start: int, stop: int) -> Iterator[Event]:
+        """Yield the start of a shard, its batches, and its end."""
+        from repalign.models.inputs.sounds import pad_sounds
+
+        futures = [self.pool.submit(self._prepare, index) for index in range(start, stop)]
+        samples, sounds = zip(*[future.result() for future in futures], strict=True)
+        counts = [self._count(s, p) for s, p in zip(samples, sounds, strict=True)]
+        kept = [self.keep(n, s.sha256) for n, s in zip(counts, samples, strict=True)]
+        positions = _all_or_none(kept)
+        yield ShardStart(number, _row_counts(len(samples), positions))
+        lengths = [one.values.shape[-1] for one in sounds]
+        # a budget of states, in steps of the prepared sound
+        steps = self.budget * max(1, max(lengths) // max(counts))
+        for members in plan_batches(lengths, steps, is_apart=self.encoder.sound.is_apart):
+            chosen = [sounds[member] for member in members]
+            inputs, real = pad_sounds(chosen, self.encoder.sound)
+            yield HostBatch(
+                inputs=inputs,
+                members=members,
+                lengths=real,
+                positions=None if positions is None else [positions[m] for m in members],
+                tokens=int(real.sum()),
+                n_cut=sum(one.is_cut for one in chosen),
+            )
+        yield _end(number, samples, positions)
+
+    def rows_of(self, index: int) -> int:
+        """Rows that one sample gives."""
+        sample, prepared = self._prepare(index)
+        kept = self.keep(self._count(sample, prepared), sample.sha256)
+        return 1 if kept is None else len(kept)
+
+    def _prepare(self, index: int) -> "tuple[Sample, Prepared]":
+        sample = self.selection.read(index)
+        sound: Any = sample.value
+        return _without_value(sample), self.encoder(sound.values, sound.rate)
+
+    def _count(self, sample: Sample, prepared: "Prepared") -> int:
+        count = self.encoder.sound.frames(prepared.length)
+        if count == 0:
+            raise InputError(
+                f"the sound of sample {sample.id} is too short for this model, which gives no "
+                "state for it; remove it from the data"
+            )
+        return count
 
 
 @dataclass(frozen=True)
@@ -110,7 +172,7 @@ class ImageFeed:
     """Decodes images on several threads, a few batches ahead, in data order."""
 
     selection: Selection
-    preprocess: "ImagePreprocess"
+    preprocess: "ImagePreprocess | OwnPreparation"
     keep: Keep
     patches: int
     batch_size: int
@@ -148,15 +210,14 @@ class ImageFeed:
 
     def _decode(self, index: int) -> "Decoded":
         sample = self.selection.read(index)
-        return sample, self.preprocess(sample.value)  # type: ignore[arg-type]
+        # bytes, a quarter of the floats, which the model's device makes of them
+        prepare: Callable[[Any], NDArray[Any]]
+        prepare = getattr(self.preprocess, "bytes_of", self.preprocess)
+        return sample, prepare(sample.value)
 
 
-Decoded = tuple[Sample, NDArray[np.float32]]
-
-
-def default_workers() -> int:
-    """Number of decoding threads: one per core that this process may use, at most eight."""
-    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
+# an image as bytes (height, width, channels), or as prepared floats (channels, height, width)
+Decoded = tuple[Sample, NDArray[Any]]
 
 
 def prefetch(items: Iterator[Item], depth: int = 4) -> Iterator[Item]:
@@ -220,7 +281,7 @@ def _end(number: int, samples: Sequence[Sample], positions: list[Positions] | No
     return ShardEnd(number, ids, [sample.sha256 for sample in samples], positions)
 
 
-def _stack(images: Sequence[NDArray[np.float32]]) -> "Tensor":
+def _stack(images: Sequence[NDArray[Any]]) -> "Tensor":
     import torch
 
     return torch.from_numpy(np.stack(images))

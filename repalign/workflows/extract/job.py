@@ -11,11 +11,17 @@ from numpy.typing import NDArray
 from repalign.data.samples import Selection, select_samples
 from repalign.exceptions import InputError
 from repalign.models.loaders.boundary import is_out_of_memory
-from repalign.workflows.extract.company import check_company, image_samples, text_samples
+from repalign.workflows.extract.company import (
+    check_company,
+    image_samples,
+    sound_samples,
+    text_samples,
+)
 from repalign.workflows.extract.device import autocast_dtype, choose_device
-from repalign.workflows.extract.feed import Feed, ImageFeed, TextFeed, default_workers
-from repalign.workflows.extract.plan import samples_per_shard
+from repalign.workflows.extract.feed import Feed, ImageFeed, SoundFeed, TextFeed
+from repalign.workflows.extract.plan import default_workers, samples_per_shard
 from repalign.workflows.extract.runner import (
+    SOUND_SECONDS,
     BatchRunner,
     fit_budget,
     probe_batch,
@@ -26,17 +32,21 @@ from repalign.workflows.extract.source import open_source
 from repalign.workflows.extract.spec import build_environment, build_spec
 
 if TYPE_CHECKING:
+    from repalign.models.inputs.images import ImagePreprocess
+    from repalign.models.inputs.own import OwnPreparation
+    from repalign.models.loaders.loaded import LoadedModel
     from repalign.models.views.tokens import TokenChoice
     from repalign.models.views.views import View, ViewShape
 
 _ESTIMATED_FROM = 256
+_HEARD, _SHARD_SOUNDS = 16, 64
 # On the CPU small batches are fastest, whose activations stay in its caches (measured: 512 tokens
 # are up to twice as fast as 4096). Fixed numbers, so that every run makes the same batches.
 _CPU_TOKENS = 512
 _CPU_PIXELS = 8 * 224 * 224
 _CPU_MOST_IMAGES = 1024
 # Tokens per batch, images per batch: the start of a search elsewhere.
-_DEVICE_BATCH = {"text": 131072, "image": 512}
+_DEVICE_BATCH = {"text": 131072, "image": 512, "audio": 32768}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +63,7 @@ class ExtractJob:
     spec: dict[str, Any]
     environment: dict[str, Any]
     pool: ThreadPoolExecutor
+    longest: str
 
     @property
     def n_shards(self) -> int:
@@ -73,7 +84,7 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
     tokens = parse_tokens(settings.tokens)
     device = choose_device(settings.device)
     prepare_environment(offline=settings.offline)
-    model = load_model(settings.model)
+    model = load_model(settings.model, trust_code=settings.trust_code)
     views = make_views(model, settings.layers, settings.pools)
     _check_tokens(settings, views)
     source = open_source(settings.data, model.family.kind, settings.read)
@@ -86,13 +97,17 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
     keep = Keep(views, tokens, settings.seed)
     if model.family.kind == "text":
         inputs = _text_inputs(settings, runner, selection, keep)
+    elif model.sound is not None:
+        inputs = _sound_inputs(settings, runner, selection, keep, pool)
     else:
         inputs = _image_inputs(settings, runner, selection, keep, pool)
-    runner = replace(runner, views=inputs.views)
+    runner = replace(runner, views=inputs.views, normalising=inputs.normalising)
     dims = {view.key: inputs.shapes[view.tap.label].dim for view in views}
     per_shard = settings.shard_samples or samples_per_shard(
         inputs.rows_per_sample, 4 * sum(dims.values())
     )
+    if model.sound is not None and settings.shard_samples is None:
+        per_shard = min(per_shard, _SHARD_SOUNDS)  # they are held in memory
     return ExtractJob(
         settings=settings,
         runner=runner,
@@ -104,6 +119,7 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
         spec=build_spec(settings, runner, selection, inputs.spec, per_shard),
         environment=build_environment(device),
         pool=pool,
+        longest=inputs.longest,
     )
 
 
@@ -111,7 +127,8 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
 class Inputs:
     """How a model's inputs are made: the feed, the views and sizes that come of it, and its spec.
 
-    ``rows_per_sample`` is estimated from the first samples where they differ.
+    ``rows_per_sample`` is estimated from the first samples where they differ; ``longest`` says
+    what a sample is cut to.
     """
 
     feed: Feed
@@ -119,6 +136,8 @@ class Inputs:
     shapes: Mapping[str, "ViewShape"]
     rows_per_sample: float
     spec: dict[str, object]
+    longest: str = ""
+    normalising: "tuple[NDArray[np.float32], NDArray[np.float32]] | None" = None
 
 
 def _text_inputs(
@@ -138,7 +157,37 @@ def _text_inputs(
     ids = encoder.encode([str(sample.value) for sample in first])
     kept = [keep(len(t), s.sha256) for s, t in zip(first, ids, strict=True)]
     rows = float(np.mean([1 if k is None else len(k) for k in kept]))
-    return Inputs(feed, tuple(runner.views), shapes, rows, encoder.as_dict())
+    longest = f"{encoder.max_length} tokens"
+    return Inputs(feed, tuple(runner.views), shapes, rows, encoder.as_dict(), longest)
+
+
+def _sound_inputs(
+    settings: ExtractSettings,
+    runner: BatchRunner,
+    selection: Selection,
+    keep: "Keep",
+    pool: ThreadPoolExecutor,
+) -> Inputs:
+    from repalign.models.inputs.sounds import load_sound_encoder
+    from repalign.models.views.views import fit_views, probe_shapes
+
+    sound = runner.model.sound
+    assert sound is not None
+    if settings.preprocess is not None:
+        raise InputError(
+            "--preprocess is of images; sounds are prepared by the model's feature extractor: "
+            "leave it out"
+        )
+    encoder = load_sound_encoder(runner.model)
+    shapes = probe_shapes(runner.model, [view.tap for view in runner.views])
+    views = fit_views(runner.model, runner.views, shapes)
+    check_company(runner, *sound_samples(sound, unpooled=views[0].pool == "token"))
+    length = sound.shape[-1] if len(sound.shape) > 1 else SOUND_SECONDS * encoder.rate
+    budget = _budget(settings, runner, sound.frames(length), ())
+    feed = SoundFeed(selection, encoder, keep, budget, pool)
+    rows = float(np.mean([feed.rows_of(k) for k in range(min(_HEARD, len(selection)))]))
+    cut = f"{getattr(encoder.extractor, 'chunk_length', 0)} s"
+    return Inputs(feed, views, shapes, rows, encoder.as_dict(), cut)
 
 
 def _image_inputs(
@@ -148,23 +197,37 @@ def _image_inputs(
     keep: "Keep",
     pool: ThreadPoolExecutor,
 ) -> Inputs:
-    from repalign.models.inputs.choice import choose_preprocess
+    from repalign.models.inputs.own import OwnPreparation
     from repalign.models.views.views import fit_views, probe_shapes
 
     model = runner.model
-    preprocess = choose_preprocess(model, settings.preprocess, settings.image_backend)
-    size = preprocess.output_size or ()
+    preprocess, (channels, *size) = _preparation(settings, model, selection)
     shapes = probe_shapes(model, [view.tap for view in runner.views], size)
     views = fit_views(model, runner.views, shapes)
     patches = _patches(views, shapes)
     unpooled = patches if views[0].pool == "token" else None
-    channels = len(preprocess.mean)
     check_company(replace(runner, views=views), *image_samples(channels, size, unpooled))
     budget = _budget(settings, runner, 1, size)
     feed = ImageFeed(selection, preprocess, keep, patches, budget, pool)
     kept = keep(patches, bytes(32))
     rows = 1.0 if kept is None else float(len(kept))
-    return Inputs(feed, views, shapes, rows, preprocess.as_dict())
+    own = None if isinstance(preprocess, OwnPreparation) else preprocess.normalising()
+    return Inputs(feed, views, shapes, rows, preprocess.as_dict(), normalising=own)
+
+
+def _preparation(
+    settings: ExtractSettings, model: "LoadedModel", selection: Selection
+) -> "tuple[ImagePreprocess | OwnPreparation, tuple[int, ...]]":
+    """How images are prepared, and the shape that they come out in."""
+    from repalign.models.inputs.choice import choose_preprocess
+    from repalign.models.inputs.own import OwnPreparation
+
+    if model.prepare is not None and settings.preprocess is None:
+        first: Any = selection.read(0).value
+        own = OwnPreparation(model.prepare, model.origin.model, first)
+        return own, own.shape or ()
+    chosen = choose_preprocess(model, settings.preprocess, settings.image_backend)
+    return chosen, (len(chosen.mean), *(chosen.output_size or ()))
 
 
 @dataclass(frozen=True)
@@ -213,7 +276,7 @@ def _budget(
     if settings.batch_size is not None:
         return settings.batch_size
     if runner.device.type == "cpu":
-        return _CPU_TOKENS if kind == "text" else _images_of(image)
+        return _images_of(image) if kind == "image" else _CPU_TOKENS
 
     def fits(size: int) -> bool:
         try:

@@ -47,15 +47,27 @@ def read_rank(environment: Mapping[str, str] | None = None) -> tuple[int, int]:
     return 0, 1
 
 
-def plan_batches(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
+def default_workers() -> int:
+    """Number of decoding threads: one per core that this process may use, at most eight."""
+    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
+
+
+def plan_batches(
+    lengths: Sequence[int], budget: int, *, is_apart: bool = False
+) -> list[NDArray[np.int64]]:
     """Group samples of similar length, longest first, so that padded batches fit the budget.
 
-    A batch has at most ``budget`` tokens, padding included, and at least one sample.
+    A batch has at most ``budget`` tokens, padding included, and at least one sample; with
+    ``is_apart`` samples of one length alone, and no padding.
     """
-    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
+    whole = np.asarray(lengths, dtype=np.int64)
+    order = np.argsort(-whole, kind="stable")
     batches, start = [], 0
     while start < len(order):
         size = max(1, budget // max(1, lengths[order[start]]))
-        batches.append(order[start : start + size])
-        start += size
+        batch = order[start : start + size]
+        if is_apart:
+            batch = batch[whole[batch] == whole[batch[0]]]
+        batches.append(batch)
+        start += len(batch)
     return batches

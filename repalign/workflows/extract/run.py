@@ -47,8 +47,10 @@ def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> 
             tally = _Tally(job, on_progress, numbers)
             try:
                 _run(job, writer, numbers, tally)
-            finally:
-                writer.close()
+            except BaseException:
+                writer.abandon()
+                raise
+            writer.close()
         writer.finish_when_whole()
         return _result(job, writer, tally, difference)
     finally:
@@ -63,7 +65,7 @@ class _Tally:
     ) -> None:
         bounds = [shard_bounds(n, len(job.selection), job.per_shard) for n in numbers]
         self.total = sum(stop - start for start, stop in bounds)
-        self.samples = self.rows = self.tokens = 0
+        self.samples = self.rows = self.tokens = self.n_cut = 0
         self._on_progress = on_progress
         self._started = time.perf_counter()
 
@@ -75,6 +77,7 @@ class _Tally:
         self.samples += len(batch.members)
         self.rows += rows
         self.tokens += batch.tokens
+        self.n_cut += batch.n_cut
         if self._on_progress is not None:
             self._on_progress(
                 ExtractProgress(self.samples, self.total, self.rows, self.tokens, self.seconds)
@@ -160,13 +163,19 @@ def _result(
         seconds=tally.seconds,
         device=str(job.runner.device),
         device_difference=difference,
-        warnings=_warnings(job),
+        n_cut=tally.n_cut,
+        warnings=_warnings(job, tally),
         **summary,
     )
 
 
-def _warnings(job: ExtractJob) -> tuple[str, ...]:
+def _warnings(job: ExtractJob, tally: _Tally) -> tuple[str, ...]:
     found = []
+    if tally.n_cut:
+        found.append(
+            f"{tally.n_cut:,} of {tally.samples:,} samples are longer than {job.longest} and were "
+            "cut on the right: their rows do not know the rest"
+        )
     if job.settings.dtype != "fp32":
         found.append(
             f"{job.settings.dtype} rows depend on the batches they were computed in (about 3e-2 "

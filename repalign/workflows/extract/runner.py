@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from repalign.exceptions import ModelError
 from repalign.models.loaders.boundary import is_out_of_memory
@@ -15,25 +16,36 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from repalign.models.loaders.loaded import LoadedModel
+    from repalign.models.loaders.loaded import LoadedModel, SoundInput
     from repalign.models.views.views import View
+
+# Length of the sounds that the size of batches is tried with.
+SOUND_SECONDS = 30
 
 
 @dataclass(frozen=True, eq=False)
 class BatchRunner:
-    """A model on its device with the views that are wanted of it."""
+    """A model on its device with the views that are wanted of it.
+
+    ``normalising`` are the factor and the shift by which bytes of images become the model's input.
+    """
 
     model: "LoadedModel"
     views: Sequence["View"]
     device: "torch.device"
     autocast: "torch.dtype | None" = None
+    normalising: "tuple[NDArray[np.float32], NDArray[np.float32]] | None" = None
 
     def run(self, batch: HostBatch) -> dict[str, "Tensor"]:
         """Rows of every view for one batch, on the device."""
+        import torch
+
         from repalign.models.views.pooling import Batch, flatten_positions
         from repalign.models.views.views import encode_batch
 
         inputs = {key: send(tensor, self.device) for key, tensor in batch.inputs.items()}
+        if self.normalising is not None and inputs["pixel_values"].dtype == torch.uint8:
+            inputs["pixel_values"] = self._floats(inputs["pixel_values"])
         if "attention_mask" in inputs:
             # made wide on the device: (batch, 1, 1, width) is all that is copied
             width = inputs["attention_mask"].shape[-1]
@@ -45,6 +57,16 @@ class BatchRunner:
             kept = send(samples, self.device), send(positions, self.device)
         on_device = Batch(inputs, lengths, kept)
         return encode_batch(self.model, self.views, on_device, autocast=self.autocast)
+
+    def _floats(self, pixels: "Tensor") -> "Tensor":
+        """Make ``(batch, channels, height, width)`` of bytes, on their device."""
+        import torch
+
+        assert self.normalising is not None
+        scale, shift = (send(torch.from_numpy(each), self.device) for each in self.normalising)
+        batch, height, width, channels = pixels.shape
+        floats = torch.empty(batch, channels, height, width, device=pixels.device)
+        return floats.copy_(pixels.permute(0, 3, 1, 2)).mul_(scale).sub_(shift)
 
     def run_fitting(self, batch: HostBatch) -> Iterator[tuple[HostBatch, dict[str, "Tensor"]]]:
         """Run a batch; where memory does not suffice, its halves.
@@ -91,7 +113,9 @@ def _part(batch: HostBatch, part: slice) -> HostBatch:
     inputs = {key: tensor[part] for key, tensor in batch.inputs.items()}
     tokens = batch.tokens // 2
     if lengths is not None:
-        width, tokens = int(lengths.max()), int(lengths.sum())
+        tokens = int(lengths.sum())
+    if lengths is not None and "input_ids" in inputs:
+        width = int(lengths.max())
         inputs = {key: tensor[..., :width] for key, tensor in inputs.items()}
     positions = None if batch.positions is None else batch.positions[part]
     return HostBatch(inputs, batch.members[part], lengths, positions, tokens)
@@ -120,6 +144,8 @@ def probe_batch(model: "LoadedModel", size: int, length: int, image: Sequence[in
     """A batch of blank samples: ``size`` tokens in samples of ``length``, or ``size`` images."""
     import torch
 
+    if model.sound is not None:
+        return _sound_probe(model.sound, max(1, size // length))
     if model.family.kind == "image":
         channels = (model.image_size or (3, 0, 0))[0]
         pixels = torch.zeros(size, channels, *image)
@@ -129,6 +155,15 @@ def probe_batch(model: "LoadedModel", size: int, length: int, image: Sequence[in
     ids = torch.zeros(count, length, dtype=torch.int64)
     lengths = torch.full((count,), length, dtype=torch.int64)
     return HostBatch({"input_ids": ids}, np.arange(count), lengths, _first(count), count * length)
+
+
+def _sound_probe(sound: "SoundInput", count: int) -> HostBatch:
+    import torch
+
+    shape = sound.shape if len(sound.shape) > 1 else (SOUND_SECONDS * 16_000,)
+    lengths = torch.full((count,), sound.frames(shape[-1]), dtype=torch.int64)
+    inputs = {sound.takes: torch.zeros(count, *shape)}
+    return HostBatch(inputs, np.arange(count), lengths, _first(count), int(lengths.sum()))
 
 
 def _first(count: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:

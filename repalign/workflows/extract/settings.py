@@ -39,7 +39,7 @@ class ViewSettings(Settings):
         choices=POOLS,
         metavar="POOL",
         repeat=True,
-        absent="decoders token, encoders mean, ViTs patch-mean, CNNs avg",
+        absent="decoders token, encoders and sounds mean, ViTs patch-mean, CNNs avg",
     )
     preprocess: str | None = option(
         None,
@@ -52,6 +52,11 @@ class ViewSettings(Settings):
         "pil",
         "Library that resizes images; the image processors of transformers 5 take torchvision.",
         panel=DATA,
+    )
+    trust_code: bool = option(
+        False,
+        "Run the code of path/to/file.py:function, which is yours.",
+        panel=RUNNING,
     )
     offline: bool = option(
         False, "Use only what is on this disk; never the network.", panel=RUNNING
@@ -120,7 +125,7 @@ class ExtractSettings(ViewSettings):
     )
     batch_size: int | None = option(
         None,
-        "Tokens per batch with padding, or images per batch.",
+        "Tokens (or states of sounds) per batch with padding, or images per batch.",
         panel=RUNNING,
         least=1,
         absent="on the CPU 512, or 8 images of 224×224 and more of smaller ones; found by trial "
@@ -130,7 +135,11 @@ class ExtractSettings(ViewSettings):
         None, "Samples per shard.", panel=RUNNING, least=1, absent="up to 1024, about 128 MiB"
     )
     workers: int | None = option(
-        None, "Threads that decode images.", panel=RUNNING, least=1, absent="one per core"
+        None,
+        "Threads that decode images and sounds.",
+        panel=RUNNING,
+        least=1,
+        absent="one per core",
     )
     seed: int = option(
         0, "Seed of everything that is random; same seed, same result.", panel=DATA, least=0
@@ -166,7 +175,8 @@ class ExtractResult:
     ``path`` is the finished store, or its directory of shards while other processes still
     write theirs (``is_complete`` is false then). ``rows_new`` were made by this process;
     ``tokens`` and ``seconds`` are of these. ``device_difference`` is the largest deviation of
-    verified rows from the CPU over their root mean square, None without verification.
+    verified rows from the CPU over their root mean square, None without verification. ``n_cut``
+    of the samples that this process read were longer than the model takes.
     """
 
     path: Path
@@ -180,4 +190,5 @@ class ExtractResult:
     seconds: float
     device: str
     device_difference: float | None = None
+    n_cut: int = 0
     warnings: tuple[str, ...] = ()

@@ -149,12 +149,16 @@ def error_table(
     return ErrorTable(tuple(columns), tuple(blocks))
 
 
+def title_of(record: Record) -> str:
+    """Return the two sides of a record."""
+    return f"{side_name(record, 'source')} → {side_name(record, 'target')}"
+
+
 def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
     """Group records by pair and, within a pair, by split, in order of appearance."""
     pairs: dict[str, dict[str, list[Record]]] = {}
     for record in records:
-        title = f"{side_name(record, 'source')} → {side_name(record, 'target')}"
-        pairs.setdefault(title, {}).setdefault(record["split"], []).append(record)
+        pairs.setdefault(title_of(record), {}).setdefault(record["split"], []).append(record)
     titled = {}
     for title, splits in pairs.items():
         counts = [f"{split[0]['n_rows']} rows {name}" for name, split in splits.items()]
@@ -171,6 +175,7 @@ def _lines(split: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[Erro
         (split[0]["split"], _error_cell),
         ("95 %", _interval_cell),
         *((label, partial(_null_cell, line=label)) for label in NULL_LINES),
+        ("p search", _search_cell),
     ]
     lines = []
     for label, cell in cells:
@@ -199,6 +204,12 @@ def _interval_cell(record: Record, column: ErrorColumn) -> str:
         return "" if None in ends else " to ".join(short_percent(end) for end in ends)
     ends = record["ci_low"], record["ci_high"]
     return "" if None in ends else "–".join(short_number(end) for end in ends)
+
+
+def _search_cell(record: Record, column: ErrorColumn) -> str:
+    """Return the p-value of an error among all layer pairs that were looked at."""
+    p_value = None if column.is_efficiency else record.get("p_search")
+    return "" if p_value is None else short_number(p_value)
 
 
 def _null_cell(record: Record, column: ErrorColumn, *, line: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from repalign.cli.app import app
+from repalign.store import write_store
 from repalign.workflows.compare.results import COLUMNS
 
 CHEAP = ["--null", "9", "--gaussian-null", "0", "--refits", "0"]
@@ -161,3 +162,72 @@ def test_pipes_of_ids_and_groups_are_refused_and_not_waited_for(files, option: s
     assert result.stderr.endswith(
         "pipe: is a pipe, expected a file; write its content into a file first\n"
     )
+
+
+@pytest.fixture
+def layered(tmp_path: Path) -> list[str]:
+    rng = np.random.default_rng(1)
+    sources = rng.laplace(size=(120, 4))
+    for name in ("a", "b"):
+        views = {
+            f"block-{layer}": sources @ rng.standard_normal((4, 4)) + layer for layer in (2, 10)
+        }
+        write_store(tmp_path / f"{name}.h5", views)
+    return [str(tmp_path / "a.h5"), str(tmp_path / "b.h5")]
+
+
+ONE_MAP = ["--quick", "--refits", "0", "--maps", "rigid"]
+
+
+def test_layers_of_models_are_compared_across_them_under_their_names(layered) -> None:
+    names = ["--name", f"A={layered[0]}", "--name", f"B={layered[1]}"]
+    across = list(csv.DictReader(io.StringIO(run(*layered, *ONE_MAP, "--layers", "all", *names))))
+    columns = ("source", "source_view", "source_layer", "target", "target_view", "target_layer")
+    assert [tuple(row[name] for name in columns) for row in across] == [
+        ("A", "block-2", "0", "B", "block-2", "0"),
+        ("A", "block-2", "0", "B", "block-10", "1"),
+        ("A", "block-10", "1", "B", "block-2", "0"),
+        ("A", "block-10", "1", "B", "block-10", "1"),
+    ]
+    within = run(*layered, *ONE_MAP, "--layers", "block-*", "--within")
+    assert len(within.splitlines()) == 1 + 6
+    alone = run(f"{layered[0]}::block-*", *ONE_MAP, "-f", "json")
+    (pair,) = json.loads(alone)["pairs"]
+    assert (pair["source"]["view"], pair["target"]["layer"]) == ("block-2", 1)
+    assert pair["source"]["path"] == layered[0]
+
+
+def test_every_layer_against_those_of_one(layered) -> None:
+    text = run(
+        layered[0],
+        "--against",
+        layered[1],
+        *ONE_MAP,
+        "--layers",
+        "all",
+        "--name",
+        f"R={layered[1]}",
+    )
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(row["source"], row["source_view"], row["target_view"]) for row in rows] == [
+        ("R", "block-2", "block-2"),
+        ("R", "block-2", "block-10"),
+        ("R", "block-10", "block-2"),
+        ("R", "block-10", "block-10"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--layers", "layer*"], 1, "no view matches 'layer*'; it has block-2, block-10"),
+        ([], 1, "or take several: --layers all"),
+        (["--layers", "all", "--max-pairs", "3"], 1, "4 pairs, about a minute of one core"),
+        (["--layers", "all", "--name", "A"], 2, "expected NAME=STORE"),
+        (["--layers", "all", "--name", "A=c.h5"], 2, "no store 'c.h5' is on the line"),
+    ],
+)
+def test_views_that_cannot_be_meant_are_refused(layered, arguments, code, message) -> None:
+    result = CliRunner().invoke(app, ["compare", *layered, *ONE_MAP, *arguments])
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.replace("│", "").split())

@@ -1,14 +1,16 @@
-import csv
-import io
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from repalign.cli.app import app
 from repalign.workflows.deconfound.results import COLUMNS
+from tests.cli.commands import lines
+from tests.cli.commands.lines import rows_of
+
+invoke = partial(lines.invoke, "deconfound")
+run = partial(lines.printed, "deconfound")
 
 
 @pytest.fixture
@@ -24,20 +26,6 @@ def cells(tmp_path: Path) -> list[str]:
     frame.to_csv(tmp_path / "wells.csv", index=False)
     table = str(tmp_path / "wells.csv")
     return [str(tmp_path / "cells.npy"), "--table", table, "--batch", "plate", "--top", "25"]
-
-
-def invoke(*arguments: str):
-    return CliRunner().invoke(app, ["deconfound", *arguments])
-
-
-def run(*arguments: str) -> str:
-    result = invoke(*arguments)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
-
-
-def rows_of(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
 
 
 def test_labels_are_judged_on_held_out_batches(cells) -> None:

@@ -1,16 +1,18 @@
-import csv
-import io
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from repalign.cli.app import app
 from repalign.store.exchange.map_file import load_map
 from repalign.workflows.disentangle.results import COLUMNS
+from tests.cli.commands import lines
+from tests.cli.commands.lines import rows_of
+
+invoke = partial(lines.invoke, "disentangle")
+run = partial(lines.printed, "disentangle")
 
 QUICK = ["--null", "2", "--halves", "2", "--scores", "infomec,mcc"]
 
@@ -30,20 +32,6 @@ def latents(tmp_path: Path) -> list[str]:
     frame.insert(0, "id", ids)
     frame.sample(frac=1, random_state=0).to_csv(tmp_path / "factors.csv", index=False)
     return [str(tmp_path / "latents.npy"), "--factors", str(tmp_path / "factors.csv")]
-
-
-def invoke(*arguments: str):
-    return CliRunner().invoke(app, ["disentangle", *arguments])
-
-
-def run(*arguments: str) -> str:
-    result = invoke(*arguments)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
-
-
-def rows_of(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
 
 
 def test_piped_stdout_is_tidy_csv_and_warnings_go_to_stderr(latents) -> None:
@@ -132,10 +120,7 @@ def test_the_transform_is_saved_and_applied(latents, tmp_path: Path) -> None:
     assert picture.stat().st_size > 1000
 
     mapped = str(tmp_path / "mapped.h5")
-    applied = CliRunner().invoke(
-        app, ["apply", str(folder / "pca-ica.safetensors"), latents[0], "-o", mapped]
-    )
-    assert applied.exit_code == 0, applied.stderr
+    lines.printed("apply", str(folder / "pca-ica.safetensors"), latents[0], "-o", mapped)
     again = invoke(*arguments)
     assert again.exit_code == 1
     assert "already exists" in again.stderr

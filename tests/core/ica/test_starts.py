@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import t as student
 
-from repalign.core.ica.fit import IcaFit, fit_ica, fit_starts
+from repalign.core.ica.fit import IcaFit, fit_ica, prepare
 from repalign.core.ica.settings import IcaSettings
 from repalign.core.ica.starts import (
     AGREEMENT,
@@ -15,13 +15,13 @@ from repalign.core.rows import ArrayRows
 
 
 def starts(values: np.ndarray, seeds: list[int], **settings: object) -> list[IcaFit]:
-    return fit_starts(
+    prepared = prepare(
         ArrayRows(values),
-        seeds,
         mean=values.mean(0),
         covariance=np.cov(values.T, bias=True),
         settings=IcaSettings(**settings),
     )
+    return [prepared.fit(seed) for seed in seeds]
 
 
 @pytest.mark.parametrize("n_fit_rows", [None, 300])

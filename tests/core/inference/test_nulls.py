@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from repalign.core.inference.arrangements import plan_shuffles
 from repalign.core.inference.nulls import (
     MAX_JUDGED,
     JudgedMap,
     NullErrors,
-    plan_shuffles,
     shuffled_pairing_null,
 )
 from repalign.core.inference.splits import Split, fold_split, held_out_split, no_split

@@ -2,20 +2,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.rows import ArrayRows
-from repalign.core.similarity.measures import linear_cka
-from repalign.core.similarity.unbiased_cka import squared_radii, unbiased_linear_cka
+from repalign.core.similarity.linear import linear_cka
+from repalign.core.similarity.unbiased_cka import unbiased_linear_cka
 from repalign.exceptions import InputError
 from tests.core.paired_data import moments_of
 from tests.core.similarity import oracles
 
 
 def cka(x: np.ndarray, y: np.ndarray) -> float:
-    return unbiased_linear_cka(
-        moments_of(x, y),
-        squared_radii(ArrayRows(x), x.mean(0)),
-        squared_radii(ArrayRows(y), y.mean(0)),
-    )
+    radii = [np.sum((side - side.mean(0)) ** 2, axis=1) for side in (x, y)]
+    return unbiased_linear_cka(moments_of(x, y), *radii)
 
 
 @pytest.mark.parametrize("case", oracles.CASES)

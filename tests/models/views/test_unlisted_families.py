@@ -11,7 +11,7 @@ import transformers
 from repalign.exceptions import InputError, ModelError
 from repalign.models.inputs.text import load_text_encoder, pad_batch
 from repalign.models.loaders.load import load_model
-from repalign.models.loaders.structure import read_image_structure
+from repalign.models.structure.images import read_image_structure
 from repalign.models.views.pooling import Batch, flatten_positions
 from repalign.models.views.views import encode_batch, fit_views, make_views, probe_shapes
 
@@ -110,9 +110,12 @@ def test_tokens_that_do_not_fit_the_patches_are_refused(tiny: ModuleType, tmp_pa
 
 def test_a_model_of_other_inputs_is_refused(tiny: ModuleType, tmp_path: Path) -> None:
     settings = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    settings |= {"intermediate_size": 32, "conv_dim": [8], "conv_kernel": [4], "conv_stride": [2]}
-    settings |= {"num_feat_extract_layers": 1, "num_conv_pos_embeddings": 4}
-    config = transformers.Wav2Vec2Config(**settings, num_conv_pos_embedding_groups=2)
-    transformers.Wav2Vec2Model(config).save_pretrained(tmp_path / "audio")
-    with pytest.raises(ModelError, match="takes input_values, and neither texts nor images"):
-        load_model(str(tmp_path / "audio"))
+    config = transformers.ASTConfig(**settings, intermediate_size=32, max_length=64)
+    transformers.ASTModel(config).save_pretrained(tmp_path / "spectra")
+    with pytest.raises(ModelError, match="does not tell how many states it gives for a sound"):
+        load_model(str(tmp_path / "spectra"))
+    lengths = {"prediction_length": 4, "context_length": 8, "d_model": 16}
+    series = transformers.TimeSeriesTransformerConfig(**lengths, lags_sequence=[1, 2])
+    transformers.TimeSeriesTransformerModel(series).save_pretrained(tmp_path / "series")
+    with pytest.raises(ModelError, match="takes past_values, and neither texts, images nor sounds"):
+        load_model(str(tmp_path / "series"))

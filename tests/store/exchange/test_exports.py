@@ -179,7 +179,7 @@ def test_imported_rows_without_ids_are_still_matched_by_order(tmp_path: Path) ->
 def test_import_refuses_stores_existing_files_and_nan(pooled_store: Path) -> None:
     with pytest.raises(InputError, match=r"a.h5: is a repalign store already"):
         import_store(open_embeddings(pooled_store), pooled_store.with_name("b.h5"))
-    with pytest.raises(InputError, match=r"a.h5: exists"):
+    with pytest.raises(InputError, match=r"a.h5: already exists"):
         import_store(as_source(VALUES), pooled_store)
     broken = VALUES.copy()
     broken[299, 4] = np.inf

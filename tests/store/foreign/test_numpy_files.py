@@ -253,3 +253,14 @@ def test_file_rows_close_their_file(tmp_path: Path, values: np.ndarray) -> None:
 
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_pickled_objects_are_called_so_and_told_how_to_save(tmp_path: Path, suffix: str) -> None:
+    objects = np.array([{"a": 1}, [1, 2]], dtype=object)
+    if suffix == ".npy":
+        np.save(tmp_path / "a.npy", objects, allow_pickle=True)
+    else:
+        np.savez(tmp_path / "a.npz", x=objects)
+    with pytest.raises(InputError, match=r"holds Python objects, .*np.stack\(rows\)"):
+        open_embeddings(tmp_path / f"a{suffix}")

@@ -1,5 +1,6 @@
 """Writing: resuming, several writers, overwriting, and the message of every refusal."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -309,6 +310,19 @@ def test_a_writer_killed_before_its_description_leaves_nothing_in_the_way(tmp_pa
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.h5"]
 
 
+@pytest.mark.parametrize("name", ["run.h5", "run"])
+def test_an_exception_before_the_first_shard_leaves_nothing(tmp_path: Path, name: str) -> None:
+    def write_and_stop() -> None:
+        with StoreWriter(tmp_path / name, spec={}, views={"x": 2}, options=SMALL) as writer:
+            writer.append({"x": numbers(0, 2)})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_and_stop()
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_exception_keeps_whole_shards_and_leaves_no_other_file(tmp_path: Path) -> None:
     def write_and_stop() -> None:
         with StoreWriter(tmp_path / "run.h5", spec={}, views={"x": 2}, options=SMALL) as writer:
@@ -514,3 +528,24 @@ def test_index_rows_are_a_row_index(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"shape \(3, 2\); expected .* \(2, 2\)"):
             writer.append({"x": numbers(0, 3)}, RowIndex(np.arange(2), np.zeros(2, int)))
         writer.append({"x": numbers(0, 1)})
+
+
+def test_packing_follows_a_link_and_keeps_the_permissions(tmp_path: Path, sharded: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "old.h5").write_text("old")
+    (tmp_path / "disk" / "old.h5").chmod(0o640)
+    (tmp_path / "link.h5").symlink_to("disk/old.h5")
+
+    pack_store(sharded, tmp_path / "link.h5", overwrite=True)
+
+    assert (tmp_path / "link.h5").is_symlink()
+    assert (tmp_path / "disk" / "old.h5").stat().st_mode & 0o777 == 0o640
+    with open_store(tmp_path / "disk" / "old.h5") as store:
+        assert len(store) > 0
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["old.h5"]
+
+
+def test_a_store_is_no_pipe(tmp_path: Path, sharded: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.h5")
+    with pytest.raises(InputError, match="is a pipe or a device, and a store is a file"):
+        pack_store(sharded, tmp_path / "pipe.h5", overwrite=True)

@@ -1,3 +1,6 @@
+from collections.abc import Sequence
+from typing import TypeVar
+
 import numpy as np
 import pytest
 
@@ -6,6 +9,11 @@ from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
 from repalign.workflows.compare.spaces import affordable_starts
+from repalign.workflows.compare.starts import IcaOfSpace
+from repalign.workflows.executor import InProcess, Unit
+from repalign.workflows.machine import Machine
+
+T = TypeVar("T")
 
 EFFICIENCY = ("permutation", "rigid", "ica")
 
@@ -95,3 +103,39 @@ def test_a_target_that_does_not_vary_is_said_and_not_called_unrelated() -> None:
     result = compare(x, np.ones((50, 3)), settings=settings)
     assert any("the rows of the target are all the same" in text for text in result.warnings)
     assert not any("look unrelated" in text for text in result.warnings)
+
+
+class Counting(InProcess):
+    """Does as one process does, and remembers the names of the starts of every round."""
+
+    def __init__(self) -> None:
+        self.rounds: list[list[str]] = []
+
+    def map(self, units: Sequence[Unit[T]], machine: Machine) -> list[T]:
+        keys = [unit.key for unit in units if unit.stage == "ICA"]
+        self.rounds += [keys] if keys else []
+        return super().map(units, machine)
+
+
+def test_every_start_is_a_unit_and_the_rows_of_a_space_are_whitened_once_a_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whitened = []
+    original = IcaOfSpace.prepare
+    monkeypatch.setattr(
+        IcaOfSpace,
+        "prepare",
+        lambda ica, machine: (whitened.append(ica.key), original(ica, machine))[1],
+    )
+    rng = np.random.default_rng(0)
+    x, y = turned(rng.standard_normal((300, 16)))
+    executor = Counting()
+    settings = CompareSettings(maps=EFFICIENCY, n_null=0, n_gaussian=0, held_out=0)
+    result = compare(x, y, settings=settings, executor=executor)
+    first, more = executor.rounds
+    row = ica_rows(result)["in-sample"]
+    made = row["source_starts"], row["target_starts"]
+    assert sorted(made) == [2, 6]
+    assert (len(first), len({*first, *more})) == (4, sum(made))
+    assert len(whitened) == 2  # the target was the last, and is not whitened again
+    assert row == ica_rows(compared(x, y))["in-sample"]

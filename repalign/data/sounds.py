@@ -1,0 +1,62 @@
+"""Sounds from files, decoded by soundfile with limits; channels are averaged."""
+
+import io
+from typing import Any
+
+from repalign.data.samples import Sound
+from repalign.exceptions import InputError, MissingExtraError
+
+ENDINGS = (".aif", ".aiff", ".flac", ".mp3", ".oga", ".ogg", ".wav")
+MAX_SECONDS = 1800
+_RATES = (1000, 768_000)
+_MOST_CHANNELS = 64
+
+
+def decode_sound(raw: bytes, name: str) -> Sound:
+    """Decode a sound completely, within limits of length, rate and channels.
+
+    Raises InputError for other formats, damaged files, more than half an hour, and values that
+    are no numbers; MissingExtraError without the package soundfile.
+    """
+    soundfile = _soundfile()
+    try:
+        with soundfile.SoundFile(io.BytesIO(raw)) as file:
+            _check(file, name)
+            # a header may promise more than the file holds; no more than the limit is made
+            values = file.read(MAX_SECONDS * file.samplerate, dtype="float32", always_2d=True)
+            rate = int(file.samplerate)
+    except (soundfile.LibsndfileError, RuntimeError, ValueError, TypeError) as error:
+        reason = str(error).removeprefix("Error opening ").splitlines()[0]
+        raise InputError(f"{name} is no sound that can be read: {reason}") from error
+    return Sound(_mixed(values, name), rate)
+
+
+def _soundfile() -> Any:
+    try:
+        import soundfile
+    except (ImportError, OSError) as error:  # or its library is not there
+        raise MissingExtraError("soundfile", extra="audio", purpose="reading sounds") from error
+    return soundfile
+
+
+def _check(file: Any, name: str) -> None:
+    if not _RATES[0] <= file.samplerate <= _RATES[1]:
+        raise InputError(
+            f"{name} has {file.samplerate} samples a second; {_RATES[0]} to {_RATES[1]} are read"
+        )
+    if file.channels > _MOST_CHANNELS:
+        raise InputError(f"{name} has {file.channels} channels; at most {_MOST_CHANNELS} are read")
+    if file.frames > MAX_SECONDS * file.samplerate:
+        seconds = file.frames / file.samplerate
+        raise InputError(f"{name} lasts {seconds:.0f} s; at most {MAX_SECONDS} s are read: cut it")
+
+
+def _mixed(values: Any, name: str) -> Any:
+    import numpy as np
+
+    if len(values) == 0:
+        raise InputError(f"{name} holds no sound; remove it from the data")
+    mixed = values.mean(1, dtype=np.float64).astype(np.float32)
+    if not np.isfinite(mixed).all():
+        raise InputError(f"{name} holds values that are no numbers; mend it")
+    return mixed

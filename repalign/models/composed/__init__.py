@@ -1,0 +1,1 @@
+"""Checkpoints made of parts: an encoder of another library, and what stands behind it."""

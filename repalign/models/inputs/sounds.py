@@ -1,0 +1,130 @@
+"""From sounds to a model's input: its own rate, and the feature extractor beside it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from repalign.exceptions import ModelError
+from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.files import read_json
+from repalign.models.loaders.loaded import LoadedModel, SoundInput
+from repalign.models.structure.sounds import MASK
+
+_EXTRACTORS = ("Wav2Vec2FeatureExtractor", "WhisperFeatureExtractor")
+_FILES = ("preprocessor_config.json", "processor_config.json")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """One sound as the model takes it; the first ``length`` of its last axis are the sound."""
+
+    values: NDArray[np.float32]
+    length: int
+    is_cut: bool
+
+
+@dataclass(frozen=True, eq=False)
+class SoundEncoder:
+    """The feature extractor of a model; sounds are brought to its rate by polyphase filters."""
+
+    extractor: Any
+    sound: SoundInput
+
+    @property
+    def rate(self) -> int:
+        """Samples a second that the model takes."""
+        return int(self.extractor.sampling_rate)
+
+    def __call__(self, wave: NDArray[np.float32], rate: int) -> Prepared:
+        """Resample a wave and extract its features, alone and without padding of its own."""
+        wave = resample(wave, rate, self.rate)
+        with third_party("the feature extractor cannot take a sound"):
+            found = self.extractor(wave, sampling_rate=self.rate, return_tensors="np")
+        values = np.asarray(found[self.sound.takes][0], dtype=np.float32)
+        if len(self.sound.shape) == 1:
+            return Prepared(values, len(wave), is_cut=False)
+        # a window of fixed length: what is longer was cut, what is shorter padded by silence
+        steps = min(values.shape[-1], -(-len(wave) // self.extractor.hop_length))
+        return Prepared(values, steps, is_cut=len(wave) > self.extractor.n_samples)
+
+    def as_dict(self) -> dict[str, object]:
+        """The preparation as plain values for a store's spec."""
+        plain = (bool, int, float, str, type(None))
+        settings = self.extractor.to_dict().items()
+        return {
+            "channels": "mean",
+            "resampling": "scipy.signal.resample_poly",
+            "extractor": type(self.extractor).__name__,
+            "settings": {key: value for key, value in settings if isinstance(value, plain)},
+        }
+
+
+def pad_sounds(sounds: Sequence[Prepared], sound: SoundInput) -> tuple[dict[str, Tensor], Tensor]:
+    """Pad sounds on the right; returns the model's inputs and the states of each, on the host.
+
+    There is a mask where there is padding.
+    """
+    width = max(one.values.shape[-1] for one in sounds)
+    values = np.zeros((len(sounds), *sounds[0].values.shape[:-1], width), dtype=np.float32)
+    for row, one in enumerate(sounds):
+        values[row, ..., : one.values.shape[-1]] = one.values
+    inputs = {sound.takes: torch.from_numpy(values)}
+    if any(one.values.shape[-1] < width for one in sounds):
+        real = np.array([one.length for one in sounds])
+        inputs[MASK] = torch.from_numpy((np.arange(width) < real[:, None]).astype(np.int64))
+    return inputs, torch.tensor([sound.frames(one.length) for one in sounds])
+
+
+def resample(wave: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:
+    """Bring a wave to another rate; as it is where the rates are equal."""
+    if rate == wanted:
+        return wave
+    from scipy.signal import resample_poly
+
+    divisor = math.gcd(rate, wanted)
+    return resample_poly(wave, wanted // divisor, rate // divisor).astype(np.float32)
+
+
+def load_sound_encoder(model: LoadedModel) -> SoundEncoder:
+    """Load the feature extractor beside a model.
+
+    Raises ModelError when there is none, or one that does not fit the model.
+    """
+    import transformers
+
+    assert model.sound is not None
+    name = model.origin.model
+    config = _config(model)
+    kind = config.get("feature_extractor_type")
+    if kind not in _EXTRACTORS:
+        raise ModelError(
+            f"{name} uses the feature extractor {kind!r}, which is not supported; expected "
+            f"{' or '.join(_EXTRACTORS)}"
+        )
+    with third_party(f"no usable feature extractor in {name}"):
+        extractor = getattr(transformers, str(kind)).from_dict(dict(config))
+        encoder = SoundEncoder(extractor, model.sound)
+        shape = encoder(np.zeros(encoder.rate, np.float32), encoder.rate).values.shape
+    if len(shape) != len(model.sound.shape) or (len(shape) == 2 and shape != model.sound.shape):
+        raise ModelError(
+            f"the feature extractor in {name} gives {shape} for a second of sound, the model takes "
+            f"{model.sound.shape}: it belongs to another model"
+        )
+    return encoder
+
+
+def _config(model: LoadedModel) -> dict[str, Any]:
+    for file in _FILES:
+        if model.directory is not None and (model.directory / file).is_file():
+            config = read_json(model.directory / file)
+            return dict(config.get("feature_extractor") or config)
+    raise ModelError(
+        f"{model.origin.model} comes without {_FILES[0]}, which says how sounds are prepared; put "
+        "the one of its family there"
+    )

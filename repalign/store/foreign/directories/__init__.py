@@ -1,0 +1,1 @@
+"""Foreign formats that are directories."""

@@ -1,0 +1,88 @@
+"""Tables that Hugging Face's ``Dataset.save_to_disk`` writes: Arrow files and ``state.json``."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from repalign.exceptions import InputError, MissingExtraError
+from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
+from repalign.store.foreign.damage import refuse_damage
+from repalign.store.foreign.parquet_files import Sized, read_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STATE, SPLITS = "state.json", "dataset_dict.json"
+_MOST_BYTES = 2**26
+
+
+class ArrowTable:
+    """Arrow files one after the other, read as a parquet file is."""
+
+    def __init__(self, paths: list[Path], layout: str) -> None:
+        self._paths, self.layout = paths, layout
+        first, *others = [_schema(path) for path in paths]
+        if any(schema != first for schema in others):
+            raise InputError(f"{paths[0].parent}: its Arrow files have different columns")
+        self.schema_arrow = first
+        self.metadata = Sized(sum(len(batch) for path in paths for batch in _batches(path)))
+
+    def iter_batches(self, batch_size: int, columns: list[str]) -> Iterator["pa.RecordBatch"]:
+        """Yield rows of some columns in order."""
+        for path in self._paths:
+            for batch in _batches(path):
+                for start in range(0, len(batch), batch_size):
+                    yield batch.slice(start, batch_size).select(columns)
+
+
+def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
+    """Open one matrix of a directory written by ``save_to_disk``; views and ids as in parquet."""
+    root = request.path
+    if (root / SPLITS).is_file():
+        splits = _object(root / SPLITS).get("splits") or ["train"]
+        raise InputError(
+            f"{root}: holds {len(splits)} splits, {', '.join(map(str, splits))}; give one: "
+            f"{root / str(splits[0])}"
+        )
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", extra="parquet", purpose=f"reading {root}") from error
+    state = _object(root / STATE)
+    if state.get("_indices_data_files"):
+        raise InputError(
+            f"{root}: its rows were chosen or shuffled and lie in the old order; save it again "
+            "after dataset.flatten_indices()"
+        )
+    names = [str(entry.get("filename")) for entry in state.get("_data_files") or () if entry]
+    if not names or any(Path(name).name != name for name in names):
+        raise InputError(f"{root}: {STATE} names no Arrow files of this directory")
+    with refuse_damage(f"{root}: holds no readable Arrow files", pa.ArrowException):
+        return read_table(request, ArrowTable([root / name for name in names], "Arrow"))
+
+
+def _object(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        text = file.read(_MOST_BYTES)
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{path}: is no readable JSON; is it damaged?") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: holds no object; is it damaged?")
+    return value
+
+
+def _schema(path: Path) -> "pa.Schema":
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
+        return stream.schema
+
+
+def _batches(path: Path) -> Iterator["pa.RecordBatch"]:
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
+        yield from stream

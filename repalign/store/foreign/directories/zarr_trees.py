@@ -1,0 +1,136 @@
+"""Arrays in zarr directories: one array, a group of them, or an AnnData object."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.aliases import IntArray
+from repalign.exceptions import InputError, MissingExtraError
+from repalign.store.foreign.contents import (
+    ID_NAMES,
+    ForeignMatrix,
+    ForeignRequest,
+    check_matrix_shape,
+    choose_view,
+    texts_of,
+)
+from repalign.store.foreign.damage import refuse_damage
+
+_DESCRIPTIONS = (".zarray", ".zmetadata", "zarr.json")
+_MOST_BYTES = 2**26
+_ANNDATA = ("X", "obsm/", "layers/")
+
+
+class ZarrRows:
+    """Rows of an array, read chunk by chunk where they lie."""
+
+    def __init__(self, array: Any, *, label: str) -> None:
+        self._array = array
+        self.shape = check_matrix_shape(array.shape, label=label)
+        self.dtype: np.dtype[Any] = np.dtype(array.dtype)
+        self.chunk_rows = int(array.chunks[0])
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
+        start, stop, _ = slice(start, stop).indices(self.shape[0])
+        return np.asarray(self._array[start : max(start, stop)])
+
+    def take(self, rows: IntArray) -> NDArray[Any]:
+        """Return the given rows; they are strictly increasing."""
+        return np.asarray(self._array.get_orthogonal_selection((rows, slice(None))))
+
+
+def read_zarr(request: ForeignRequest) -> ForeignMatrix:
+    """Open one matrix of a zarr directory.
+
+    Of an AnnData object ``X``, ``obsm/…`` and ``layers/…``, with the names of the observations as
+    ids; of any other group its arrays by path, with an array of ids beside them.
+    """
+    try:
+        import zarr
+    except ImportError as error:
+        raise MissingExtraError("zarr", extra="zarr", purpose=f"reading {request.path}") from error
+    _check_codecs(request.path)
+    with refuse_damage(f"{request.path}: is no readable zarr directory"):
+        root: Any = zarr.open(str(request.path), mode="r")
+        if isinstance(root, zarr.Array):
+            arrays, is_anndata = {request.path.stem: root}, False
+        else:
+            arrays = dict(_arrays(root, zarr))
+            is_anndata = root.attrs.get("encoding-type") == "anndata"
+        return _matrix(request, root, arrays, is_anndata=is_anndata)
+
+
+def _matrix(
+    request: ForeignRequest, root: Any, arrays: Mapping[str, Any], *, is_anndata: bool
+) -> ForeignMatrix:
+    id_name = request.id_column or next((name for name in ID_NAMES if name in arrays), None)
+    if is_anndata:
+        id_name = f"obs/{request.id_column or root['obs'].attrs['_index']}"
+    if id_name is not None and id_name not in arrays:
+        raise InputError(f"{request.path}: has no array {id_name!r} of ids")
+    views = {
+        name: array
+        for name, array in arrays.items()
+        if name != id_name
+        and array.dtype.kind in "fiub"
+        and (not is_anndata or name == "X" or name.startswith(_ANNDATA[1:]))
+    }
+    wanted = request.view
+    if wanted is not None and f"obsm/{wanted}" in views:
+        wanted = f"obsm/{wanted}"
+    if is_anndata and wanted is not None and f"{wanted}/indptr" in arrays:
+        raise InputError(f"{request.path}::{wanted}: is sparse; store it as a dense array")
+    if is_anndata:
+        # the parts of a sparse matrix are vectors
+        views = {name: array for name, array in views.items() if array.ndim == 2}
+    asked = ForeignRequest(request.path, view=wanted, id_column=request.id_column)
+    view = choose_view(asked, {name: tuple(array.shape) for name, array in views.items()})
+    raw = ZarrRows(views[view], label=f"{request.path}::{view}")
+    ids_from = "" if id_name is None else f"{request.path}::{id_name}"
+    return ForeignMatrix(
+        view=view,
+        raw=raw,
+        layout="AnnData in zarr" if is_anndata else "zarr",
+        ids=None if id_name is None else _texts(arrays[id_name], label=ids_from),
+        ids_from=ids_from,
+        chunk_rows=raw.chunk_rows,
+    )
+
+
+def _texts(array: Any, *, label: str) -> list[str]:
+    values = np.asarray(array[:])
+    # texts of any length, a type of numpy 2
+    return texts_of(values.astype(object) if values.dtype.kind == "T" else values, label=label)
+
+
+def _arrays(group: Any, zarr: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    for name, member in group.members():
+        if isinstance(member, zarr.Array):
+            yield f"{place}{name}", member
+        else:
+            yield from _arrays(member, zarr, f"{place}{name}/")
+
+
+def _check_codecs(root: Path) -> None:
+    """Refuse arrays of pickled objects, which run code when they are read."""
+    inside = root.resolve()
+    for name in _DESCRIPTIONS:
+        for path in root.rglob(name):
+            if not path.resolve().is_relative_to(inside) or not path.is_file():
+                raise InputError(f"{path}: leads outside of {root}; put a copy there")
+            with path.open("rb") as file:
+                text = file.read(_MOST_BYTES)
+            if b'"pickle"' in text or b'"numcodecs.pickle"' in text:
+                raise InputError(
+                    f"{path}: describes pickled Python objects, which would run code; save plain "
+                    "numbers or text"
+                )
+            try:
+                json.loads(text)
+            except ValueError as error:
+                raise InputError(f"{path}: is no readable JSON; is it damaged?") from error

@@ -1,0 +1,1 @@
+"""Measures of similarity beside the maps: values, intervals, nulls, records."""

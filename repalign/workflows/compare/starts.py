@@ -1,0 +1,193 @@
+"""The ICA of spaces: every start a unit of work, and how many starts a space gets.
+
+Starts are made in rounds. What the first ones say of each other decides whether more are made,
+so that the number hangs on the space alone, never on who computes or on what else is computed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from repalign.aliases import FloatArray, Rows
+from repalign.core.ica.components import IcaFit
+from repalign.core.ica.starts import (
+    AGREEMENT,
+    FIRST_STARTS,
+    MORE_STARTS,
+    best_starts,
+    start_agreement,
+)
+from repalign.core.inference.splits import Split
+from repalign.core.maps.affine import AffineMap, MappedRows
+from repalign.core.moments import PairMoments, space_moments
+from repalign.core.rows import SubsetRows
+from repalign.core.thread_choice import is_small, one_thread_if
+from repalign.exceptions import InputError
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.space import Space
+from repalign.workflows.compare.spaces import (
+    IcaRows,
+    SpaceIca,
+    affordable_starts,
+    half_of,
+    start_seed,
+)
+from repalign.workflows.executor import Executor
+from repalign.workflows.machine import Machine
+
+if TYPE_CHECKING:
+    from repalign.core.ica.fit import Prepared
+
+
+@dataclass(frozen=True, eq=False)
+class IcaOfSpace:
+    """What is to be fitted: the ICA of a space on some of its rows, from some starts.
+
+    Attributes:
+        key: Name of the work.
+        space: The space.
+        split: How its rows are split.
+        on: Which of them are used.
+        cut: Onto fewer columns first; None for all.
+        moments: Of the rows without the part left out, after the cut.
+        settings: Conventions.
+        side: What the space is called in messages: source or target.
+    """
+
+    key: str
+    space: Space
+    split: Split
+    on: IcaRows
+    cut: AffineMap | None
+    moments: PairMoments
+    settings: CompareSettings
+    side: str
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that are fitted, or of which some are."""
+        if self.on.half is None:
+            return self.moments.n
+        return self.moments.n // 2 if self.on.half == 0 else self.moments.n - self.moments.n // 2
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance of the rows without the part left out."""
+        return self.moments.sxx / self.moments.n
+
+    def next_starts(self, made: Sequence[IcaFit]) -> "list[StartUnit]":
+        """Return the starts to make after those made: none where these are enough."""
+        affordable = affordable_starts(self.n_rows, self.moments.source_dim, self.settings)
+        wanted = self.settings.starts or min(FIRST_STARTS, affordable)
+        if self.settings.starts is None and len(made) == wanted > 1 and affordable >= MORE_STARTS:
+            agreement = start_agreement(made, self.covariance)
+            assert agreement is not None
+            wanted = wanted if agreement >= AGREEMENT else MORE_STARTS
+        return [StartUnit(self, number) for number in range(len(made), wanted)]
+
+    def choose(self, made: Sequence[IcaFit]) -> SpaceIca:
+        """Return the starts that are kept: both of two that agree, else the better half."""
+        agreement = start_agreement(made, self.covariance)
+        if self.settings.starts is None and len(made) == FIRST_STARTS:
+            return SpaceIca(best_starts(made, len(made)), len(made), agreement)
+        kept = best_starts(made, (len(made) + 1) // 2)
+        return SpaceIca(kept, len(made), start_agreement(kept, self.covariance))
+
+    def prepare(self, machine: Machine) -> "Prepared":
+        """Whiten the rows, for all starts."""
+        from repalign.core.ica.fit import prepare
+
+        rows, moments = self._fitting(machine)
+        # the seed of the first start chooses the rows of all
+        seed = start_seed(self.settings.seed, self.space.source.fingerprint)
+        return prepare(
+            rows,
+            mean=moments.mean_x,
+            covariance=moments.sxx / moments.n,
+            settings=replace(self.settings.ica, start="random", seed=seed),
+            memory_bytes=machine.memory_bytes,
+            device=machine.device,
+        )
+
+    def _fitting(self, machine: Machine) -> tuple[Rows, PairMoments]:
+        """Return the rows to fit on, and their moments."""
+        rows = self.space.rows if self.cut is None else MappedRows(self.space.rows, self.cut)
+        chosen = None if self.on.part is None else self.split.fitting_rows(self.on.part)
+        if self.on.half is None:
+            return rows if chosen is None else SubsetRows(rows, chosen), self.moments
+        every = np.arange(self.space.n_rows) if chosen is None else chosen
+        half = SubsetRows(rows, half_of(every, self.on.half, self.settings.seed))
+        # Not those of all rows: what is white on all rows is not white on half of them.
+        (moments,) = space_moments(half, **machine.limits("moments"))
+        return half, moments
+
+
+@dataclass(frozen=True, eq=False)
+class StartUnit:
+    """One start of the ICA of a space."""
+
+    ica: IcaOfSpace
+    number: int
+    stage = "ICA"
+
+    @property
+    def key(self) -> str:
+        """Name of the work."""
+        return f"{self.ica.key}-{self.number}"
+
+    def run(self, machine: Machine) -> IcaFit:
+        """Fit it.
+
+        Raises:
+            InputError: These rows cannot be unmixed.
+        """
+        import repalign.core.ica.fit  # noqa: F401  torch, before its threads are held
+
+        ica = self.ica
+        with one_thread_if(is_small(ica.space.n_rows, ica.space.dim)):
+            seed = start_seed(ica.settings.seed, ica.space.source.fingerprint, self.number)
+            try:
+                return _LAST.prepared(ica, machine).fit(seed, machine.on_progress("ICA"))
+            except InputError as failure:
+                raise InputError(
+                    f"ICA of the {ica.side} on {ica.n_rows} rows: {failure}, or leave ICA out "
+                    "(--maps mean,permutation,rigid,linear)"
+                ) from failure
+
+
+class _LastPrepared:
+    """The rows that this process whitened last: its next start is mostly of the same space."""
+
+    def __init__(self) -> None:
+        self._key: tuple[str, Machine] | None = None
+        self._prepared: Prepared | None = None
+
+    def prepared(self, ica: IcaOfSpace, machine: Machine) -> "Prepared":
+        """Return the rows of a space, whitened."""
+        key = (ica.key, machine)
+        if self._prepared is None or key != self._key:
+            self.forget()  # before the next ones take memory
+            self._key, self._prepared = key, ica.prepare(machine)
+        return self._prepared
+
+    def forget(self) -> None:
+        """Let the rows go."""
+        self._key = self._prepared = None
+
+
+_LAST = _LastPrepared()
+forget_whitened = _LAST.forget
+"""Let the rows go that this process whitened last."""
+
+
+def fit_spaces(
+    wanted: Mapping[str, IcaOfSpace], executor: Executor, machine: Machine
+) -> dict[str, SpaceIca]:
+    """Return the ICA of every space by key, the starts of all of them done together."""
+    made: dict[str, list[IcaFit]] = {key: [] for key in wanted}
+    while units := [unit for key, ica in wanted.items() for unit in ica.next_starts(made[key])]:
+        for unit, fit in zip(units, executor.map(units, machine), strict=True):
+            made[unit.ica.key].append(fit)
+    return {key: ica.choose(made[key]) for key, ica in wanted.items()}

@@ -1,0 +1,1 @@
+"""Many models and many layers in one comparison: who is compared, in which order, at what cost."""

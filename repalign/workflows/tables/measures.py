@@ -1,0 +1,68 @@
+"""The measures of similarity of every pair, beside the error table."""
+
+from collections.abc import Mapping, Sequence
+
+from repalign.core.similarity.measures import measure_called
+from repalign.workflows.tables.errors import Record, short_number, title_of
+from repalign.workflows.tables.grid import Grid, GridRow, distinct
+
+TITLE = "Measures of similarity: ↑ higher is closer, ↓ lower is closer"
+NOTE = (
+    "held-out: on rows that fitted nothing; null and p: the same on shuffled pairs; --help and "
+    "docs/measures.md say what each leaves as it is"
+)
+
+
+def measures_grid(records: Sequence[Record]) -> Grid:
+    """Arrange records of measures: a block a pair, a column a measure.
+
+    Raises:
+        InputError: A measure is unknown.
+    """
+    names = distinct(record["measure"] for record in records)
+    rows: list[GridRow] = []
+    for pair in distinct(title_of(record) for record in records):
+        of_pair = [record for record in records if title_of(record) == pair]
+        rows.append(GridRow(pair, ()))
+        for split in distinct(record["split"] for record in of_pair):
+            by_name = {record["measure"]: record for record in of_pair if record["split"] == split}
+            rows += _lines(split, by_name, names)
+    headings = tuple(measure_called(name).heading for name in names)
+    return Grid(TITLE, headings, tuple(rows), (NOTE,))
+
+
+def _lines(split: str, by_name: Mapping[str, Record], names: Sequence[str]) -> list[GridRow]:
+    counts = distinct(record["n_rows"] for record in by_name.values())
+    label = f"{split}, {' and '.join(map(str, counts))} rows"
+    lines = [GridRow(label, tuple(_cell(by_name.get(name), "value") for name in names))]
+    for title, key in (
+        ("  95 %", "ci"),
+        ("  null", "null"),
+        ("  p", "p_value"),
+        ("  p search", "p_search"),
+    ):
+        cells = tuple(_cell(by_name.get(name), key) for name in names)
+        if any(cells):
+            lines.append(GridRow(title, cells, is_detail=True))
+    return lines
+
+
+def _cell(record: Record | None, key: str) -> str:
+    if record is None:
+        return ""
+    if key == "ci":
+        low, high = record["ci_low"], record["ci_high"]
+        if low is None or high is None:
+            return ""
+        between = " to " if min(low, high) < 0 else "–"
+        return f"{_signed(low)}{between}{_signed(high)}"
+    value = record[key]
+    if value is None:
+        return "n/a" if key == "value" else ""
+    return _signed(value)
+
+
+def _signed(value: float) -> str:
+    """Return three decimals without the leading zero, and no minus before nothing."""
+    text = short_number(abs(value))
+    return f"-{text}" if value < 0 and text.strip(".0") else text

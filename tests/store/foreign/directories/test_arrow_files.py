@@ -1,0 +1,57 @@
+"""Directories of ``Dataset.save_to_disk``, in the form that the library writes them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repalign.exceptions import InputError
+from repalign.store.sources.opening import open_embeddings
+
+pa = pytest.importorskip("pyarrow")
+ROWS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+
+
+def save(folder: Path, *parts: slice, **state: object) -> Path:
+    """Save rows as the library does: streams of Arrow, and a state that names them in order."""
+    folder.mkdir()
+    names = [f"data-{k:05d}-of-{len(parts):05d}.arrow" for k in range(len(parts))]
+    for name, part in zip(names, parts, strict=True):
+        lists = pa.array(ROWS[part].tolist(), type=pa.list_(pa.float32()))
+        ids = [f"row-{k}" for k in range(50)[part]]
+        table = pa.table({"id": ids, "emb": lists})
+        with (
+            pa.OSFile(str(folder / name), "wb") as file,
+            pa.ipc.new_stream(file, table.schema) as w,
+        ):
+            w.write_table(table, max_chunksize=7)
+    told = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "0", **state}
+    (folder / "state.json").write_text(json.dumps(told))
+    return folder
+
+
+def test_rows_and_ids_come_back_in_order(tmp_path: Path) -> None:
+    source = open_embeddings(save(tmp_path / "saved", slice(0, 20), slice(20, 50)))
+    assert np.array_equal(source.rows.read(0, 50), ROWS)
+    assert source.index.ids is not None
+    assert source.index.ids[[0, 20, 49]].tolist() == [b"row-0", b"row-20", b"row-49"]
+    assert source.info["layout"] == "Arrow"
+
+
+def test_what_cannot_be_read_says_the_way_out(tmp_path: Path) -> None:
+    chosen = save(tmp_path / "a", slice(0, 50), _indices_data_files=[{"filename": "i.arrow"}])
+    with pytest.raises(InputError, match=r"flatten_indices\(\)"):
+        open_embeddings(chosen)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    with pytest.raises(InputError, match=r"2 splits, train, test; give one: .*b/train"):
+        open_embeddings(tmp_path / "b")
+    outside = save(tmp_path / "c", slice(0, 50))
+    (outside / "state.json").write_text('{"_data_files": [{"filename": "../x.arrow"}]}')
+    with pytest.raises(InputError, match="names no Arrow files of this directory"):
+        open_embeddings(outside)
+    damaged = save(tmp_path / "d", slice(0, 50))
+    next(damaged.glob("*.arrow")).write_bytes(b"scrap")
+    with pytest.raises(InputError, match="no readable Arrow files"):
+        open_embeddings(damaged)

@@ -1,0 +1,68 @@
+"""Zarr directories: arrays, groups, AnnData; what would run code is refused."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from repalign.exceptions import InputError
+from repalign.store.sources.opening import open_embeddings
+
+zarr = pytest.importorskip("zarr")
+ROWS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_one_array_is_a_matrix_without_ids(tmp_path: Path, version: int) -> None:
+    array = zarr.create_array(
+        str(tmp_path / "a.zarr"), shape=(50, 4), chunks=(16, 2), dtype="f4", zarr_format=version
+    )
+    array[:] = ROWS
+    source = open_embeddings(tmp_path / "a.zarr")
+    assert np.array_equal(source.rows.read(7, 40), ROWS[7:40])
+    assert np.array_equal(source.rows.take(np.array([0, 17, 49])), ROWS[[0, 17, 49]])
+    assert source.identity == "row order"
+    with pytest.raises(InputError, match="no view"):
+        open_embeddings(tmp_path / "a.zarr", view="other")
+
+
+def test_a_group_has_views_and_ids(tmp_path: Path) -> None:
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=2)
+    for name, values in (("deep/x", ROWS), ("y", ROWS[:, :2]), ("id", np.arange(50))):
+        group.create_array(name, data=values)
+    with pytest.raises(InputError, match="holds 2 arrays"):
+        open_embeddings(tmp_path / "a.zarr")
+    source = open_embeddings(tmp_path / "a.zarr", view="deep/x")
+    assert np.array_equal(source.rows.read(0, 50), ROWS)
+    assert source.index.ids is not None
+    assert source.index.ids[49] == b"49"
+
+
+def test_anndata_has_the_names_of_its_observations(tmp_path: Path) -> None:
+    anndata = pytest.importorskip("anndata")
+    names = [f"cell-{k}" for k in range(50)]
+    made = anndata.AnnData(ROWS, pd.DataFrame(index=names), obsm={"X_pca": ROWS[:, :3].copy()})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made.write_zarr(tmp_path / "a.zarr")
+    for view, width in (("X", 4), ("X_pca", 3)):
+        source = open_embeddings(tmp_path / "a.zarr", view=view)
+        assert np.array_equal(source.rows.read(0, 50), ROWS[:, :width])
+        assert source.index.ids is not None
+        assert source.index.ids[3] == b"cell-3"
+
+
+def test_pickled_objects_are_refused_before_anything_is_read(tmp_path: Path) -> None:
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=2)
+    group.create_array("x", data=ROWS)
+    description = tmp_path / "a.zarr" / "x" / ".zarray"
+    told = json.loads(description.read_text()) | {"dtype": "|O", "filters": [{"id": "pickle"}]}
+    description.write_text(json.dumps(told))
+    with pytest.raises(InputError, match="pickled Python objects, which would run code"):
+        open_embeddings(tmp_path / "a.zarr")
+    description.write_text("{")
+    with pytest.raises(InputError, match="no readable JSON"):
+        open_embeddings(tmp_path / "a.zarr")

@@ -1,0 +1,154 @@
+"""Measures of a pair as ``compare`` gives them: values, intervals, nulls, records."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import repalign
+from repalign.core.similarity.measures import MEASURES, measure_called
+from repalign.workflows.compare.results import COLUMNS
+from repalign.workflows.compare.similarity.records import OWN_COLUMNS
+from repalign.workflows.machine import Machine
+from repalign.workflows.study.matches import MatchRecord
+from tests.core.similarity.pairs import value, value_on
+
+FIELDS = [each.name for each in fields(MatchRecord)]
+SETTINGS = repalign.CompareSettings(
+    maps=("none",), measures=("all",), held_out=0.25, n_null=19, n_refits=10
+)
+
+
+def pair(n: int = 160, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    x = rng.laplace(size=(n, 3)) * [3, 2, 1]
+    return x, x @ rng.standard_normal((3, 4)) + noise * rng.standard_normal((n, 4))
+
+
+@pytest.fixture(scope="module")
+def related() -> repalign.CompareResult:
+    return repalign.compare(*pair(), settings=SETTINGS)
+
+
+def by_key(result: repalign.CompareResult) -> dict:
+    return {(record.measure, record.split): record for record in result.measures}
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+def test_values_are_those_of_the_rows_that_judge(
+    related: repalign.CompareResult, measure: repalign.core.similarity.measures.Measure
+) -> None:
+    from repalign.core.inference.splits import held_out_split
+
+    x, y = pair()
+    name = measure_called(measure.name).name
+    found = by_key(related)
+    assert_allclose(found[name, "in-sample"].value, value(name, x, y), rtol=1e-9)
+    part = held_out_split(np.arange(160), 0.25, 0).part_of_row
+    order = np.argsort(part, kind="stable")
+    held_out = found[name, "held-out"]
+    assert (held_out.n_rows, held_out.n_fit_rows) == (40, 120)
+    assert_allclose(held_out.value, value_on(name, 120, x[order], y[order]), rtol=1e-9)
+
+
+def test_every_measure_tells_related_from_shuffled(related: repalign.CompareResult) -> None:
+    for record in related.measures:
+        sign = measure_called(record.measure).sign
+        assert record.p_value == record.smallest_p == 0.05, record
+        assert sign * record.value > sign * record.null, record
+        assert record.ci_low < record.value < record.ci_high, record
+        assert_allclose(record.null_observed, record.value, rtol=1e-9)
+
+
+def test_unrelated_rows_are_not_told_apart() -> None:
+    x, y = pair()
+    shuffled = y[np.random.default_rng(8).permutation(len(y))]
+    result = repalign.compare(x, shuffled, settings=SETTINGS)
+    assert np.mean([record.p_value > 0.05 for record in result.measures]) > 0.8
+
+
+def test_folds_are_means_over_rows(related: repalign.CompareResult) -> None:
+    settings = repalign.CompareSettings(
+        maps=("none",), measures=("linear-cka", "pooled-r2"), held_out=0, n_folds=4, n_null=0
+    )
+    result = repalign.compare(*pair(), settings=settings)
+    found = by_key(result)
+    # merged from four parts instead of two
+    whole = by_key(related)["linear-cka", "in-sample"].value
+    assert_allclose(found["linear-cka", "in-sample"].value, whole, rtol=1e-12)
+    assert found["pooled-r2", "held-out"].n_rows == 160
+    assert found["pooled-r2", "held-out"].n_folds == 4
+    assert found["pooled-r2", "held-out"].p_value is None
+
+
+def test_the_rows_of_the_table(related: repalign.CompareResult) -> None:
+    frame = related.to_frame()
+    assert tuple(frame.columns) == (*COLUMNS, "measure", "value", "better")
+    assert len(frame) == 2 * len(MEASURES)
+    assert frame["map"].isna().all()
+    assert set(frame.better) == {"↑", "↓"}
+    assert "RSA ρ ↑" in related.table()
+
+
+def test_measures_beside_maps_change_no_map() -> None:
+    alone = repalign.CompareSettings(maps=("rigid",), n_null=9, n_refits=10)
+    beside = repalign.CompareSettings(
+        maps=("rigid",), measures=("linear-cka",), n_null=9, n_refits=10
+    )
+    first, second = (repalign.compare(*pair(), settings=each) for each in (alone, beside))
+    assert first.records == second.records
+    assert tuple(first.to_frame().columns) == COLUMNS
+    assert [record.measure for record in second.measures] == ["linear-cka"] * 2
+    assert second.to_dict()["measures"][0]["measure"] == "linear-cka"
+
+
+def test_groups_are_drawn_together_where_rows_are_asked_for() -> None:
+    x, y = pair(400)
+    settings = repalign.CompareSettings(
+        maps=("none",), measures=("mutual-knn", "mean-cca"), measure_rows=200, n_null=9
+    )
+    result = repalign.compare(x, y, groups=np.repeat(np.arange(80), 5), settings=settings)
+    found = by_key(result)
+    assert found["mean-cca", "in-sample"].n_rows == 400
+    assert found["mutual-knn-10", "in-sample"].n_rows == 200
+    assert found["mutual-knn-10", "in-sample"].n_groups == 40
+    note = "mutual-knn-10: on 200 of 400 rows, groups drawn at random, as asked for"
+    assert note in result.warnings
+
+
+def test_a_small_memory_takes_fewer_rows_and_says_so() -> None:
+    x, y = pair(400)
+    settings = repalign.CompareSettings(
+        maps=("none",), measures=("rsa-spearman",), n_null=0, n_refits=0
+    )
+    result = repalign.compare(x, y, settings=settings, machine=Machine(memory_bytes=600_000))
+    (in_sample, _) = result.measures
+    assert in_sample.n_rows < 400
+    assert any("as many as the memory cap holds" in warning for warning in result.warnings)
+
+
+def test_neighbours_of_too_few_rows_are_undefined_and_said() -> None:
+    x, y = pair(60)
+    settings = repalign.CompareSettings(maps=("none",), measures=("mutual-knn-20",), n_null=9)
+    result = repalign.compare(x, y, settings=settings)
+    held_out = by_key(result)["mutual-knn-20", "held-out"]
+    assert (held_out.value, held_out.ci_low, held_out.p_value) == (None, None, None)
+    assert any("mutual-knn-20: not defined on 12 rows" in text for text in result.warnings)
+
+
+def test_nothing_to_compute_is_refused() -> None:
+    with pytest.raises(
+        repalign.InputError, match="maps: got none, and no measures; expected at least one"
+    ):
+        repalign.CompareSettings(maps=("none",))
+
+
+def test_columns_of_measures_and_matches_are_explained() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "results.md").read_text(encoding="utf-8")
+    for table, wanted in (("| column | meaning |", OWN_COLUMNS), ("| field | meaning |", FIELDS)):
+        rows = text.split(table)[-1].split("\n\n")[0].splitlines()[2:]
+        names = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+        assert tuple(names) == tuple(wanted)
