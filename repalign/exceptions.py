@@ -10,16 +10,22 @@ RepalignError              base class: catch this one to catch them all
 ├── MissingExtraError      an optional dependency that is needed here and is not installed
 └── GateError              a threshold that the user asked to hold and that does not (exit code 3)
 
-A message is one line: what was got, what was expected, what to do.
+A message is one line: what was got, what was expected, what to do. It may hold names and values
+from files, so that every message is made one printable line here, whoever wrote it.
 """
 
 from collections.abc import Sequence
+
+from repalign.printable import printable
 
 
 class RepalignError(Exception):
     """Base class of every expected failure."""
 
     exit_code = 1
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(printable(" ".join(str(message).splitlines())))
 
 
 class InputError(RepalignError):

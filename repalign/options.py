@@ -116,8 +116,16 @@ class Settings:
     """Base of settings classes: a value that was not declared as allowed is an InputError."""
 
     def __post_init__(self) -> None:
-        """Check every field against its declaration."""
+        """Check every field against its declaration; a whole number of a real one becomes real.
+
+        The command line reads 0 as 0.0, and the same settings are to be written in the same way.
+        """
         check_settings(self)
+        hints = get_type_hints(type(self))
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if plain_type(hints[each.name]) is float and type(value) is int:
+                object.__setattr__(self, each.name, float(value))
 
 
 def options_of(
@@ -177,22 +185,6 @@ def recorded_values(settings: Any) -> dict[str, Any]:
         for each in options_of(type(settings))
         if each.declared.recorded
     }
-
-
-def words_of(settings: Settings, usual: Settings) -> list[str]:
-    """Return what to write on the command line for settings that differ from the usual ones."""
-    words = []
-    for each in options_of(type(settings)):
-        value = value_at(settings, each.path)
-        if not each.flag or value == value_at(usual, each.path) or value is None:
-            continue
-        if isinstance(value, bool):
-            words.append(f"--{each.flag}")
-        elif isinstance(value, tuple) and each.declared.repeat:
-            words += [word for one in value for word in (f"--{each.flag}", str(one))]
-        else:
-            words += [f"--{each.flag}", str(_as_cell(value))]
-    return words
 
 
 def _as_cell(value: Any) -> Any:

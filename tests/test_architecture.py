@@ -16,7 +16,7 @@ PACKAGE = ROOT / "repalign"
 MIDDLE = {"core", "store", "models", "data"}
 ALLOWED = {
     "aliases": set[str](),
-    "exceptions": set[str](),
+    "exceptions": {"printable"},
     "files": {"exceptions"},
     "options": {"exceptions"},
     "printable": set[str](),

@@ -20,6 +20,7 @@ from repalign.cli.commands import (
     models,
     report,
     reproduce,
+    rerun,
     store,
     zoo,
 )
@@ -145,6 +146,7 @@ app.command("deconfound")(deconfound.deconfound)
 app.command("apply")(maps.apply)
 app.command("reproduce")(reproduce.reproduce)
 app.command("report")(report.report)
+app.command("rerun", context_settings=rerun.TAKES_OPTIONS)(rerun.rerun)
 app.add_typer(maps.app, name="maps")
 app.add_typer(models.app, name="models")
 app.add_typer(store.app, name="store")

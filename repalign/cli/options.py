@@ -7,6 +7,7 @@ import typer
 
 from repalign.cli.formats import FORMATS, FormatName
 from repalign.cli.inputs import WRITTEN
+from repalign.cli.requests import SHOWN
 
 FormatOption = Annotated[
     FormatName | None,
@@ -14,11 +15,12 @@ FormatOption = Annotated[
         "--format",
         "-f",
         help="How to print the result: "
-        + ", ".join(f"{each.name} ({each.suffix}, {each.holds})" for each in FORMATS.values())
+        + ", ".join(each.told for each in FORMATS.values())
         + ". Default: by the ending of --output where there is one, a table on a terminal, CSV "
         "when stdout is piped.",
         show_default=False,
     ),
+    SHOWN,
 ]
 OutputOption = Annotated[
     Path | None,

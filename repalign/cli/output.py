@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repalign.cli.formats import SUFFIXES, render
+from repalign.cli.formats import DRAWN_MATRIX, MATRIX, SUFFIXES, render
 from repalign.cli.tables import Shown, shown_records
 from repalign.exceptions import InputError
 from repalign.files import STDOUT, check_output, writing
@@ -23,6 +23,10 @@ def choose_format(asked: str | None, output: Path | None) -> str:
     """
     if output is not None:
         check_output(output)  # before the work rather than after it
+    if asked == MATRIX and (
+        sys.stdout.isatty() if output in (None, STDOUT) else output.suffix.lower() == ".txt"
+    ):
+        return DRAWN_MATRIX
     if asked is not None:
         return asked
     if output is not None and output != STDOUT:

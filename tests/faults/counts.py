@@ -1,37 +1,22 @@
-"""What became of every damaged file and every command line, counted."""
+"""What became of every damaged file, every command line and every kill, counted."""
 
-import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
-Outcome = Literal["equal", "refused", "changed", "wrong", "traceback", "hang"]
-OUTCOMES: tuple[Outcome, ...] = ("equal", "refused", "changed", "wrong", "traceback", "hang")
-BAD = ("wrong", "traceback", "hang")
-# By the clock on the wall, of a machine that may be busy: what waits for ever waits longer.
-SECONDS = 120
+from tests.faults.forks import Ended, Limits, forked
 
-
-class Hang(BaseException):
-    """Raised by the clock in whatever takes too long."""
-
-
-@contextmanager
-def clock(seconds: int = SECONDS) -> Iterator[None]:
-    """End the block with ``Hang`` after so many seconds."""
-
-    def ring(*_: Any) -> None:
-        raise Hang
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+Outcome = Literal["equal", "refused", "changed", "wrong", "traceback", "hang", "memory"]
+OUTCOMES: tuple[Outcome, ...] = (
+    "equal", "refused", "changed", "wrong", "traceback", "hang", "memory",
+)  # fmt: skip
+BAD = ("wrong", "traceback", "hang", "memory")
+# What reading any small file may take beside what the program has: an eighth of it is usual.
+BUDGET = 2**30
+TRACEBACK = "Traceback (most recent call last)"
 
 
 @dataclass
@@ -41,6 +26,14 @@ class Counts:
     name: str
     counted: Counter[str] = field(default_factory=Counter)
     bad: list[str] = field(default_factory=list)
+    peak: int = 0
+
+    def used(self, ended: Ended, what: str) -> None:
+        """Count the memory of a child."""
+        self.peak = max(self.peak, ended.peak)
+        if ended.peak > BUDGET:
+            self.counted["memory"] += 1
+            self.bad.append(f"memory: {ended.peak >> 20} MiB at or after {what}")
 
     def add(self, outcome: Outcome, what: str = "") -> None:
         self.counted[outcome] += 1
@@ -49,14 +42,46 @@ class Counts:
 
     @property
     def tried(self) -> int:
-        return sum(self.counted.values())
+        return sum(self.counted[each] for each in OUTCOMES if each != "memory")
 
     def line(self) -> str:
         cells = [f"{self.tried:>8,}", *(f"{self.counted[each]:>9,}" for each in OUTCOMES)]
+        cells.append(f"{self.peak >> 20:>8,}")
         return f"{self.name:<24}" + " ".join(cells)
 
 
-HEADING = f"{'':<24}{'tried':>8} " + " ".join(f"{each:>9}" for each in OUTCOMES)
+HEADING = (
+    f"{'':<24}{'tried':>8} " + " ".join(f"{each:>9}" for each in OUTCOMES) + f" {'peak MiB':>8}"
+)
+
+
+Case = tuple[str, Callable[[], tuple[Outcome, str]]]
+
+
+def tried_apart(counts: Counts, cases: Sequence[Case], folder: Path) -> None:
+    """Run cases in a child and count them; a crash, a hang and too much memory are bad.
+
+    What ends the child is the fault of the case that it was at; another goes on with the next.
+    """
+    left = list(cases)
+    while left:
+        acts = [act for _, act in left]
+        ended = forked(partial(_all, acts), folder, limits=Limits(times=len(left)))
+        for (what, _), (outcome, why) in zip(left, ended.found, strict=False):
+            counts.add(outcome, f"{what}: {why}")
+        counts.used(ended, left[0][0])
+        left = left[len(ended.found) :]
+        if left:
+            counts.add(
+                "hang" if ended.is_hung else "traceback",
+                f"{left[0][0]}: status {ended.status}: {ended.said[-400:]}",
+            )
+            left = left[1:]
+
+
+def _all(acts: Sequence[Callable[[], tuple[Outcome, str]]]) -> Iterator[tuple[Outcome, str]]:
+    for act in acts:
+        yield act()
 
 
 def outcome_of(
@@ -67,13 +92,10 @@ def outcome_of(
     What carries no checksum may give something else too, which is then ``changed``.
     """
     try:
-        with clock():
-            found = act()
+        found = act()
     except expected as refusal:
         text = str(refusal)
         return ("traceback", f"several lines: {text}") if "\n" in text else ("refused", text)
-    except Hang:
-        return "hang", ""
     except BaseException as failure:  # noqa: BLE001
         return "traceback", f"{type(failure).__name__}: {failure}"
     if found == original:

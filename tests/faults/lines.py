@@ -6,6 +6,9 @@ import os
 import random
 import shutil
 import socket
+import stat
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -13,12 +16,14 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 from typer.testing import CliRunner
 
+from repalign.__main__ import main
 from repalign.cli.app import app
 from repalign.cli.reference import commands
 from repalign.store.exchange.map_file import SavedMap, save_map
-from tests.faults.counts import Counts, Hang, Outcome, clock
+from tests.faults.counts import TRACEBACK, Counts, Outcome
 from tests.faults.damage import HOSTILE
-from tests.faults.results import small_results
+from tests.faults.forks import Ended, forked, import_all
+from tests.faults.own import small_results
 
 Choose = Callable[[Sequence[Any]], Any]
 EXIT_CODES = {0, 1, 2, 3, 130}
@@ -98,14 +103,8 @@ def random_line(words: str, command: Any, choose: Choose) -> list[str]:
 
 
 def run_line(line: Sequence[str], folder: Path) -> tuple[Outcome, str]:
-    """Run a line and return how it ended: as it should (``equal``), refused, or badly."""
-    try:
-        with clock():
-            ran = _run(line, folder)
-    except Hang:
-        return "hang", ""
-    if isinstance(ran.exception, Hang):
-        return "hang", ""
+    """Run a line in this process and return how it ended: ``equal`` if all went well."""
+    ran = _run(line, folder)
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):
         return "traceback", f"{type(ran.exception).__name__}: {ran.exception}"
     if ran.exit_code not in EXIT_CODES:
@@ -114,17 +113,79 @@ def run_line(line: Sequence[str], folder: Path) -> tuple[Outcome, str]:
 
 
 def fuzz_lines(folder: Path, count: int, *, seed: int = 0) -> Counts:
-    """Run random lines of all commands in turn, in a folder made anew for each."""
+    """Run random lines of all commands in turn, each as a program in a folder made anew."""
+    import_all()
+    files = folder / "files"
+    files.mkdir()
+    make_files(files)
     counts = Counts("command lines")
     leaves = leaf_commands()
     for number in range(count):
         rng = random.Random(f"lines {seed} {number}")
         words, command = leaves[number % len(leaves)]
         line = random_line(words, command, rng.choice)
-        with copied(folder) as place:
-            outcome, why = run_line(line, place)
+        with copied(files) as place:
+            before = state_of(place)
+            ended = run_apart(line, place)
+            outcome, why = judged(ended)
+            touched = sorted(state_of(place).items() ^ before.items())
+            touched = [name for name, _ in touched if not may_write(line, words, name)]
+        if touched:
+            outcome, why = "wrong", f"touched {touched[:5]}"
         counts.add(outcome, f"{described(line)}: {why}")
+        counts.used(ended, described(line))
+    assert Path(os.devnull).is_char_device()
     return counts
+
+
+def run_apart(line: Sequence[str], place: Path, **more: Any) -> Ended:
+    """Run a line as the program does, with a home and a folder for temporary files of its own."""
+
+    def act() -> None:
+        sys.argv = ["repalign", *line]
+        tempfile.tempdir = None
+        main()
+
+    around = {"HOME": str(place.parent / "home"), "TMPDIR": str(place.parent / "tmp")}
+    return forked(act, place, environment={**around, **more.pop("environment", {})}, **more)
+
+
+def judged(ended: Ended) -> tuple[Outcome, str]:
+    """Return what became of a line, by its exit code and what it said."""
+    if ended.is_hung:
+        return "hang", ""
+    if TRACEBACK in ended.said or ended.status not in EXIT_CODES:
+        return "traceback", f"status {ended.status}: {ended.said[-600:]}"
+    if ended.status == 0:
+        return "equal", ""
+    if not ended.said.strip():
+        return "traceback", f"status {ended.status}, and not a word why"
+    return "refused", ""
+
+
+def state_of(place: Path) -> dict[str, tuple[int, ...]]:
+    """Return what tells whether anything in a folder, or beside it, was written."""
+    found = {}
+    for path in [*place.parent.rglob("*")]:
+        status = path.lstat()
+        told = (status.st_mode, status.st_ino, 0, 0)
+        if not stat.S_ISDIR(status.st_mode):
+            told = (*told[:2], status.st_size, status.st_mtime_ns)
+        found[os.path.relpath(path, place)] = told
+    return found
+
+
+def may_write(line: Sequence[str], words: str, name: str) -> bool:
+    """Tell whether a line names a file as its output, or a folder that it lies in."""
+    inputs = {word.split("::")[0] for word in line if word in FILES} - set(OUTPUTS)
+    named = {word for word in line if word in OUTPUTS and word not in inputs}
+    named |= {f"{word}.parts" for word in named} | {f"{Path(word).stem}.ids.txt" for word in named}
+    if "link.npy" in named:
+        named.add("a.npy")
+    if words == "repalign report":
+        named |= {str(Path(word).with_suffix(".html")) for word in line if word in FILES and word}
+    parts = Path(name).parts
+    return any("/".join(parts[: n + 1]) in named for n in range(len(parts)))
 
 
 def leaf_commands() -> list[tuple[str, Any]]:
@@ -135,13 +196,17 @@ def leaf_commands() -> list[tuple[str, Any]]:
 @contextlib.contextmanager
 def copied(folder: Path) -> Iterator[Path]:
     """Give a copy of a folder of files, with its pipe, which is deleted again."""
-    place = folder.with_name("copy")
+    around = folder.with_name("around")
+    place = around / "copy"
+    for each in (around, around / "home", around / "tmp", around / "outside"):
+        each.mkdir()
+    (around / "outside" / "file").write_text("nobody writes here\n")
     shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns("pipe", "socket"))
     os.mkfifo(place / "pipe")
     try:
         yield place
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(around)
 
 
 def _run(line: Sequence[str], folder: Path) -> Any:

@@ -4,6 +4,7 @@ import json
 import random
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -25,7 +26,7 @@ ACTS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u202a-\u202e\u2066-
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-def inject_texts(count: int, *, seed: int = 0) -> Counts:
+def inject_texts(folder: Path, count: int, *, seed: int = 0) -> Counts:
     """Render results with hostile names in all formats, and as content of a page."""
     counts = Counts("text in names")
     result = _small()

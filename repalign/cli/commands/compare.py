@@ -1,7 +1,8 @@
 """``repalign compare``."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,12 +15,14 @@ from repalign.cli.gates import (
     FailBelowOption,
     ToleranceOption,
     check_gates,
+    check_shown,
     judge_gates,
     read_gates,
 )
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.names import names_of
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
+from repalign.cli.requests import SHOWN, request_of
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
@@ -80,7 +83,9 @@ def compare(
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Also draw the errors into this file (.png, .pdf, .svg).", dir_okay=False
+            help="Also draw the errors into this file (.png, .pdf, .svg): bars of a few pairs, a "
+            "heat map of many.",
+            dir_okay=False,
         ),
         WRITTEN,
     ] = None,
@@ -93,6 +98,20 @@ def compare(
         ),
         WRITTEN,
     ] = None,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            help="Map or measure of the matrix (--format matrix) and of the heat map, which --plot "
+            "then draws of a few pairs too.",
+            show_default="rigid where it is fitted",
+        ),
+        SHOWN,
+    ] = None,
+    order: Annotated[
+        Literal["layers", "cluster"],
+        typer.Option(help="Order of the heat map: layer by layer, or similar views together."),
+        SHOWN,
+    ] = "layers",
     save_maps: Annotated[
         Path | None,
         typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
@@ -104,7 +123,7 @@ def compare(
     tolerance: ToleranceOption = None,
     form: FormatOption = None,
     to: OutputOption = None,
-) -> None:
+) -> Any:
     """How far apart are representations of the same inputs, up to which maps?
 
     Prints the paper's error table: mean error over the diameter of the target, for a signed
@@ -122,6 +141,8 @@ def compare(
 
     chosen = output.choose_format(form, to)
     matched = None if matches is None else output.choose_format(None, matches)
+    if plot is not None:
+        output.check_figure(plot)
     if ("held_out",) in given and ("n_folds",) not in given:
         given["n_folds",] = 0  # a share that was given stands alone
     settings = given.settings(preset)
@@ -130,7 +151,8 @@ def compare(
     row_ids = None if ids is None else read_id_lines(ids)
     names = names_of(name or [], [*stores, *([] if against is None else [against])])
     asked = Asked(stores, against, names, row_ids)
-    check_gates(gates, settings.maps, lambda: planned_pairs(asked, settings))
+    check_shown(show, settings)
+    check_gates(gates, settings, lambda: planned_pairs(asked, settings))
     with (
         talk.stages("comparing") as on_stage,
         InProcess() if workers == 1 else ProcessPool(workers) as executor,
@@ -150,11 +172,12 @@ def compare(
             machine=machine,
             executor=executor,
         )
-    output.emit(render(shown_comparison(result), chosen), to)
+    result = replace(result, request=request_of(context, settings))
+    output.emit(render(shown_comparison(result, show), chosen), to)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        output.save_figure(result.plot(), plot)
+        output.save_figure(result.plot(show, order=order), plot)
     if matches is not None and matched is not None:
         records = [match.to_dict() for match in result.matches]
         output.emit(output.render_records(records, matched), matches)
@@ -165,3 +188,4 @@ def compare(
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
     judge_gates(gates, result, talk)
+    return result  # for `rerun`, which looks at it

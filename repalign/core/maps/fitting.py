@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from repalign.core.ica.fit import IcaFit
+from repalign.core.ica.components import IcaFit
 from repalign.core.ica.matching import (
     IcaMatching,
     ica_map,

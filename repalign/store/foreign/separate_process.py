@@ -9,7 +9,7 @@ from typing import Any
 
 from repalign.exceptions import InputError
 
-TIME_LIMIT = 60.0  # seconds; a million texts of HDF5 take about two
+TIME_LIMIT = 20.0  # seconds, of a small file; a million texts of HDF5 take about two
 
 
 def run_apart(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from repalign.core.eigen import eigvalsh
 from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.maps.affine import AffineMap
@@ -21,11 +22,12 @@ from repalign.workflows.compare.caveats import (
     warn_of_groups,
     warn_of_sources,
 )
-from repalign.workflows.compare.judge import PairFitter, Scale, SplitErrors
+from repalign.workflows.compare.judge import PairFitter, SplitErrors
 from repalign.workflows.compare.nulls import PairNulls, shuffle_pair
 from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
 from repalign.workflows.compare.records import make_records
 from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
+from repalign.workflows.compare.scales import Scale, SpreadOfSides
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.pair import MeasureResult, measure_pair
 from repalign.workflows.compare.similarity.records import MeasureRecord, measure_records
@@ -56,6 +58,7 @@ class PairUnit:
         aligned: The two spaces.
         moments: Of the parts of both, each alone.
         ica: Of both sides, by side and rows.
+        spreads: How far apart the rows of the targets are.
         settings: Conventions.
     """
 
@@ -63,6 +66,7 @@ class PairUnit:
     aligned: AlignedPair
     moments: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]]
     ica: IcaOfSides
+    spreads: SpreadOfSides
     settings: CompareSettings
     stage = "pairs"
 
@@ -71,6 +75,7 @@ class PairUnit:
         forget_whitened()
         with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
             pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine)
+            pair = replace(pair, spreads=self.spreads)
             results = [_compare(pair, self.settings, machine)]
             if self.settings.both_directions:
                 results.append(_compare(pair.reversed(), self.settings, machine))
@@ -276,6 +281,6 @@ def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: AlignedPair) -> tu
 def _spectra(total: PairMoments) -> dict[str, tuple[float, ...]]:
     """Return the variances along the principal directions of both sides, falling."""
     return {
-        side: tuple(np.linalg.eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
+        side: tuple(eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
         for side, scatter in (("source", total.sxx), ("target", total.syy))
     }

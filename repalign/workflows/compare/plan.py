@@ -1,4 +1,4 @@
-"""A comparison as independent units of work, in rounds: moments, starts of ICA, pairs.
+"""A comparison as independent units of work, in rounds: moments, spreads, starts of ICA, pairs.
 
 The units of a round need only results of the rounds before. A space that is in several pairs is
 a unit once; keys name content, rows and conventions, so that equal work has equal keys.
@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from repalign.aliases import IntArray
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
 from repalign.workflows.compare.aligned import AlignedPair, leading_components
 from repalign.workflows.compare.judge import ica_rows
 from repalign.workflows.compare.pair import PairResult, PairUnit
 from repalign.workflows.compare.pair_data import map_source
+from repalign.workflows.compare.scales import Spread, SpreadUnit, judging_rows
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.space import digest
 from repalign.workflows.compare.spaces import IcaRows, MomentsUnit, SpaceIca
@@ -32,7 +34,8 @@ def compare_all(
     """Return the results of all pairs, in their order."""
     moments = _do_once(moments_units(pairs), executor, machine)
     fits = fit_spaces(ica_of_spaces(pairs, moments, settings), executor, machine)
-    units = [pair_unit(pair, moments, fits, settings) for pair in pairs]
+    spreads = _do_once(spread_units(pairs, settings), executor, machine)
+    units = [pair_unit(pair, moments, fits, spreads, settings) for pair in pairs]
     return [result for results in executor.map(units, machine) for result in results]
 
 
@@ -49,6 +52,31 @@ def moments_units(pairs: Sequence[AlignedPair]) -> Iterator[MomentsUnit]:
     for pair in pairs:
         for side, space in enumerate(pair.spaces):
             yield MomentsUnit(_moments_key(pair, side), space, pair.split)
+
+
+def spread_units(pairs: Sequence[AlignedPair], settings: CompareSettings) -> Iterator[SpreadUnit]:
+    """Yield how far apart the rows of every target are."""
+    for pair in pairs:
+        for (side, _), key, judged in _spread_needs(pair, settings):
+            yield SpreadUnit(key, pair.spaces[side], judged, settings.seed)
+
+
+def _spread_needs(
+    pair: AlignedPair, settings: CompareSettings
+) -> Iterator[tuple[tuple[int, bool], str, IntArray | None]]:
+    """Yield side and rows, key, and those rows of the spreads of one pair."""
+    judged = judging_rows(pair.split, settings) if pair.split.judged else None
+    for side in (1, 0) if settings.both_directions else (1,):
+        width = pair.common_width(settings)
+        if width is not None and pair.dims[side] > width:
+            continue  # of a side that is cut the pair decides which directions are left
+        for rows in (None,) if judged is None or not settings.maps else (None, judged):
+            name = None if rows is None else digest(rows)
+            yield (
+                (side, rows is not None),
+                _key("spread", pair.spaces[side].key, name, settings.seed),
+                rows,
+            )
 
 
 def ica_of_spaces(
@@ -68,7 +96,11 @@ def ica_of_spaces(
 
 
 def pair_unit(
-    pair: AlignedPair, moments: Moments, fits: Mapping[str, SpaceIca], settings: CompareSettings
+    pair: AlignedPair,
+    moments: Moments,
+    fits: Mapping[str, SpaceIca],
+    spreads: Mapping[str, Spread],
+    settings: CompareSettings,
 ) -> PairUnit:
     """Return what is left to do of one pair."""
     keys = [_moments_key(pair, side) for side in (0, 1)]
@@ -78,6 +110,7 @@ def pair_unit(
         aligned=pair,
         moments=(moments[keys[0]], moments[keys[1]]),
         ica={(side, on): fits[_ica_key(pair, side, on, settings)] for side, on in needs},
+        spreads={where: spreads[key] for where, key, _ in _spread_needs(pair, settings)},
         settings=settings,
     )
 

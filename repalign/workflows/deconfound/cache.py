@@ -12,6 +12,7 @@ from repalign.exceptions import InputError
 from repalign.files import check_output, open_regular
 
 FORMAT = "repalign-folds"
+_START = f'{{"format": "{FORMAT}", '
 Entry = Mapping[str, Any]
 
 
@@ -20,6 +21,7 @@ class FoldCache:
 
     Without a path nothing is kept beyond the run. A last line that was cut off by a kill is
     dropped. Keys hold everything that a result depends on, so that one file serves many runs.
+    Every line has a checksum: a result that was changed is refused, never taken for a measured one.
 
     Raises:
         InputError: the file is none of finished folds, is an input, or cannot be written.
@@ -44,7 +46,7 @@ class FoldCache:
             self._entries[key] = entry
             if self._path is None:
                 return
-            line = json.dumps({"format": FORMAT, "key": key, "entry": dict(entry)}) + "\n"
+            line = json.dumps(_sealed(key, dict(entry))) + "\n"
             with self._path.open("ab") as file:
                 if file.tell() and not _ends_with_newline(self._path):
                     file.write(b"\n")
@@ -59,6 +61,12 @@ def key_of(parts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _sealed(key: str, entry: Any) -> dict[str, Any]:
+    text = json.dumps([key, entry], sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return {"format": FORMAT, "key": key, "entry": entry, "sha256": digest}
+
+
 def _read(path: Path) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
     with open_regular(path) as file:
@@ -68,19 +76,29 @@ def _read(path: Path) -> dict[str, Entry]:
             continue
         try:
             record = json.loads(line)
-            is_ours = record["format"] == FORMAT
-            entries[record["key"]] = record["entry"]
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+        except (ValueError, RecursionError) as error:
             # Only a kill in the middle of a write leaves a line that is no JSON.
-            if number > 0 and isinstance(error, json.JSONDecodeError):
+            if number > 0 or _START.startswith(line[: len(_START)]):
                 continue
-            raise InputError(
-                f"{path}: line {number + 1} is no finished fold; give a file that "
-                "--resume wrote, or a new name"
-            ) from error
-        if not is_ours:
-            raise InputError(f"{path}: is of the format {record['format']}; expected {FORMAT}")
+            raise InputError(_no_fold(path, number, "")) from error
+        if not isinstance(record, dict) or not {"format", "key", "entry"} <= record.keys():
+            raise InputError(_no_fold(path, number, ""))
+        if record["format"] != FORMAT:
+            found = str(record["format"])[:40]
+            raise InputError(f"{path}: is of the format {found}; expected {FORMAT}")
+        key, entry = record["key"], record["entry"]
+        is_fold = isinstance(key, str) and isinstance(entry, dict)
+        if not is_fold or record != _sealed(key, entry):
+            raise InputError(_no_fold(path, number, ", it does not match its sha256"))
+        entries[key] = entry
     return entries
+
+
+def _no_fold(path: Path, number: int, why: str) -> str:
+    return (
+        f"{path}: line {number + 1} is no finished fold{why}; give a file that --resume wrote, a "
+        "new name, or delete that line"
+    )
 
 
 def _ends_with_newline(path: Path) -> bool:

@@ -21,9 +21,9 @@ SECONDS_PER_COPY = 10
 MEMORY = 2**29
 
 
-def content(path: Path) -> list[Any]:
+def content(path: Path, *, allow_incomplete: bool = False) -> list[Any]:
     """Read everything that a store has."""
-    with open_store(path) as store:
+    with open_store(path, allow_incomplete=allow_incomplete) as store:
         found: list[Any] = [store.fingerprint, store.spec, store.info.licence, list(store.views)]
         found.append(dict(store.info.environment))
         for name in store.views:

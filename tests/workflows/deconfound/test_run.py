@@ -8,6 +8,7 @@ from pandas.testing import assert_frame_equal
 from repalign.exceptions import InputError
 from repalign.workflows.conditions.fit import condition_settings, fit_conditions
 from repalign.workflows.conditions.settings import TransformSettings
+from repalign.workflows.deconfound.cache import FoldCache
 from repalign.workflows.deconfound.run import deconfound
 from repalign.workflows.deconfound.settings import BatchSettings
 from repalign.workflows.deconfound.tasks import LabelTask
@@ -144,10 +145,12 @@ def test_a_finished_fold_is_not_computed_again(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) == 2 * (5 + 5 + 1)
 
-    # Doctored lines show whether the values come from the file.
+    # Another value under the same key shows whether it comes from the file.
     record = json.loads(lines[0])
     record["entry"]["measures"][0][1] = 0.123
-    path.write_text("\n".join([json.dumps(record), *lines[1:-3], lines[-3][:40]]))
+    FoldCache(tmp_path / "other.jsonl").put(record["key"], record["entry"])
+    other = (tmp_path / "other.jsonl").read_text().rstrip()
+    path.write_text("\n".join([other, *lines[1:-3], lines[-3][:40]]))
     again = run(resume=path).to_frame()
 
     assert again.value[0] != first.value[0]
@@ -188,6 +191,38 @@ def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
     path.write_text('{"format": "other", "key": "k", "entry": {}}\n')
     with pytest.raises(InputError, match="is of the format other; expected repalign-folds"):
         run(resume=path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("0.25", "0.75"),
+        ('"k"', '"other"'),
+        ('"k"', "[]"),
+        ('{"measures": [0.25]}', "[1]"),
+        ('"sha256"', '"x"'),
+        ("{", "[" * 100_000),
+    ],
+    ids=["value", "key", "no key", "no fold", "no digest", "deep"],
+)
+def test_a_fold_that_was_changed_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    path = tmp_path / "folds.jsonl"
+    FoldCache(path).put("k", {"measures": [0.25]})
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(InputError, match="line 1 is no finished fold"):
+        FoldCache(path)
+
+
+@pytest.mark.parametrize("length", [1, 20, 60])
+def test_a_first_line_that_a_kill_cut_off_is_dropped(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "folds.jsonl"
+    FoldCache(path).put("k", {"measures": [0.25]})
+    path.write_text(path.read_text()[:length])
+
+    FoldCache(path).put("l", {"measures": [0.5]})
+
+    assert FoldCache(path).get("l") == {"measures": [0.5]}
+    assert FoldCache(path).get("k") is None
 
 
 def test_each_gene_is_judged_against_the_control_and_averaged() -> None:

@@ -15,6 +15,7 @@ def main() -> None:
     memory_bytes, path, name, attribute = sys.argv[1:5]
     resource.setrlimit(resource.RLIMIT_AS, (int(memory_bytes), int(memory_bytes)))
     os.environ["HDF5_PLUGIN_PRELOAD"] = "::"  # no filter of the file may load a library
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads would count against the memory
     import h5py
 
     with h5py.File(path, "r", locking=False) as file:

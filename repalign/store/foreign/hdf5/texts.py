@@ -13,10 +13,13 @@ from repalign.store.format.hdf5 import h5py
 PROGRAM = Path(__file__).with_name("text_process.py")
 POINTER_BYTES = 16  # what a text of variable length takes in a dataset
 MAX_EXPANSION = 1024  # of pointers, by gzip
-MEMORY_BYTES = 2**32
+PROCESS_BYTES = 2**30  # that Python and h5py map, and what little a damaged heap may ask for
+MAX_MEMORY_BYTES = 2**33
+COPIES = 32  # of the file: a text is a Python object, and JSON, beside what HDF5 makes of it
+BYTES_A_SECOND = 2**23  # of texts that are read at the least
 
 
-def read_texts(dataset: Any, *, path: Path, time_limit: float = TIME_LIMIT) -> list[str]:
+def read_texts(dataset: Any, *, path: Path, time_limit: float | None = None) -> list[str]:
     """Return a dataset of ids as text.
 
     Raises:
@@ -52,20 +55,21 @@ def text_attribute(group: Any, name: str, *, path: Path) -> str | None:
     if kind.get_class() != h5py.h5t.STRING:
         return None
     label = f"{path}::{group.name.removeprefix('/')}@{name}"
-    (text,) = _read_apart(path, group.name, name, label=label, time_limit=TIME_LIMIT)
+    (text,) = _read_apart(path, group.name, name, label=label, time_limit=None)
     return str(text)
 
 
 def _read_apart(
-    path: Path, name: str, attribute: str, *, label: str, time_limit: float
+    path: Path, name: str, attribute: str, *, label: str, time_limit: float | None
 ) -> list[Any]:
     """Read texts in a process that ends after a time, whatever the file does to HDF5."""
+    size = path.stat().st_size
     texts: list[Any] = run_apart(
         PROGRAM,
         [str(path), name, attribute],
         label=label,
         library="HDF5",
-        memory_bytes=MEMORY_BYTES,
-        time_limit=time_limit,
+        memory_bytes=min(PROCESS_BYTES + COPIES * size, MAX_MEMORY_BYTES),
+        time_limit=TIME_LIMIT + size / BYTES_A_SECOND if time_limit is None else time_limit,
     )
     return texts
