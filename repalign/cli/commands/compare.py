@@ -82,6 +82,13 @@ def compare(
             "and the memory cap; 1 is this one, with all its threads.",
         ),
     ] = 1,
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache",
+            help="Compute everything, and keep nothing for the next run (repalign cache).",
+        ),
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -139,7 +146,9 @@ def compare(
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
+    from repalign.workflows.study.cache import open_cache
     from repalign.workflows.study.choice import Asked, planned_pairs
+    from repalign.workflows.study.remembering import Remembering
 
     chosen = output.choose_format(form, to)
     matched = None if matches is None else output.choose_format(None, matches)
@@ -164,6 +173,8 @@ def compare(
             f"device {machine.device}, up to {thread_count()} threads, "
             f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"
         )
+        cache = None if no_cache else open_cache()
+        remembering = None if cache is None else Remembering(executor, cache)
         result = run(
             *stores,
             against=against,
@@ -172,8 +183,11 @@ def compare(
             groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
-            executor=executor,
+            executor=remembering or executor,
         )
+        if cache is not None and remembering is not None:
+            cache.trim()
+            talk.detail(f"{remembering.n_found} units of work found, {remembering.n_done} done")
     result = replace(result, request=request_of(context, settings))
     output.emit(render(shown_comparison(result, show), chosen), to, talk)
     for warning in result.warnings:
