@@ -27,8 +27,7 @@ from repalign.core.rows import ArrayRows
 MAX_JUDGED = 4000
 # Multiplications of one map that are cheap enough to judge on more rows than that.
 CHEAP = 5e8
-# Values of both sides that are judged at once: copies of more would pass the memory of a null.
-BLOCK_VALUES = 2**20
+BLOCK_VALUES = 2**20  # judged at once: copies of more would pass the memory of a null
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,8 +231,7 @@ class KeptRows:
     ) -> "KeptRows":
         """Return the kept rows of two representations, and choose the rows that judge."""
         kept = arrangements.kept
-        is_all = kept.size == len(source)
-        x, y = (source, target) if is_all else (source[kept], target[kept])
+        x, y = (side if kept.size == len(side) else side[kept] for side in (source, target))
         part_of_row = split.part_of_row[kept]
         all_moments = pair_moments(
             ArrayRows(x), ArrayRows(y), part_of_row=part_of_row, n_parts=split.n_parts
@@ -293,9 +291,8 @@ class KeptRows:
         parts = [self.parts[number] for number in numbers]
         errors: list[list[Float[np.ndarray, " rows"]]] = [[] for _ in maps]
         for part in parts:
-            width = part.source.shape[1] + self.target.shape[1]
-            n_blocks = -(-part.judged.size * width // BLOCK_VALUES)
-            for rows in np.array_split(part.judged, n_blocks):
+            size = part.judged.size * (part.source.shape[1] + self.target.shape[1])
+            for rows in np.array_split(part.judged, -(-size // BLOCK_VALUES)):
                 x = part.source[rows] + part.moments.mean_x
                 y = self.target[order[part.rows[rows]]]
                 for found, judged in zip(errors, maps, strict=True):
