@@ -1,4 +1,4 @@
-"""The rows that a null keeps, in their parts, and maps that are judged on them in any order."""
+"""Rows of a pair kept for a null: the target's are put in any order, and maps judged again."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,8 @@ MAX_JUDGED = 4000
 _BLOCK_ROWS = 4096
 # Multiplications of one map that are cheap enough to judge on more rows than that.
 CHEAP = 5e8
-BLOCK_VALUES = 2**20  # judged at once: copies of more would pass the memory of a null
+# Values of both sides that are judged at once: copies of more would pass the memory of a null.
+BLOCK_VALUES = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,8 @@ class JudgedMap:
 
 # Fits every map on moments; the second argument is the part that is left out, None for none.
 FitAll = Callable[[PairMoments, int | None], Sequence[JudgedMap]]
+# Judges the target's rows in an order: in-sample and held-out, lower is closer.
+JudgeOrder = Callable[[Int[np.ndarray, " kept"]], tuple[list[float], list[float]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +98,8 @@ class KeptRows:
     ) -> "KeptRows":
         """Return the kept rows of two representations, and choose the rows that judge."""
         kept = arrangements.kept
-        x, y = (side if kept.size == len(side) else side[kept] for side in (source, target))
+        is_all = kept.size == len(source)
+        x, y = (source, target) if is_all else (source[kept], target[kept])
         part_of_row = split.part_of_row[kept]
         all_moments = pair_moments(
             ArrayRows(x), ArrayRows(y), part_of_row=part_of_row, n_parts=split.n_parts
@@ -150,8 +154,9 @@ class KeptRows:
         parts = [self.parts[number] for number in numbers]
         errors: list[list[Float[np.ndarray, " rows"]]] = [[] for _ in maps]
         for part in parts:
-            size = part.judged.size * (part.source.shape[1] + self.target.shape[1])
-            for rows in np.array_split(part.judged, -(-size // BLOCK_VALUES)):
+            width = part.source.shape[1] + self.target.shape[1]
+            n_blocks = -(-part.judged.size * width // BLOCK_VALUES)
+            for rows in np.array_split(part.judged, n_blocks):
                 x = part.source[rows].astype(np.float64)
                 y = self.target[order[part.rows[rows]]].astype(np.float64)
                 for found, judged in zip(errors, maps, strict=True):

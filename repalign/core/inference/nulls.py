@@ -18,11 +18,8 @@ from repalign.core.inference.arrangements import (
     OrderNames,
     ShufflePlan,
 )
-from repalign.core.inference.kept_rows import FitAll, KeptRows
+from repalign.core.inference.kept_rows import FitAll, JudgeOrder, KeptRows
 from repalign.core.inference.splits import no_split
-
-# Judges the target's rows in an order: in-sample and held-out, lower is closer.
-JudgeOrder = Callable[[Int[np.ndarray, " kept"]], tuple[list[float], list[float]]]
 
 
 @dataclass(frozen=True, eq=False)
