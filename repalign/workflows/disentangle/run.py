@@ -27,8 +27,9 @@ from repalign.workflows.disentangle.scoring import ScoredRows, Steps, score_sour
 from repalign.workflows.disentangle.settings import FactorSettings
 from repalign.workflows.machine import Machine
 
-# The latents themselves, those of a condition, and what the neighbour search holds of them.
-COPIES = 4
+# The latents themselves, those of a condition, and what scores hold of them: measured on 3,000 and
+# 6,000 rows of 200 columns, with all groups of the default.
+COPIES = 8
 
 
 def disentangle(
