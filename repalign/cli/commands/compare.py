@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from repalign.cli import output
+from repalign.cli.config import ConfigOption
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.formats import render
 from repalign.cli.gates import (
@@ -68,6 +69,7 @@ def compare(
             exists=True,
         ),
     ] = None,
+    config: ConfigOption = None,
     preset: CompareSettings,
     given: Given,
     device: MachineDeviceOption = "auto",
@@ -187,15 +189,14 @@ def compare(
             cache.trim()
             talk.detail(f"{remembering.n_found} units of work found, {remembering.n_done} done")
     result = replace(result, request=request_of(context, settings))
-    output.emit(render(shown_comparison(result, show), chosen), to)
+    output.emit(render(shown_comparison(result, show), chosen), to, talk)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        output.save_figure(result.plot(show, order=order), plot)
+        output.save_figure(result.plot(show, order=order), plot, talk)
     if matches is not None and matched is not None:
         records = [match.to_dict() for match in result.matches]
-        output.emit(output.render_records(records, matched), matches)
-        talk.note(f"wrote {matches}")
+        output.emit(output.render_records(records, matched), matches, talk)
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 
