@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from repalign import __version__
 from repalign.cli.commands import (
+    cache,
     compare,
     deconfound,
     demo,
@@ -151,6 +152,7 @@ app.add_typer(maps.app, name="maps")
 app.add_typer(models.app, name="models")
 app.add_typer(store.app, name="store")
 app.add_typer(zoo.app, name="zoo")
+app.add_typer(cache.app, name="cache")
 app.command("doctor")(doctor.doctor)
 protect_inputs(app)
 

@@ -25,8 +25,11 @@ from repalign.core.rows import ArrayRows
 
 # A mean norm over this many rows is known to well under a percent; the maps see all rows.
 MAX_JUDGED = 4000
+_BLOCK_ROWS = 4096
 # Multiplications of one map that are cheap enough to judge on more rows than that.
 CHEAP = 5e8
+# Values of both sides that are judged at once: copies of more would pass the memory of a null.
+BLOCK_VALUES = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +203,7 @@ class KeptPart:
 
     Attributes:
         rows: Where they stand among the kept rows.
-        source: Their source rows, centred.
+        source: Their source rows, as they are stored.
         moments: Of both sides as they are.
         judged: Rows of the part that judge.
     """
@@ -209,6 +212,20 @@ class KeptPart:
     source: Float[np.ndarray, "m p"]
     moments: PairMoments
     judged: Int[np.ndarray, " j"]
+
+    def with_target(
+        self, target: Float[np.ndarray, "kept q"], order: Int[np.ndarray, " kept"]
+    ) -> PairMoments:
+        """Return the moments with the target's rows in an order: only the cross products change.
+
+        In blocks, so that no second copy of the rows in double precision is held.
+        """
+        cross = np.zeros_like(self.moments.sxy)
+        for start in range(0, self.rows.size, _BLOCK_ROWS):
+            block = slice(start, start + _BLOCK_ROWS)
+            centred = target[order[self.rows[block]]] - self.moments.mean_y
+            cross += (self.source[block] - self.moments.mean_x).T @ centred
+        return replace(self.moments, sxy=cross)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +247,8 @@ class KeptRows:
     ) -> "KeptRows":
         """Return the kept rows of two representations, and choose the rows that judge."""
         kept = arrangements.kept
-        x, y = source[kept], target[kept]
+        is_all = kept.size == len(source)
+        x, y = (source, target) if is_all else (source[kept], target[kept])
         part_of_row = split.part_of_row[kept]
         all_moments = pair_moments(
             ArrayRows(x), ArrayRows(y), part_of_row=part_of_row, n_parts=split.n_parts
@@ -241,8 +259,8 @@ class KeptRows:
         for number, moments in enumerate(all_moments):
             rows = np.flatnonzero(part_of_row == number)
             judged = rng.permutation(rows.size)[: max(1, round(share * rows.size))]
-            parts.append(KeptPart(rows, x[rows] - moments.mean_x, moments, judged))
-        return cls(y.astype(np.float64), tuple(parts), split.judged)
+            parts.append(KeptPart(rows, x[rows], moments, judged))
+        return cls(y, tuple(parts), split.judged)
 
     def n_judged(self, numbers: Sequence[int] | None = None) -> int:
         """Return how many rows judge, in some of the parts."""
@@ -253,17 +271,12 @@ class KeptRows:
         """Return the source's rows, in the order in which they stand."""
         rows = np.empty((len(self.target), self.parts[0].moments.source_dim))
         for part in self.parts:
-            rows[part.rows] = part.source + part.moments.mean_x
+            rows[part.rows] = part.source
         return rows
 
     def moments_in(self, order: Int[np.ndarray, " kept"]) -> tuple[PairMoments, ...]:
         """Return the moments of every part with the target's rows in an order of that part."""
-        moments = []
-        for part in self.parts:
-            # Shuffled within the part, only the cross products change.
-            centred = self.target[order[part.rows]] - part.moments.mean_y
-            moments.append(replace(part.moments, sxy=part.source.T @ centred))
-        return tuple(moments)
+        return tuple(part.with_target(self.target, order) for part in self.parts)
 
     def judge(
         self, order: Int[np.ndarray, " kept"], fit_all: FitAll
@@ -288,6 +301,13 @@ class KeptRows:
         numbers: Sequence[int],
     ) -> list[float]:
         parts = [self.parts[number] for number in numbers]
-        x = np.concatenate([part.source[part.judged] + part.moments.mean_x for part in parts])
-        y = np.concatenate([self.target[order[part.rows[part.judged]]] for part in parts])
-        return [judged.mean_error(x, y) for judged in maps]
+        errors: list[list[Float[np.ndarray, " rows"]]] = [[] for _ in maps]
+        for part in parts:
+            width = part.source.shape[1] + self.target.shape[1]
+            n_blocks = -(-part.judged.size * width // BLOCK_VALUES)
+            for rows in np.array_split(part.judged, n_blocks):
+                x = part.source[rows].astype(np.float64)
+                y = self.target[order[part.rows[rows]]].astype(np.float64)
+                for found, judged in zip(errors, maps, strict=True):
+                    found.append(judged.errors(x, y))
+        return [float(np.concatenate(found).mean()) for found in errors]

@@ -12,6 +12,8 @@ MAX_EXPANSION = 64
 COPY_ALLOWANCE = 2**28
 # What is held in memory beside them: ids, token positions, hashes.
 IDENTITY_BYTES = 2**29
+# A chunk is expanded as a whole, however few of its rows are wanted.
+MAX_CHUNK_BYTES = 2**30
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
