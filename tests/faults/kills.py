@@ -65,7 +65,7 @@ def stages() -> list[Stage]:
     """Return what is killed: every command that writes, and the shards and packing of stores."""
     extract = ("extract", str(MODEL), "--data", "texts.txt", "--shard-samples", "4", "--offline")
     compare = ("compare", "a.h5", "b.h5", *CHEAP)
-    folds = ("deconfound", "a.h5", "--table", "factors.csv", "--label", "label", "--batch", "batch")
+    folds = ("deconfound", "a.h5", "--table", "factors.csv", "--label", "f", "--batch", "batch")
     return [
         Stage("writer", (), ("run.h5",), is_store=True, share=12),
         Stage("extract", (*extract, "-o", "new.h5"), ("new.h5",), is_store=True, share=2),

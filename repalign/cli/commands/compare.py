@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from repalign.cli import output
+from repalign.cli.config import ConfigOption
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.formats import render
 from repalign.cli.gates import (
@@ -68,6 +69,7 @@ def compare(
             exists=True,
         ),
     ] = None,
+    config: ConfigOption = None,
     preset: CompareSettings,
     given: Given,
     device: MachineDeviceOption = "auto",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError, MissingExtraError
 from repalign.files import check_regular, open_regular
-from repalign.store.foreign.budget import MAX_CHUNK_BYTES, check_identities
+from repalign.store.foreign.budget import MAX_CHUNK_BYTES, check_expansion, check_identities
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -36,6 +36,7 @@ class ZarrRows:
         self._array = array
         self._label = label
         _check_chunks(array, label=label)
+        check_expansion(int(array.nbytes_stored()), int(array.nbytes), label=label)
         self.shape = check_matrix_shape(array.shape, label=label)
         self.dtype: np.dtype[Any] = np.dtype(array.dtype)
         self.chunk_rows = int(array.chunks[0])

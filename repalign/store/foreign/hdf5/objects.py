@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import MAX_CHUNK_BYTES
+from repalign.store.foreign.budget import MAX_CHUNK_BYTES, check_expansion
 from repalign.store.foreign.damage import refuse_damage
 from repalign.store.format.hdf5 import h5py
 
@@ -108,6 +108,8 @@ def check_dataset(dataset: Any, label: str) -> None:
             f"{label}: declares {dataset.nbytes} bytes and holds {stored}; it is incomplete or "
             "damaged"
         )
+    if is_packed:
+        check_expansion(stored, dataset.nbytes, label=label)
     if dataset.chunks is not None:
         chunk_bytes = int(np.prod(dataset.chunks, dtype=object)) * dataset.dtype.itemsize
         if chunk_bytes > MAX_CHUNK_BYTES:
