@@ -66,7 +66,7 @@ class Preset:
         cases: What is measured for every seed.
         n_seeds: How many seeds there are unless others are asked for.
         seconds_per_seed: Processor seconds of one core for all cases of one seed.
-        is_estimate: The seconds were worked out from a few steps, nobody has run it whole.
+        is_estimate: The seconds were worked out from smaller sizes; nobody has run it whole.
     """
 
     cases: tuple[Case, ...]
