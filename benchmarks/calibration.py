@@ -15,8 +15,9 @@ import numpy as np
 from scipy.stats import binomtest
 
 from repalign.core.inference.arrangements import plan_shuffles
+from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.left_out import InSample, leave_groups_out, refit_without_groups
-from repalign.core.inference.nulls import JudgedMap, shuffled_pairing_null
+from repalign.core.inference.nulls import shuffled_pairing_null
 from repalign.core.inference.splits import fold_split, held_out_split
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments, pair_moments
@@ -39,6 +40,14 @@ class Rows:
     icc: float
 
 
+@dataclass(frozen=True)
+class TwinRows:
+    """The rows of a Gaussian pair, and how many columns it has."""
+
+    rows: Rows
+    dim: int
+
+
 def laws(n: int) -> list[Rows]:
     """Return the laws that are simulated for about so many rows."""
     found = [Rows("independent", [1] * n, 0.0)]
@@ -49,11 +58,11 @@ def laws(n: int) -> list[Rows]:
     return found
 
 
-def draw(rows: Rows, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def draw(rows: Rows, rng: np.random.Generator, dim: int = DIM) -> tuple[np.ndarray, np.ndarray]:
     """Return one representation and its groups."""
     groups = np.repeat(np.arange(len(rows.sizes)), rows.sizes)
-    shared = rng.standard_normal((len(rows.sizes), DIM))[groups]
-    own = rng.standard_normal((groups.size, DIM))
+    shared = rng.standard_normal((len(rows.sizes), dim))[groups]
+    own = rng.standard_normal((groups.size, dim))
     return np.sqrt(rows.icc) * shared + np.sqrt(1 - rows.icc) * own, groups
 
 
@@ -131,7 +140,7 @@ def _intervals(rows: Rows, seed: int) -> tuple[np.ndarray, ...]:
     return errors.mean(axis=1), *ends, truth
 
 
-def twin_ranks(dim: int, ica_rows: str, trials: int, *, n_twins: int = 4) -> tuple[int, int]:
+def twin_ranks(law: TwinRows, ica_rows: str, trials: int, *, n_twins: int = 4) -> tuple[int, int]:
     """Count the Gaussian pairs whose efficiency is above, and below, all of their twins'.
 
     The efficiency is that of the errors, since ``compare`` gives none where nothing is
@@ -141,13 +150,16 @@ def twin_ranks(dim: int, ica_rows: str, trials: int, *, n_twins: int = 4) -> tup
         maps=("permutation", "rigid", "ica"), held_out=0.0, n_null=0, n_refits=0,
         n_gaussian=n_twins, starts=1, ica_rows=ica_rows,  # type: ignore[arg-type]
     )  # fmt: skip
+    dim = law.dim
     turn = np.linalg.qr(np.random.default_rng(dim).standard_normal((dim, dim)))[0]
     above = below = 0
     for trial in range(trials):
-        rng = np.random.default_rng(trial)
-        x = rng.standard_normal((400, dim))
-        y = x @ turn + 0.1 * rng.standard_normal((400, dim))
-        result = compare(x, y, settings=replace(settings, seed=trial))
+        # far apart, so that no trial shares draws with another
+        seed = 1000 * trial
+        rng = np.random.default_rng(seed)
+        x, groups = draw(law.rows, rng, dim)
+        y = x @ turn + 0.1 * rng.standard_normal(x.shape)
+        result = compare(x, y, groups=groups, settings=replace(settings, seed=seed))
         permutation, rigid, ica = (record.error for record in result.records)
         observed = (permutation - ica) / (permutation - rigid)
         twins = result.pairs[0].gaussian_efficiencies["in-sample"]
@@ -160,11 +172,17 @@ def _twin_table(trials: int) -> None:
     low, high = binomtest(trials // 5, trials).proportion_ci(0.99)
     print(f"\n{trials} pairs a cell, 4 twins each; expected .200 ({low:.3f} to {high:.3f}).\n")
     print("| rows, columns | ICA on | above all twins | below all twins |\n|---|---|---|---|")
-    for dim in (6, 20, 40):
-        for kind in ("same", "disjoint"):
-            above, below = twin_ranks(dim, kind, trials)
+    unequal = np.maximum(1, 400 / 3 / np.arange(1, 40)).astype(int).tolist()
+    for law in (
+        *(TwinRows(Rows("independent", [1] * 400, 0.0), dim) for dim in (40, 20, 6)),
+        TwinRows(Rows("groups of 10, ICC .5", [10] * 40, 0.5), 6),
+        TwinRows(Rows("unequal groups, ICC .5", unequal, 0.5), 6),
+    ):
+        for kind in ("disjoint", "same"):
+            above, below = twin_ranks(law, kind, trials)
             cells = f"{above / trials:.3f} | {below / trials:.3f}"
-            print(f"| 400 × {dim} | {kind} rows | {cells} |", flush=True)
+            name = f"{sum(law.rows.sizes)} × {law.dim}, {law.rows.name}"
+            print(f"| {name} | {kind} rows | {cells} |", flush=True)
 
 
 def _cells(shares: np.ndarray) -> str:

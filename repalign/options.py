@@ -6,6 +6,7 @@ with their help (``repalign.cli.declared``), what a result records, and the page
 help. A setting that holds other settings is a field of that class.
 """
 
+import functools
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
@@ -116,8 +117,16 @@ class Settings:
     """Base of settings classes: a value that was not declared as allowed is an InputError."""
 
     def __post_init__(self) -> None:
-        """Check every field against its declaration."""
+        """Check every field against its declaration; a whole number of a real one becomes real.
+
+        The command line reads 0 as 0.0, and the same settings are to be written in the same way.
+        """
         check_settings(self)
+        hints = get_type_hints(type(self))
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if plain_type(hints[each.name]) is float and type(value) is int:
+                object.__setattr__(self, each.name, float(value))
 
 
 def options_of(
@@ -167,32 +176,20 @@ def with_values(settings: T, values: Mapping[tuple[str, ...], Any]) -> T:
 
 def recorded_columns(settings: type) -> tuple[str, ...]:
     """Return the names of the columns that record the options of a settings class."""
-    return tuple(each.column for each in options_of(settings) if each.declared.recorded)
+    return tuple(each.column for each in _recorded_of(settings))
 
 
 def recorded_values(settings: Any) -> dict[str, Any]:
     """Return the recorded options by column; several names become one text."""
+    kind: type = type(settings)
     return {
-        each.column: _as_cell(value_at(settings, each.recorded_path))
-        for each in options_of(type(settings))
-        if each.declared.recorded
+        each.column: _as_cell(value_at(settings, each.recorded_path)) for each in _recorded_of(kind)
     }
 
 
-def words_of(settings: Settings, usual: Settings) -> list[str]:
-    """Return what to write on the command line for settings that differ from the usual ones."""
-    words = []
-    for each in options_of(type(settings)):
-        value = value_at(settings, each.path)
-        if not each.flag or value == value_at(usual, each.path) or value is None:
-            continue
-        if isinstance(value, bool):
-            words.append(f"--{each.flag}")
-        elif isinstance(value, tuple) and each.declared.repeat:
-            words += [word for one in value for word in (f"--{each.flag}", str(one))]
-        else:
-            words += [f"--{each.flag}", str(_as_cell(value))]
-    return words
+@functools.cache
+def _recorded_of(settings: type) -> tuple[DeclaredOption, ...]:
+    return tuple(each for each in options_of(settings) if each.declared.recorded)
 
 
 def _as_cell(value: Any) -> Any:

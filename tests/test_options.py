@@ -15,7 +15,6 @@ from repalign.options import (
     recorded_columns,
     recorded_values,
     with_values,
-    words_of,
 )
 
 
@@ -109,12 +108,8 @@ def test_what_none_stands_for_is_recorded_under_its_own_name() -> None:
     assert recorded_values(Resolved()) == {"n_passes": 400}
 
 
-def test_settings_are_told_in_words_of_the_command_line() -> None:
-    changed = Outer(share=0.5, names=("a", "b"), both=True, inner=Inner("exact"))
-    assert " ".join(words_of(changed, Outer())) == (
-        "--share 0.5 --names a,b --both --inner-solver exact"
-    )
-    assert words_of(Outer(), Outer()) == []
+def test_a_real_number_is_real_however_it_is_given() -> None:
+    assert str(Outer(share=0).share) == "0.0"
 
 
 @dataclass(frozen=True)

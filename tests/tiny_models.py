@@ -141,6 +141,11 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
         {**_ENCODER, "relative_attention": True, "position_buckets": 8}
         | {"pos_att_type": ["p2c", "c2p"]},
     ),
+    "deberta": (
+        "Deberta",
+        {**_ENCODER, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    ),
+    "phi3": ("Phi3", {**_GROUPED, "bos_token_id": 0, "eos_token_id": 0}),
     "electra": ("Electra", {**_ENCODER, "embedding_size": 16}),
     "albert": ("Albert", {**_ENCODER, "embedding_size": 16}),
     "modernbert": (
@@ -163,6 +168,15 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
         "Swin",
         {"image_size": 32, "patch_size": 2, "embed_dim": 8, "depths": [1, 2], "window_size": 4}
         | {"num_heads": [2, 4]},
+    ),
+    "swinv2": (
+        "Swinv2",
+        {"image_size": 32, "patch_size": 2, "embed_dim": 8, "depths": [1, 2], "window_size": 4}
+        | {"num_heads": [2, 4]},
+    ),
+    "dinov3_convnext": (
+        "DINOv3ConvNext",
+        {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 2, 1], "image_size": 32},
     ),
     "convnext": (
         "ConvNext",
@@ -203,6 +217,7 @@ SOUNDS: dict[str, tuple[str, dict[str, Any]]] = {
     "hubert": ("Hubert", _SOUND),
     "hubert-layer": ("Hubert", _SOUND | _BY_FRAMES),
     "wavlm": ("WavLM", _SOUND),
+    "data2vec-audio": ("Data2VecAudio", _SOUND | {"conv_pos_kernel_size": 5}),
     "whisper": (
         "Whisper",
         {"vocab_size": 40, "d_model": 32, "encoder_layers": 3, "decoder_layers": 1}

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from repalign import __version__
 from repalign.cli.commands import (
+    cache,
     compare,
     deconfound,
     demo,
@@ -20,6 +21,7 @@ from repalign.cli.commands import (
     models,
     report,
     reproduce,
+    rerun,
     store,
     zoo,
 )
@@ -161,10 +163,12 @@ app.command("deconfound")(deconfound.deconfound)
 app.command("apply")(maps.apply)
 app.command("reproduce")(reproduce.reproduce)
 app.command("report")(report.report)
+app.command("rerun", context_settings=rerun.TAKES_OPTIONS)(rerun.rerun)
 app.add_typer(maps.app, name="maps")
 app.add_typer(models.app, name="models")
 app.add_typer(store.app, name="store")
 app.add_typer(zoo.app, name="zoo")
+app.add_typer(cache.app, name="cache")
 app.command("doctor")(doctor.doctor)
 protect_inputs(app)
 

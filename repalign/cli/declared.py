@@ -2,13 +2,16 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin
 
 import typer
 
 from repalign.options import DeclaredOption, Settings, options_of, plain_type, with_values
+
+# A command's attribute: the parameters that settings and presets stand for.
+DECLARED = "declared_names"
 
 S = TypeVar("S", bound=Settings)
 S_co = TypeVar("S_co", bound=Settings, covariant=True)
@@ -84,18 +87,23 @@ def with_options(settings: type) -> Callable[[Callable[..., Any]], Callable[...,
 
         @functools.wraps(command)
         def run(**values: Any) -> Any:
-            stands = values["context"].get_parameter_source
-            given = Given(
-                (each.path, _value(each, values[name]))
-                for name, each in declared.items()
-                if stands(name).name != "DEFAULT"
-            )
+            given = given_of(settings, values["context"], values)
             others = {name: value for name, value in values.items() if name not in declared}
             return command(**others, given=given)
 
         return _with_parameters(run, command, "given", made)
 
     return decorate
+
+
+def given_of(settings: type, context: Any, values: Mapping[str, Any]) -> Given:
+    """Return those options of a settings class that stand on the line of a call."""
+    declared = {each.column: each for each in options_of(settings) if each.flag}
+    return Given(
+        (each.path, _value(each, values[name]))
+        for name, each in declared.items()
+        if context.get_parameter_source(name).name != "DEFAULT"
+    )
 
 
 def with_shared(options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -137,6 +145,8 @@ def _with_parameters(
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
+    names = {each.name for each in made}
+    run.declared_names = getattr(command, DECLARED, set()) | names  # type: ignore[attr-defined]
     return run
 
 

@@ -8,10 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from repalign.cli.tables import Shown, drawn
+from repalign.cli.tables import Shown, drawn, drawn_grids
+from repalign.exceptions import InputError
 from repalign.printable import for_csv, printable
 from repalign.workflows.tables.layout import Record, column_names, plain_value
 from repalign.workflows.tables.markup import as_latex, as_markdown
+
+if TYPE_CHECKING:
+    from repalign.workflows.tables.matrix import Matrix
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Format:
 
     Attributes:
         name: As ``--format`` takes it.
-        suffix: Ending of the files that are written so.
+        suffix: Ending of the files that are written so; empty where another format has it.
         holds: What it holds, for the help.
         render: Makes the text.
     """
@@ -29,6 +33,11 @@ class Format:
     suffix: str
     holds: str
     render: Callable[[Shown], str]
+
+    @property
+    def told(self) -> str:
+        """Name, ending and content, for the help."""
+        return f"{self.name} ({', '.join(filter(None, (self.suffix, self.holds)))})"
 
 
 def as_csv(records: Sequence[Record]) -> str:
@@ -56,6 +65,7 @@ def as_json(value: Any) -> str:
 # Everything but the letters and the line breaks of ASCII, which json.dumps has dealt with.
 _NOT_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
+MATRIX, DRAWN_MATRIX = "matrix", "matrix-table"
 FORMATS = {
     each.name: each
     for each in (
@@ -69,9 +79,21 @@ FORMATS = {
             "a table for the package booktabs",
             lambda shown: as_latex(shown.paper_layouts()),
         ),
+        Format(
+            MATRIX,
+            "",
+            "of compare: one number (--show) for each pair of views, as CSV, on a terminal drawn",
+            lambda shown: as_csv(matrix_of(shown).to_records()),
+        ),
+        Format(
+            DRAWN_MATRIX,
+            "",
+            "drawn anywhere",
+            lambda shown: drawn(drawn_grids(list(matrix_of(shown).grids()))),
+        ),
     )
 }
-SUFFIXES = {each.suffix: each.name for each in FORMATS.values()}
+SUFFIXES = {each.suffix: each.name for each in FORMATS.values() if each.suffix}
 # A type that holds the names, so that the command line knows them without a list of its own.
 if TYPE_CHECKING:
     FormatName = str
@@ -82,6 +104,17 @@ else:
 def render(shown: Shown, form: str) -> str:
     """Return a result in one of the formats."""
     return FORMATS[form].render(shown)
+
+
+def matrix_of(shown: Shown) -> "Matrix":
+    """Return the matrix of a result.
+
+    Raises:
+        InputError: It has none.
+    """
+    if shown.matrix is None:
+        raise InputError("--format matrix: only compare has pairs of views; choose another format")
+    return shown.matrix()
 
 
 def _csv_cell(value: Any) -> Any:

@@ -11,6 +11,7 @@ from repalign.exceptions import GateError, InputError
 
 if TYPE_CHECKING:
     from repalign.workflows.compare.results import CompareResult
+    from repalign.workflows.compare.settings import CompareSettings
     from repalign.workflows.gates import Gates
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ def read_gates(
 
 
 def check_gates(
-    gates: "Gates", maps: Sequence[str], pairs: Callable[[], Sequence[tuple[str, str]]]
+    gates: "Gates", settings: "CompareSettings", pairs: Callable[[], Sequence[tuple[str, str]]]
 ) -> None:
     """Refuse, before anything is computed, gates that could not be judged.
 
@@ -90,7 +91,20 @@ def check_gates(
 
     if gates:
         known = () if gates.baseline is None else pairs()
-        _as_usage(lambda: gates.check(quantities_of(maps), known))
+        _as_usage(lambda: gates.check(quantities_of(settings.maps, settings.measures), known))
+
+
+def check_shown(show: str | None, settings: "CompareSettings") -> None:
+    """Refuse to show what is not measured.
+
+    Raises:
+        BadParameter: It is not.
+    """
+    from repalign.workflows.tables.matrix import chosen_quantity
+    from repalign.workflows.tables.quantities import quantities_of
+
+    if show is not None:
+        _as_usage(lambda: chosen_quantity(quantities_of(settings.maps, settings.measures), show))
 
 
 def judge_gates(gates: "Gates", result: "CompareResult", talk: Talk) -> None:

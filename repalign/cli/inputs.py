@@ -27,7 +27,7 @@ def protect_inputs(app: typer.Typer) -> None:
 def protected(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return the command with all its parameters protected but those marked as written."""
     parameters = inspect.signature(command, eval_str=True).parameters.values()
-    read = [each.name for each in parameters if not _is_written(each.annotation)]
+    read = [each.name for each in parameters if not is_written(each.annotation)]
 
     @functools.wraps(command)
     def run(**values: Any) -> Any:
@@ -37,7 +37,8 @@ def protected(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _is_written(annotation: Any) -> bool:
+def is_written(annotation: Any) -> bool:
+    """Tell whether a parameter names what the command writes."""
     return WRITTEN in getattr(annotation, "__metadata__", ())
 
 

@@ -5,8 +5,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from repalign.cli.formats import FORMATS, FormatName
+from repalign.cli.formats import DRAWN_MATRIX, FORMATS, MATRIX, FormatName
 from repalign.cli.inputs import WRITTEN
+from repalign.cli.requests import SHOWN
+
+# Commands whose results are pairs of views.
+WITH_MATRIX = ("compare", "rerun")
+
+
+def _check_form(context: typer.Context, form: str | None) -> str | None:
+    """Refuse, before anything is computed, a matrix of what has none."""
+    if form in (MATRIX, DRAWN_MATRIX) and context.info_name not in WITH_MATRIX:
+        raise typer.BadParameter(f"{form} is a format of {' and '.join(WITH_MATRIX)} alone")
+    return form
+
 
 FormatOption = Annotated[
     FormatName | None,
@@ -14,11 +26,13 @@ FormatOption = Annotated[
         "--format",
         "-f",
         help="How to print the result: "
-        + ", ".join(f"{each.name} ({each.suffix}, {each.holds})" for each in FORMATS.values())
+        + ", ".join(each.told for each in FORMATS.values())
         + ". Default: by the ending of --output where there is one, a table on a terminal, CSV "
         "when stdout is piped.",
         show_default=False,
+        callback=_check_form,
     ),
+    SHOWN,
 ]
 OutputOption = Annotated[
     Path | None,

@@ -4,7 +4,7 @@ import io
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from repalign.workflows.disentangle.results import DisentangleResult
     from repalign.workflows.tables.errors import ErrorTable
     from repalign.workflows.tables.grid import Grid
+    from repalign.workflows.tables.matrix import Matrix
 
 STYLES = {
     "heading": "bold",
@@ -52,6 +53,7 @@ class Shown:
         drawing: For a terminal.
         layouts: For Markdown.
         paper_layouts: For LaTeX.
+        matrix: One number of each pair of views, where there are pairs.
     """
 
     records: Callable[[], Sequence[Record]]
@@ -59,6 +61,7 @@ class Shown:
     drawing: Callable[[], RenderableType]
     layouts: Callable[[], Sequence[Layout]]
     paper_layouts: Callable[[], Sequence[Layout]]
+    matrix: "Callable[[], Matrix] | None" = None
 
 
 def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
@@ -72,18 +75,19 @@ def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
     )
 
 
-def shown_comparison(result: "CompareResult") -> Shown:
-    """Show the error table of a comparison, and its measures of similarity."""
+def shown_comparison(result: "CompareResult", show: str | None = None) -> Shown:
+    """Show the error table of a comparison and its measures; ``show`` is what a matrix holds."""
+    shown = _shown_errors(result, result.to_dict, result.error_table)
+    shown = replace(shown, matrix=lambda: result.matrix(show))
     if not result.measures:
-        return _shown_errors(result, result.to_dict, result.error_table)
+        return shown
     measured = result.measures_grid()
     drawn = ([_drawn_errors(result.error_table())] if result.records else []) + [
-        _drawn_grids([measured])
+        drawn_grids([measured])
     ]
     layouts = ([result.error_table().layout()] if result.records else []) + [measured.layout()]
-    return Shown(
-        records=result.to_records,
-        document=result.to_dict,
+    return replace(
+        shown,
         drawing=lambda: Text("\n\n").join(drawn),
         layouts=lambda: layouts,
         paper_layouts=lambda: layouts,
@@ -122,7 +126,7 @@ def shown_reproduction(result: "Reproduction") -> Shown:
     return Shown(
         records=lambda: [each.to_record() for each in result.summaries()],
         document=result.to_dict,
-        drawing=lambda: _drawn_grids([grid]),
+        drawing=lambda: drawn_grids([grid]),
         layouts=lambda: [grid.layout()],
         paper_layouts=lambda: [grid.layout()],
     )
@@ -136,7 +140,7 @@ def _shown_grids(
     return Shown(
         records=result.to_records,
         document=result.to_dict,
-        drawing=lambda: _drawn_grids(grids),
+        drawing=lambda: drawn_grids(grids),
         layouts=lambda: [grid.layout() for grid in grids],
         paper_layouts=lambda: [grid.layout() for grid in papers],
     )
@@ -200,7 +204,8 @@ def _drawn_errors(table: "ErrorTable") -> Text:
     return Text("\n").join([Text(text, style=STYLES[emphasis]) for text, emphasis in lines])
 
 
-def _drawn_grids(grids: "Sequence[Grid]") -> Text:
+def drawn_grids(grids: "Sequence[Grid]") -> Text:
+    """Draw tables one below another, within the width of the terminal."""
     from repalign.workflows.tables.grid import WIDTH, text_lines
 
     width = shutil.get_terminal_size((WIDTH, 0)).columns

@@ -1,12 +1,14 @@
 """Where and how products are computed: device, threads, and the kernels that were measured."""
 
 import contextlib
+import ctypes
 import functools
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import threadpoolctl
-import torch
 
 from repalign.exceptions import InputError
 
@@ -19,20 +21,44 @@ def choose_device(name: str = "auto") -> str:
     Raises:
         InputError: The device is unknown, not present, or has no double precision.
     """
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cpu":
         return name
+    if name == "auto":
+        return "cuda" if _may_have_gpu() and _has_cuda() else "cpu"
     if name.split(":")[0] != "cuda":
         raise InputError(f"device {name!r} is not supported; expected auto, cpu or cuda")
-    if not torch.cuda.is_available():
+    if not _has_cuda():
         raise InputError(f"device {name!r} is not present; use --device cpu")
     return name
 
 
+def _has_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _may_have_gpu() -> bool:
+    """Tell whether a driver is there, without torch, whose import takes longer than most work."""
+    if Path("/dev/kfd").exists():  # AMD's, which torch calls cuda as well
+        return True
+    driver = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+    try:
+        ctypes.CDLL(driver)
+    except OSError:
+        return False
+    return True
+
+
 def thread_count() -> int:
     """Return the number of threads that products use."""
-    return torch.get_num_threads()
+    pools = threadpoolctl.threadpool_info()
+    return max((pool["num_threads"] for pool in pools if pool["user_api"] == "blas"), default=1)
+
+
+def one_pool(device: str) -> contextlib.AbstractContextManager[None]:
+    """Let one pool of threads work: numpy's where arrays are numpy's, else torch's."""
+    return contextlib.nullcontext() if device == "cpu" else torch_threads_only()
 
 
 @contextlib.contextmanager
@@ -48,6 +74,8 @@ def torch_threads_only() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _float32_precision(name: str) -> Iterator[None]:
+    import torch
+
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(name)
     try:
@@ -78,6 +106,8 @@ def matmul_kernels(device: str = "cpu") -> MatmulKernels:
     setting really multiplies in bfloat16. Only the error of a product tells them apart. Nothing
     is timed, so that the choice, and with it every rounding, is the same in every run.
     """
+    import torch
+
     if device != "cpu":
         return MatmulKernels(medium_is_exact=False, has_bfloat16=torch.cuda.is_bf16_supported())
     generator = torch.Generator().manual_seed(0)

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 from jaxtyping import Integer
 
 from repalign.aliases import Rows
+from repalign.core.arrays import DeviceArray, numbers_on, on_device, zeros
 from repalign.core.checks import check_finite_block, check_parts
-from repalign.core.compute import torch_threads_only
+from repalign.core.compute import one_pool
 from repalign.core.rows import DEFAULT_MEMORY, OnProgress, block_rows_for
 
 # Which products are summed: all three, those of the source alone, or the cross products alone.
@@ -25,22 +25,20 @@ class Parts:
 
 
 class MomentSums:
-    """Moments under construction on the device; it owns its tensors and changes them."""
+    """Moments under construction on the device; it owns its arrays and changes them."""
 
     def __init__(self, source_dim: int, target_dim: int, products: Products, device: str) -> None:
         width = source_dim + target_dim
         self.source_dim = source_dim
         self.products = products
         self.n = 0
-        self.mean = torch.zeros(width, dtype=torch.float64, device=device)
+        self.mean = zeros((width,), device)
         p, q = (0, 0) if products == "cross" else (source_dim, target_dim)
         shapes = ((p, p), (source_dim, target_dim), (q, q))
-        self.sxx, self.sxy, self.syy = (
-            torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes
-        )
+        self.sxx, self.sxy, self.syy = (zeros(shape, device) for shape in shapes)
 
-    def add(self, x: torch.Tensor, y: torch.Tensor) -> None:
-        """Add rows in double precision; the tensors are used up."""
+    def add(self, x: DeviceArray, y: DeviceArray) -> None:
+        """Add rows in double precision; the arrays are used up."""
         rows = x.shape[0]
         mean_x, mean_y = x.mean(0), y.mean(0)
         x -= mean_x
@@ -50,11 +48,14 @@ class MomentSums:
         delta_x, delta_y = mean_x - self.mean[:p], mean_y - self.mean[p:]
         weight = self.n * rows / total
         if self.products != "cross":
-            self.sxx.addmm_(x.T, x).addr_(delta_x, delta_x, alpha=weight)
+            self.sxx += x.T @ x
+            self.sxx += weight * (delta_x[:, None] * delta_x)
         if self.products != "source":
-            self.sxy.addmm_(x.T, y).addr_(delta_x, delta_y, alpha=weight)
+            self.sxy += x.T @ y
+            self.sxy += weight * (delta_x[:, None] * delta_y)
         if self.products == "all":
-            self.syy.addmm_(y.T, y).addr_(delta_y, delta_y, alpha=weight)
+            self.syy += y.T @ y
+            self.syy += weight * (delta_y[:, None] * delta_y)
         self.mean[:p] += (rows / total) * delta_x
         self.mean[p:] += (rows / total) * delta_y
         self.n = total
@@ -90,36 +91,37 @@ def sum_moments(
     )
     names = ("the space", "") if y is None else ("the source", "the target")
     sums = [MomentSums(p, q, products, device) for _ in range(parts.n)]
-    with torch_threads_only():
+    with one_pool(device):
         for start in range(0, n_rows, block_rows):
             stop = min(start + block_rows, n_rows)
             source = _to_device(x, start, stop, device=device, name=names[0])
             if y is None:
-                target = source.new_empty((stop - start, 0))
+                target = zeros((stop - start, 0), device)
             else:
                 target = _to_device(y, start, stop, device=device, name=names[1])
-            labels = None if parts.of_row is None else parts.of_row[start:stop]
-            _add_block(sums, source, target, labels)
+            labels = None if parts.of_row is None or parts.n == 1 else parts.of_row[start:stop]
+            _add_block(sums, source, target, labels, device)
             if on_progress is not None:
                 on_progress(stop, n_rows)
     return sums
 
 
-def _to_device(rows: Rows, start: int, stop: int, *, device: str, name: str) -> torch.Tensor:
+def _to_device(rows: Rows, start: int, stop: int, *, device: str, name: str) -> DeviceArray:
     block = rows.read(start, stop)
     check_finite_block(block, first_row=start, name=name)
-    return torch.from_numpy(block).to(device=device, dtype=torch.float64, copy=True)
+    return on_device(block, device, copy=True)
 
 
 def _add_block(
     sums: list[MomentSums],
-    source: torch.Tensor,
-    target: torch.Tensor,
+    source: DeviceArray,
+    target: DeviceArray,
     labels: np.ndarray | None,
+    device: str,
 ) -> None:
     if labels is None:
         sums[0].add(source, target)
         return
     for label in np.unique(labels):
-        chosen = torch.from_numpy(np.flatnonzero(labels == label)).to(source.device)
+        chosen = numbers_on(np.flatnonzero(labels == label), device)
         sums[int(label)].add(source[chosen], target[chosen])

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
+from repalign.core.arrays import as_numpy
 from repalign.core.checks import check_paired, check_shape
 from repalign.core.moment_sums import MomentSums, Parts, sum_moments
 from repalign.core.rows import Limits
@@ -255,7 +256,7 @@ def cross_moments(
             mean_x=source.mean_x,
             mean_y=target.mean_x,
             sxx=source.sxx,
-            sxy=part.sxy.cpu().numpy(),
+            sxy=as_numpy(part.sxy),
             syy=target.sxx,
             epsilon_x=source.epsilon_x,
             epsilon_y=target.epsilon_x,
@@ -266,14 +267,14 @@ def cross_moments(
 
 def _frozen(sums: MomentSums, x: Rows, y: Rows) -> PairMoments:
     p = sums.source_dim
-    mean = sums.mean.cpu().numpy()
+    mean = as_numpy(sums.mean)
     return PairMoments(
         n=sums.n,
         mean_x=mean[:p].copy(),
         mean_y=mean[p:].copy(),
-        sxx=sums.sxx.cpu().numpy(),
-        sxy=sums.sxy.cpu().numpy(),
-        syy=sums.syy.cpu().numpy(),
+        sxx=as_numpy(sums.sxx),
+        sxy=as_numpy(sums.sxy),
+        syy=as_numpy(sums.syy),
         epsilon_x=float(np.finfo(x.dtype).eps),
         epsilon_y=float(np.finfo(y.dtype).eps),
     )

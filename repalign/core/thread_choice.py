@@ -6,6 +6,7 @@ threads on two busy cores, and 3 s with one.
 """
 
 import contextlib
+import sys
 from collections.abc import Iterator
 
 import threadpoolctl
@@ -21,16 +22,17 @@ def is_small(n_rows: int, *dims: int) -> bool:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold numpy and torch at one thread inside the block, and as many as before outside."""
-    import torch
+    """Hold numpy and torch at one thread inside the block, and as many as before outside.
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpoolctl.threadpool_limits(limits=1):
-            yield
-    finally:
-        torch.set_num_threads(before)
+    torch is held where it is loaded already: what needs it must import it before.
+    """
+    with contextlib.ExitStack() as stack:
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
+        stack.enter_context(threadpoolctl.threadpool_limits(limits=1))
+        yield
 
 
 def one_thread_if(small: bool) -> contextlib.AbstractContextManager[None]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from repalign.core.eigen import eigh
 from repalign.core.moments import DOUBLE_EPSILON
 from repalign.exceptions import InputError
 
@@ -91,7 +92,7 @@ def principal_directions(
 
     The arguments are those of ``storage_cut``.
     """
-    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = eigh(matrix)
     stored = storage_cut(matrix, mean, weight, epsilon)
     cut = max(stored, arithmetic_cut(len(matrix), float(values[-1])))
     keep = np.flatnonzero(values > cut)[::-1][:max_rank]

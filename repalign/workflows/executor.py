@@ -178,6 +178,7 @@ def _start_worker(watched: Connection) -> None:
     from repalign.core.thread_choice import one_thread
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"  # torch comes later
     _FOR_LIFE.enter_context(one_thread())
     threading.Thread(target=_end_with, args=(watched,), daemon=True).start()
 

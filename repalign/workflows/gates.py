@@ -13,6 +13,7 @@ from repalign.workflows.tables.quantities import (
     SPLITS,
     Quantity,
     Reading,
+    holds,
     pair_of,
     quantities_in,
     reading,
@@ -98,13 +99,13 @@ class Gates:
         if self.baseline is None:
             return
         earlier = self.baseline.earlier
-        absent = [each.name for each in quantities_in(earlier.records) if each.name not in names]
+        absent = [each.name for each in quantities_in(earlier.everything) if each.name not in names]
         if absent:
             raise InputError(
                 f"--baseline {earlier.name}: holds {', '.join(absent)}, which this comparison does "
                 "not measure: ask for the same maps"
             )
-        before, now = {pair_of(record) for record in earlier.records}, set(pairs)
+        before, now = {pair_of(record) for record in earlier.everything}, set(pairs)
         for text, missing in (
             ("has not the pair", now - before),
             ("has a pair that is not compared here:", before - now),
@@ -122,7 +123,7 @@ class Gates:
                     split = next(split for split in SPLITS if split in by_split)
                     told.append(_beyond(pair, name, split, by_split[split], bound))
         if self.baseline is not None:
-            for pair, quantity, before in _values(self.baseline.earlier.records):
+            for pair, quantity, before in _values(self.baseline.earlier.everything):
                 now = values.get((pair, quantity.name), {})
                 told.append(_worse(pair, quantity, (before, now), self.baseline.tolerance))
         splits = {split for by_split in values.values() for split in by_split}
@@ -166,7 +167,7 @@ def _values(
         by_pair.setdefault(pair_of(record), []).append(record)
     for pair, members in by_pair.items():
         for quantity in quantities_in(members):
-            found = [record for record in members if record["map"] == quantity.map]
+            found = [record for record in members if holds(record, quantity)]
             yield pair, quantity, {each["split"]: reading(each, quantity) for each in found}
 
 

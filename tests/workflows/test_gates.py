@@ -118,3 +118,17 @@ def test_one_of_many_is_shown() -> None:
     assert [each.name for each in quantities_of(["rigid", "permutation", "ica"])][
         -1
     ] == "efficiency"
+
+
+def test_a_similarity_may_not_fall() -> None:
+    def measured(value: float):
+        told = record(error=None) | {"map": None, "measure": "linear-cka", "better": "↑"}
+        return told | {"value": value}
+
+    before = Results("earlier.json", (PairResults((), None, (measured(0.9),)),), {}, {})
+    gates = Gates((Bound("linear-cka", "below", 0.5),), Baseline(before, 0.1))
+    gates.check(quantities_of([], ["linear-cka"]), [("a", "b")])
+    assert broken(gates, measured(0.95)) == ()
+    assert broken(gates, measured(0.85)) == ()
+    assert len(broken(gates, measured(0.7))) == 1
+    assert len(broken(gates, measured(0.4))) == 2

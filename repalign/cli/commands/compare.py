@@ -1,11 +1,13 @@
 """``repalign compare``."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
 from repalign.cli import output
+from repalign.cli.config import ConfigOption
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.formats import render
 from repalign.cli.gates import (
@@ -14,12 +16,14 @@ from repalign.cli.gates import (
     FailBelowOption,
     ToleranceOption,
     check_gates,
+    check_shown,
     judge_gates,
     read_gates,
 )
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.names import names_of
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
+from repalign.cli.requests import SHOWN, request_of
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
@@ -65,6 +69,7 @@ def compare(
             exists=True,
         ),
     ] = None,
+    config: ConfigOption = None,
     preset: CompareSettings,
     given: Given,
     device: MachineDeviceOption = "auto",
@@ -77,13 +82,45 @@ def compare(
             "and the memory cap; 1 is this one, with all its threads.",
         ),
     ] = 1,
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache",
+            help="Compute everything, and keep nothing for the next run (repalign cache).",
+        ),
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Also draw the errors into this file (.png, .pdf, .svg).", dir_okay=False
+            help="Also draw the errors into this file (.png, .pdf, .svg): bars of a few pairs, a "
+            "heat map of many.",
+            dir_okay=False,
         ),
         WRITTEN,
     ] = None,
+    matches: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write which layer of another model matches each layer best, and which may "
+            "do so as well, into this file (.csv, .json, .md, .tex, .txt).",
+            dir_okay=False,
+        ),
+        WRITTEN,
+    ] = None,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            help="Map or measure of the matrix (--format matrix) and of the heat map, which --plot "
+            "then draws of a few pairs too.",
+            show_default="rigid where it is fitted",
+        ),
+        SHOWN,
+    ] = None,
+    order: Annotated[
+        Literal["layers", "cluster"],
+        typer.Option(help="Order of the heat map: layer by layer, or similar views together."),
+        SHOWN,
+    ] = "layers",
     save_maps: Annotated[
         Path | None,
         typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
@@ -95,7 +132,7 @@ def compare(
     tolerance: ToleranceOption = None,
     form: FormatOption = None,
     to: OutputOption = None,
-) -> None:
+) -> Any:
     """How far apart are representations of the same inputs, up to which maps?
 
     Prints the paper's error table: mean error over the diameter of the target, for a signed
@@ -109,9 +146,14 @@ def compare(
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
+    from repalign.workflows.study.cache import open_cache
     from repalign.workflows.study.choice import Asked, planned_pairs
+    from repalign.workflows.study.remembering import Remembering
 
     chosen = output.choose_format(form, to)
+    matched = None if matches is None else output.choose_format(None, matches)
+    if plot is not None:
+        output.check_figure(plot)
     if ("held_out",) in given and ("n_folds",) not in given:
         given["n_folds",] = 0  # a share that was given stands alone
     settings = given.settings(preset)
@@ -120,7 +162,8 @@ def compare(
     row_ids = None if ids is None else read_id_lines(ids)
     names = names_of(name or [], [*stores, *([] if against is None else [against])])
     asked = Asked(stores, against, names, row_ids)
-    check_gates(gates, settings.maps, lambda: planned_pairs(asked, settings))
+    check_shown(show, settings)
+    check_gates(gates, settings, lambda: planned_pairs(asked, settings))
     with (
         talk.stages("comparing") as on_stage,
         InProcess() if workers == 1 else ProcessPool(workers) as executor,
@@ -130,6 +173,8 @@ def compare(
             f"device {machine.device}, up to {thread_count()} threads, "
             f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"
         )
+        cache = None if no_cache else open_cache()
+        remembering = None if cache is None else Remembering(executor, cache)
         result = run(
             *stores,
             against=against,
@@ -138,16 +183,24 @@ def compare(
             groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
-            executor=executor,
+            executor=remembering or executor,
         )
-    output.emit(render(shown_comparison(result), chosen), to)
+        if cache is not None and remembering is not None:
+            cache.trim()
+            talk.detail(f"{remembering.n_found} units of work found, {remembering.n_done} done")
+    result = replace(result, request=request_of(context, settings))
+    output.emit(render(shown_comparison(result, show), chosen), to, talk)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        output.save_figure(result.plot(), plot)
+        output.save_figure(result.plot(show, order=order), plot, talk)
+    if matches is not None and matched is not None:
+        records = [match.to_dict() for match in result.matches]
+        output.emit(output.render_records(records, matched), matches, talk)
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
     judge_gates(gates, result, talk)
+    return result  # for `rerun`, which looks at it

@@ -11,17 +11,17 @@ rounded to the working type (relative error at most 2⁻⁸ for bfloat16).
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
+from repalign.core.arrays import DeviceArray, row_norms
 from repalign.core.compute import matmul_kernels
 from repalign.core.rows import take_in_order
 
 _BLOCK_ROWS = 8192
-_INTEGER_OF = {torch.bfloat16: torch.int16, torch.float32: torch.int32}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +31,12 @@ class UnitRows:
     Attributes:
         rounded: The unit rows in the working type, m×d, on the device.
         error: Upper bound of the distance of each from the unrounded one.
+        result_rounding: Relative error of the result of a product.
     """
 
-    rounded: torch.Tensor
+    rounded: DeviceArray
     error: Float[np.ndarray, " m"]
+    result_rounding: float
 
     @property
     def dim(self) -> int:
@@ -43,17 +45,28 @@ class UnitRows:
 
     def lowest_cosines(self, first: slice, second: slice) -> Float[np.ndarray, " a"]:
         """Return, per row of ``first``, a lower bound of its cosines with ``second``, at most 0."""
-        negated = torch.neg(self.rounded[first]) @ self.rounded[second].T
-        # Positive floating numbers are ordered as the integers of the same bits, and negative
-        # ones are negative integers: the maximum over integers, which is eight times as fast,
-        # is the floating maximum wherever that is positive. Elsewhere all cosines are positive.
-        bits = negated.view(_INTEGER_OF[negated.dtype]).amax(dim=1)
-        highest = torch.where(bits > 0, bits, 0).view(negated.dtype)
-        cosine = -highest.double().cpu().numpy()
+        if isinstance(self.rounded, np.ndarray):
+            cosine = np.minimum((self.rounded[first] @ self.rounded[second].T).min(axis=1), 0)
+            cosine = cosine.astype(np.float64)
+        else:
+            cosine = _lowest_of(self.rounded[first], self.rounded[second])
         own, other = self.error[first], float(self.error[second].max())
-        result_rounding = 2.0**-8 if self.rounded.dtype == torch.bfloat16 else 2.0**-23
         margin = own + (1 + own) * other + 2 * self.dim * 2.0**-23
-        return cosine - np.abs(cosine) * result_rounding - margin
+        return cosine - np.abs(cosine) * self.result_rounding - margin
+
+
+def _lowest_of(first: DeviceArray, second: DeviceArray) -> Float[np.ndarray, " a"]:
+    """Return the lowest product of each of the first rows with the second, at most 0, by torch."""
+    import torch
+
+    negated = torch.neg(first) @ second.T
+    # Positive floating numbers are ordered as the integers of the same bits, and negative
+    # ones are negative integers: the maximum over integers, which is eight times as fast,
+    # is the floating maximum wherever that is positive. Elsewhere all cosines are positive.
+    integers = torch.int16 if negated.dtype == torch.bfloat16 else torch.int32
+    bits = negated.view(integers).amax(dim=1)
+    highest = torch.where(bits > 0, bits, 0).view(negated.dtype)
+    return -highest.double().cpu().numpy()
 
 
 def build_unit_rows(
@@ -61,20 +74,42 @@ def build_unit_rows(
     chosen: Integer[np.ndarray, " m"],
     centre: Float[np.ndarray, " d"],
     radii: Float[np.ndarray, " n"],
-    device: str,
+    device: str | None,
 ) -> UnitRows:
-    """Return the directions of the chosen rows, seen from the centre, in the order given."""
-    dtype = torch.bfloat16 if matmul_kernels(device).has_bfloat16 else torch.float32
-    rounded = torch.empty((len(chosen), rows.shape[1]), dtype=dtype, device=device)
+    """Return the directions of the chosen rows, seen from the centre, in the order given.
+
+    They are rounded to single precision by numpy without a device, else by torch to what that
+    device multiplies fastest.
+    """
+    target, dtype, rounding = _room_for((len(chosen), rows.shape[1]), device)
     error = np.empty(len(chosen))
     position = np.argsort(chosen)
     for start in range(0, len(chosen), _BLOCK_ROWS):
         place = position[start : start + _BLOCK_ROWS]
         values = take_in_order(rows, chosen[place]).astype(np.float64) - centre
         radius = radii[chosen[place]]
-        unit = torch.from_numpy(values / np.where(radius > 0, radius, 1.0)[:, None]).to(device)
-        small = unit.to(dtype)
-        rounded[torch.from_numpy(place).to(device)] = small
-        # Inflated for the rounding of the unit row itself.
-        error[place] = torch.linalg.vector_norm(unit - small, dim=1).cpu().numpy() + 1e-12
-    return UnitRows(rounded=rounded, error=error)
+        unit = values / np.where(radius > 0, radius, 1.0)[:, None]
+        if device is None:
+            small = unit.astype(np.float32)
+            target[place] = small
+            error[place] = row_norms(unit - small)
+        else:
+            import torch
+
+            whole = torch.from_numpy(unit).to(device)
+            small = whole.to(dtype)
+            target[torch.from_numpy(place).to(device)] = small
+            error[place] = row_norms(whole - small)
+    # Inflated for the rounding of the unit rows themselves.
+    return UnitRows(rounded=target, error=error + 1e-12, result_rounding=rounding)
+
+
+def _room_for(shape: tuple[int, int], device: str | None) -> tuple[DeviceArray, Any, float]:
+    """Return where unit rows are put, their type, and the relative rounding of its products."""
+    if device is None:
+        return np.empty(shape, dtype=np.float32), np.float32, 2.0**-23
+    import torch
+
+    is_half = matmul_kernels(device).has_bfloat16
+    dtype = torch.bfloat16 if is_half else torch.float32
+    return torch.empty(shape, dtype=dtype, device=device), dtype, 2.0**-8 if is_half else 2.0**-23

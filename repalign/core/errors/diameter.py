@@ -26,12 +26,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
+from repalign.core.arrays import DeviceArray, is_cpu, on_device
 from repalign.core.checks import check_finite_block, check_shape
-from repalign.core.compute import torch_threads_only
+from repalign.core.compute import one_pool
 from repalign.core.errors.cosine_bounds import UnitRows, build_unit_rows
 from repalign.core.rows import DEFAULT_MEMORY, block_rows_for, iter_blocks, take_in_order
 
@@ -41,6 +41,8 @@ DEFAULT_BUDGET = 4e13
 _FIRST_ROWS = 1024
 _TILE_ROWS = 2048
 _RELATIVE_ROUNDING = 1e-12
+# Multiplications from which on torch, which knows faster kernels of low precision, is imported.
+_WORTH_TORCH = 2e11
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def diameter(
     """
     check_shape(rows.shape, name="the rows")
     block_rows = block_rows_for(memory_bytes, row_bytes=rows.shape[1] * 24)
-    with torch_threads_only():
+    with one_pool(device):
         centre = _mean(rows, block_rows) if centre is None else centre
         radii = _radii(rows, centre, block_rows)
         search = _Search(rows, centre, radii, device)
@@ -145,16 +147,16 @@ class _Search:
         """Pairs whose bound is below this cannot beat the pair found."""
         return self.value + self.rounding
 
-    def _centred(self, chosen: Integer[np.ndarray, " k"]) -> torch.Tensor:
+    def _centred(self, chosen: Integer[np.ndarray, " k"]) -> DeviceArray:
         values = take_in_order(self.rows, chosen).astype(np.float64) - self.centre
-        return torch.from_numpy(values).to(self.device)
+        return on_device(values, self.device)
 
     def measure(self, first: Integer[np.ndarray, " a"], second: Integer[np.ndarray, " b"]) -> None:
         """Measure all pairs of two sets of rows exactly, and keep the farthest."""
         a = self._centred(first)
         b = a if first is second else self._centred(second)
         squares = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :]
-        squares.addmm_(a, b.T, alpha=-2.0)
+        squares -= 2.0 * (a @ b.T)
         flat = int(squares.argmax())
         i, j = int(first[flat // len(second)]), int(second[flat % len(second)])
         ends = take_in_order(self.rows, np.array([i, j])).astype(np.float64)
@@ -185,7 +187,9 @@ class _Search:
             if kept.size:
                 self.measure(kept, kept)
             return self.value
-        unit = build_unit_rows(self.rows, kept, self.centre, self.radii, self.device)
+        unit = build_unit_rows(
+            self.rows, kept, self.centre, self.radii, self._bounding_device(len(kept))
+        )
         radii = self.radii[kept]
         n_tiles = -(-len(kept) // _TILE_ROWS)
         spent = 0.0
@@ -205,6 +209,14 @@ class _Search:
             if on_progress is not None:
                 on_progress(column + 1, n_tiles)
         return self.value
+
+    def _bounding_device(self, n_kept: int) -> str | None:
+        """Return where bounds are computed: None for numpy, where torch is not worth its import.
+
+        The size alone decides, so that the same rows are searched alike in every run.
+        """
+        is_short = n_kept**2 * self.rows.shape[1] < _WORTH_TORCH
+        return None if is_cpu(self.device) and is_short else self.device
 
     def _tile(self, kept: Integer[np.ndarray, " m"], unit: UnitRows, row: int, column: int) -> None:
         first = slice(row * _TILE_ROWS, min((row + 1) * _TILE_ROWS, len(kept)))

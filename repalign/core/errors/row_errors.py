@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
 
 from repalign.aliases import Rows
+from repalign.core.arrays import is_cpu, numbers_on, on_device, row_norms
 from repalign.core.checks import check_finite_block, check_paired
-from repalign.core.compute import torch_threads_only
+from repalign.core.compute import one_pool
 from repalign.core.maps.affine import AffineMap
 from repalign.core.rows import DEFAULT_MEMORY, block_rows_for
 from repalign.exceptions import InputError
@@ -87,7 +87,7 @@ def row_errors(
         reserved_bytes=8 * len(maps) * (n_rows + p * q),
     )
     errors = np.empty((len(maps), n_rows))
-    with torch_threads_only():
+    with one_pool(device):
         for start in range(0, n_rows, block_rows):
             stop = min(start + block_rows, n_rows)
             source, target = x.read(start, stop), y.read(start, stop)
@@ -105,40 +105,38 @@ class _Stack:
     def __init__(self, maps: Sequence[AffineMap], device: str) -> None:
         self.maps = maps
         self.device = device
-        sparse = [np.count_nonzero(m.matrix, axis=0).max(initial=0) <= 1 for m in maps]
-        self.dense = [i for i, is_sparse in enumerate(sparse) if not is_sparse]
-        self.gathered = [i for i, is_sparse in enumerate(sparse) if is_sparse]
+        self.dense = [i for i, each in enumerate(maps) if each.entries is None]
         self.n_dense = len(self.dense)
         self.matrix = (
-            self._tensor(np.hstack([maps[i].matrix for i in self.dense])) if self.dense else None
+            on_device(np.hstack([maps[i].matrix for i in self.dense]), device)
+            if self.dense
+            else None
         )
 
-    def _tensor(self, values: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(values).to(device=self.device, dtype=torch.float64)
-
     def norms(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-        x, y = self._tensor(source), self._tensor(target)
+        x, y = on_device(source, self.device), on_device(target, self.device)
         q = y.shape[1]
-        result = torch.empty((len(self.maps), len(x)), dtype=torch.float64, device=self.device)
+        result = np.empty((len(self.maps), len(x)))
         if self.matrix is not None:
             predicted = x @ self.matrix
             for position, index in enumerate(self.dense):
                 part = predicted[:, position * q : (position + 1) * q]
-                part += self._tensor(self.maps[index].shift)
+                part += on_device(self.maps[index].shift, self.device)
                 part -= y
-                result[index] = torch.linalg.vector_norm(part, dim=1)
-        for index in self.gathered:
-            part = self._gather(x, self.maps[index].matrix)
-            part += self._tensor(self.maps[index].shift)
+                result[index] = row_norms(part)
+        for index, fitted in enumerate(self.maps):
+            if fitted.entries is None:
+                continue
+            column, factor = fitted.entries
+            if not factor.any():  # the mean, whatever the source
+                result[index] = row_norms(on_device(fitted.shift, self.device) - y)
+                continue
+            if is_cpu(self.device):
+                part = np.take(x, column, axis=1)  # eight times as fast as by an index
+            else:
+                part = x[:, numbers_on(column, self.device)]
+            part *= on_device(factor, self.device)
+            part += on_device(fitted.shift, self.device)
             part -= y
-            result[index] = torch.linalg.vector_norm(part, dim=1)
-        return result.cpu().numpy()
-
-    def _gather(self, x: torch.Tensor, matrix: np.ndarray) -> torch.Tensor:
-        """Return x @ matrix for a matrix of at most one entry per column."""
-        column = np.abs(matrix).argmax(axis=0)
-        factor = self._tensor(matrix[column, np.arange(matrix.shape[1])])
-        if self.device == "cpu":
-            # numpy gathers columns eight times as fast as torch
-            return torch.from_numpy(np.take(x.numpy(), column, axis=1)).mul_(factor)
-        return x[:, torch.from_numpy(column).to(self.device)].mul_(factor)
+            result[index] = row_norms(part)
+        return result

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from repalign.core.ica.fit import IcaFit
+from repalign.core.ica.components import IcaFit
 from repalign.core.maps.affine import AffineMap, centred_map
 from repalign.core.maps.permutation import SignedMatching, match_signed
 from repalign.core.moments import PairMoments

@@ -8,6 +8,7 @@ runs of like sizes, and those of a run to its smallest, for the observed order a
 ones alike.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
@@ -98,6 +99,29 @@ class Arrangements:
 
 def _key(order: Sequence[Int[np.ndarray, " _"]]) -> bytes:
     return b"".join(units.astype(np.int32).tobytes() for units in order)
+
+
+class OrderNames:
+    """Names orders of kept rows by which inputs they pair, wherever these stand."""
+
+    def __init__(
+        self, places: Int[np.ndarray, " kept"], by_place: Int[np.ndarray, " kept"]
+    ) -> None:
+        self._places = places
+        self._by_place = by_place
+        self.names: list[str] = []
+
+    @classmethod
+    def of(cls, arrangements: Arrangements, identity: Int[np.ndarray, " n"]) -> "OrderNames":
+        """Return names of orders of these rows, by the place of each among all inputs."""
+        places = identity[arrangements.kept].astype("<i8")
+        return cls(places, np.argsort(places))
+
+    def told(self, order: Int[np.ndarray, " kept"]) -> Int[np.ndarray, " kept"]:
+        """Name an order, and return it."""
+        pairs = np.stack([self._places, self._places[order]])[:, self._by_place]
+        self.names.append(hashlib.sha256(pairs.tobytes()).hexdigest()[:16])
+        return order
 
 
 def arrange(

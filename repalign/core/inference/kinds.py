@@ -78,7 +78,7 @@ NULLS = (
         absent="what is cheap",
         value="null",
         p_value="p_value",
-        columns=("n_null", "null_rows", "null_observed", "smallest_p"),
+        columns=("n_null", "null_rows", "null_observed", "smallest_p", "p_search", "n_searched"),
         line="null",
         p_line="p",
     ),

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from repalign.aliases import Rows
-from repalign.core.inference.nulls import FitAll
+from repalign.core.inference.kept_rows import FitAll
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import SubsetRows
 
@@ -106,7 +106,7 @@ class LeftOut:
         ``is_positive`` is for errors: they are compared as logarithms, so that no end is negative
         and few groups of skewed errors are covered.
         """
-        from scipy.stats import t as student
+        from scipy.special import stdtrit  # the quantile of Student, without all of scipy.stats
 
         refusal = self.refusal
         value, values = of(self.full[None])[0], of(self.without)
@@ -117,7 +117,7 @@ class LeftOut:
         n = len(values)
         middle = value if self.claim is Claim.FITTED_MAP else values.mean()
         error = np.sqrt((n - 1) / n * np.sum((values - middle) ** 2))
-        half = float(student.ppf((1 + level) / 2, self.effective_groups - 1) * error)
+        half = float(stdtrit(self.effective_groups - 1, (1 + level) / 2) * error)
         if not is_positive:
             return Interval(value - half, value + half, self.claim, self.n_groups)
         factor = np.exp(half / value) if value > 0 else 1.0

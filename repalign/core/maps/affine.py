@@ -1,12 +1,13 @@
 """One affine form for every map between two representations."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Integer
 
-from repalign.aliases import Rows
+from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.exceptions import InputError
 
 
@@ -34,6 +35,17 @@ class AffineMap:
         """Width q of the rows that it gives."""
         return int(self.matrix.shape[1])
 
+    @cached_property
+    def entries(self) -> tuple[IntArray, FloatArray] | None:
+        """Source column and factor of every target column, where there is at most one each.
+
+        So permutations and the mean are gathered instead of multiplied; None for dense maps.
+        """
+        if np.count_nonzero(self.matrix, axis=0).max(initial=0) > 1:
+            return None
+        column = np.abs(self.matrix).argmax(axis=0)
+        return column, self.matrix[column, np.arange(self.target_dim)]
+
     def apply(self, values: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
         """Return the predicted target rows, in the type of the given rows.
 
@@ -45,7 +57,14 @@ class AffineMap:
                 f"the rows have {values.shape[1]} columns; this {self.kind} map takes "
                 f"{self.source_dim}"
             )
-        predicted = values.astype(np.float64) @ self.matrix + self.shift
+        rows = values.astype(np.float64, copy=False)
+        if self.entries is None:
+            predicted = rows @ self.matrix
+        else:
+            column, factor = self.entries
+            predicted = np.take(rows, column, axis=1)
+            predicted *= factor
+        predicted += self.shift
         return predicted.astype(values.dtype, copy=False)
 
     def inverse(self) -> "AffineMap":

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from repalign.core.ica.fit import IcaFit
+from repalign.core.ica.components import IcaFit
 from repalign.core.ica.matching import (
     IcaMatching,
     ica_map,
     match_components,
     matched_components_map,
 )
-from repalign.core.inference.nulls import JudgedMap
+from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.closed_form import fit_identity, fit_mean, fit_rigid
 from repalign.core.maps.kinds import ALL_MAPS

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from repalign.aliases import Rows
+from repalign.core.eigen import eigh, eigvalsh
 from repalign.core.maps.affine import AffineMap, MappedRows, centred_map
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import Limits
@@ -38,7 +39,7 @@ def is_ill_conditioned(moments: PairMoments) -> bool:
     Only rows in double precision do: what single precision stores is resolved by moments in
     double precision.
     """
-    values = np.linalg.eigvalsh(moments.sxx)
+    values = eigvalsh(moments.sxx)
     largest = float(values[-1])
     finest = storage_cut(moments.sxx, moments.mean_x, float(moments.n), moments.epsilon_x)
     resolution = arithmetic_cut(len(values), largest)
@@ -63,7 +64,7 @@ def fit_linear_from_rows(
     """
     if not is_ill_conditioned(moments):
         return fit_linear(moments)
-    values, vectors = np.linalg.eigh(moments.sxx)
+    values, vectors = eigh(moments.sxx)
     floor = arithmetic_cut(len(values), float(values[-1]))
     spread = np.sqrt(np.maximum(values, floor))
     basis = vectors / spread

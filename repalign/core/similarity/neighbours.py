@@ -3,10 +3,12 @@
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from repalign.core.memo import ContentMemo
 from repalign.core.rows import DEFAULT_MEMORY, block_rows_for
 
 # What a block holds for each pair of rows: the squared distance, its sorted order, copies.
 PAIR_BYTES = 32
+MEMO = ContentMemo(2**27)
 
 
 def nearest_rows(
@@ -14,9 +16,21 @@ def nearest_rows(
 ) -> Int[np.ndarray, "n count"]:
     """Return the numbers of the ``count`` rows nearest to every row, nearest first.
 
-    By Euclidean distance in double precision; rows as near as each other stand by their number.
+    They are remembered for the next partner of these rows and may not be changed. By Euclidean
+    distance in double precision; rows as near as each other stand by their number.
     The rows should be centred: squared distances are ‖x‖² + ‖y‖² − 2⟨x, y⟩.
     """
+
+    def compute() -> tuple[np.ndarray, ...]:
+        return (_all_nearest(values, count, memory_bytes),)
+
+    (found,) = MEMO.of(values, ("nearest", count, memory_bytes), compute)
+    return found
+
+
+def _all_nearest(
+    values: Float[np.ndarray, "n d"], count: int, memory_bytes: int
+) -> Int[np.ndarray, "n count"]:
     n = len(values)
     squares = np.einsum("ij,ij->i", values, values)
     found = np.empty((n, count), dtype=np.int64)

@@ -85,17 +85,27 @@ class ImagePreprocess:
 
     def __call__(self, image: "Image") -> NDArray[np.float32]:
         """Turn an image into ``(channels, height, width)`` float32."""
+        pixels = self.bytes_of(image).transpose(2, 0, 1).astype(np.float32, order="C")
+        scale, shift = self.normalising()
+        # in place and in one go: 1/255, minus mean, over std
+        pixels *= scale
+        pixels -= shift
+        return pixels
+
+    def normalising(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Factor and shift of every channel, ``(channels, 1, 1)``: values · factor − shift."""
+        mean, std = np.array(self.mean), np.array(self.std)
+        scale, shift = (1 / (255 * std)).astype(np.float32), (mean / std).astype(np.float32)
+        return scale[:, None, None], shift[:, None, None]
+
+    def bytes_of(self, image: "Image") -> NDArray[np.uint8]:
+        """Resize and crop an image: ``(height, width, channels)``, before normalisation."""
         image = image.convert("L" if len(self.mean) == 1 else "RGB")
         if self.resize is not None:
             image = _resize(image, self.resize, self.interpolation, self.backend)
         if self.crop is not None:
             image = _crop(image, self.crop, self.odd_crop)
-        pixels = np.atleast_3d(np.asarray(image)).transpose(2, 0, 1).astype(np.float32, order="C")
-        # in place and in one go: 1/255, minus mean, over std
-        mean, std = np.array(self.mean), np.array(self.std)
-        pixels *= (1 / (255 * std)).astype(np.float32)[:, None, None]
-        pixels -= (mean / std).astype(np.float32)[:, None, None]
-        return pixels
+        return np.atleast_3d(np.asarray(image))
 
     def as_dict(self) -> dict[str, object]:
         """The preprocessing as plain values for a store's spec."""

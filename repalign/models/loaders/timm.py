@@ -201,8 +201,11 @@ def finish_timm(
 
 
 def _call_timm(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor:
-    features = module.forward_features(inputs["pixel_values"])  # type: ignore[operator]
-    return module.forward_head(features, pre_logits=True)  # type: ignore[operator]
+    features: Tensor = module.forward_features(inputs["pixel_values"])  # type: ignore[operator]
+    try:
+        return module.forward_head(features, pre_logits=True)  # type: ignore[operator]
+    except NotImplementedError:
+        return features  # an encoder that was made for no classification
 
 
 def _layers(module: Any, size: tuple[int, int, int], *, is_vit: bool) -> LayerMap:

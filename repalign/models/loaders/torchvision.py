@@ -113,9 +113,12 @@ def _published(name: str) -> Path:
 
 
 def _last_linear(module: nn.Module, name: str) -> str:
-    linear = [key for key, part in module.named_modules() if isinstance(part, nn.Linear)]
+    parts = dict(module.named_modules())
+    linear = [key for key, part in parts.items() if isinstance(part, nn.Linear)]
+    # a SqueezeNet classifies every position by a convolution, and averages afterwards
+    linear = linear or [key for key, part in parts.items() if isinstance(part, nn.Conv2d)]
     if not linear:
-        raise InputError(f"torchvision:{name} has no linear classifier; choose a classifier")
+        raise InputError(f"torchvision:{name} has no classifier; choose a model of images")
     return linear[-1]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, ModelError
 from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.families import POOLS, Family, Pool
 from repalign.models.loaders.loaded import LoadedModel
@@ -218,6 +218,17 @@ def _as_rows(label: str, tensor: Tensor, given: Tensor, model: LoadedModel) -> T
     return as_sequence(tensor, sides, channels_last=model.channels_last)
 
 
+def _of_size(error: ModelError, model: LoadedModel, wanted: Sequence[int] | None) -> ModelError:
+    """Name the size where it is another one than the model's own."""
+    if model.image_size is None or wanted is None or tuple(wanted) == model.image_size[1:]:
+        return error
+    (height, width), (own, across) = wanted, model.image_size[1:]
+    return ModelError(
+        f"images of {height}×{width}: {error}; the model is made for {own}×{across}, for instance "
+        f"--preprocess canonical{own}"
+    )
+
+
 def probe_shapes(
     model: LoadedModel, taps: Sequence[Tap], image_size: Sequence[int] | None = None
 ) -> dict[str, ViewShape]:
@@ -234,7 +245,10 @@ def probe_shapes(
         assert model.image_size is not None
         channels, *own = model.image_size
         inputs = {"pixel_values": torch.zeros(2, channels, *(image_size or own), device=device)}
-    found = run_taps(model, (*taps, model.layers.final), inputs)
+    try:
+        found = run_taps(model, (*taps, model.layers.final), inputs)
+    except ModelError as error:
+        raise _of_size(error, model, image_size) from error
     is_text = model.family.kind == "text"
     return {
         label: ViewShape(hidden.shape[2], None if is_text else hidden.shape[1])

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray, Rows
-from repalign.core.errors.diameter import Diameter, diameter
-from repalign.core.errors.robust_scale import quantile_diameter, target_rms_radius
 from repalign.core.errors.row_errors import row_errors
 from repalign.core.ica.starts import over_starts
+from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.left_out import (
     MAX_COMPARED,
     InSample,
@@ -17,7 +16,6 @@ from repalign.core.inference.left_out import (
     leave_groups_out,
     refit_without_groups,
 )
-from repalign.core.inference.nulls import JudgedMap
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.fitting import IcaPair, MapInputs, PairMaps, fit_maps
 from repalign.core.maps.kinds import KIND_OF
@@ -25,6 +23,7 @@ from repalign.core.maps.linear import fit_linear_from_rows, is_ill_conditioned
 from repalign.core.moments import PairMoments, merge_all
 from repalign.core.rows import SubsetRows
 from repalign.workflows.compare.pair_data import PairData
+from repalign.workflows.compare.scales import Scale, judging_rows, rms_radius, spread_of
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import IcaRows, SpaceIca
 from repalign.workflows.machine import Machine
@@ -32,15 +31,6 @@ from repalign.workflows.machine import Machine
 # Multiplications that the refits of one pair may take unless a number is asked for.
 REFIT_BUDGET = 5e10
 REFITS = (10, 50)
-
-
-@dataclass(frozen=True, eq=False)
-class Scale:
-    """Denominators of errors in one space: the diameter, and two that no outlier sets."""
-
-    diameter: Diameter
-    diameter_99: float
-    rms_radius: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +168,7 @@ class PairFitter:
         if self.settings.n_refits != 0:
             stacked = np.stack([joined[name] for name in self.names])
             left_out = leave_groups_out(stacked, groups, seed=self.settings.seed)
-        every = judged.size == self.pair.aligned.n_rows or self.settings.diameter_rows == "all"
+        of_scale = judging_rows(split, self.settings)
         judging = merge_all(tuple(self.pair.parts[part] for part in split.judged))
         return SplitErrors(
             split="held-out",
@@ -186,8 +176,8 @@ class PairFitter:
             groups=groups,
             scales=(
                 self._scales(fitted[0], None, self.pair.total)
-                if every
-                else self._scales(fitted[0], np.sort(judged), judging)
+                if of_scale is None
+                else self._scales(fitted[0], of_scale, judging)
             ),
             n_fit_rows=self.pair.rest[split.judged[0]].n,
             maps=fitted[0],
@@ -247,27 +237,28 @@ class PairFitter:
 
         ``judged`` are the rows that set them (None for all), ``moments`` those of these rows.
         """
-        target = self.pair.target if judged is None else SubsetRows(self.pair.target, judged)
         found: dict[int, Scale] = {}
         scales = {}
         for name, fitted in maps.by_name.items():
             space = fitted.target_space
             if id(space) not in found:
-                rows = target if space is None else MappedRows(target, space)
-                found[id(space)] = self._scale(rows, rms_radius(moments, space))
+                found[id(space)] = self._scale(judged, moments, space)
             scales[name] = found[id(space)]
         return scales
 
     def scale_of_target(self) -> Scale:
         """Return the denominators of all target rows, where no map was judged."""
-        return self._scale(self.pair.target, rms_radius(self.pair.total, None))
+        return self._scale(None, self.pair.total, None)
 
-    def _scale(self, rows: Rows, radius: float) -> Scale:
-        return Scale(
-            diameter=diameter(rows, **self.machine.limits("diameter")),
-            diameter_99=quantile_diameter(rows, seed=self.settings.seed),
-            rms_radius=radius,
-        )
+    def _scale(
+        self, judged: IntArray | None, moments: PairMoments, space: AffineMap | None
+    ) -> Scale:
+        known = self.pair.spreads.get((1, judged is not None)) if space is None else None
+        if known is None:
+            rows = self.pair.target if space is None else MappedRows(self.pair.target, space)
+            chosen = rows if judged is None else SubsetRows(rows, judged)
+            known = spread_of(chosen, self.settings.seed, self.machine)
+        return Scale(known.diameter, known.diameter_99, rms_radius(moments, space))
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,11 +281,3 @@ def _of_all_parts(over: Sequence[_OverStarts]) -> dict[str, float]:
         name: float(np.linalg.norm(sizes * [each.half_widths[name] for each in over]) / sizes.sum())
         for name in sorted(known)
     }
-
-
-def rms_radius(moments: PairMoments, space: AffineMap | None) -> float:
-    """Return the root mean squared distance of the target rows from their mean in a space."""
-    if space is None:
-        return target_rms_radius(moments)
-    scatter = np.einsum("ij,ik,kj->", space.matrix, moments.syy, space.matrix, optimize=True)
-    return float(np.sqrt(max(scatter, 0.0) / moments.n))

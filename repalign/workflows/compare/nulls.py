@@ -12,19 +12,16 @@ from repalign.core.inference.arrangements import (
     ShufflePlan,
     plan_shuffles,
 )
+from repalign.core.inference.kept_rows import CHEAP, MAX_JUDGED
 from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.inference.nulls import (
-    CHEAP,
-    MAX_JUDGED,
-    NullErrors,
-    shuffled_pairing_null,
-)
+from repalign.core.inference.nulls import NullErrors, shuffled_pairing_null
 from repalign.core.inference.splits import Split, sample_groups
 from repalign.core.moments import PairMoments
 from repalign.exceptions import InputError
 from repalign.workflows.compare.judge import PairFitter
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.resampled import input_places
 
 # A null on more rows costs more and says the same: far from n ≈ p it no longer depends on n.
 MAX_NULL_ROWS = 20_000
@@ -124,8 +121,14 @@ def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
     chosen = sample_groups(groups, whole.part_of_row, n_rows, is_ordered=is_ordered, seed=seed)
     split, groups = whole.rows(chosen), groups[chosen]
     rows = fitter.pair.source.take(chosen), fitter.pair.target.take(chosen)
+    places, _ = input_places(fitter.pair.aligned.index)
     draw = partial(
-        shuffled_pairing_null, *rows, fit_all=fitter.fit_all, n_shuffles=n_shuffles, seed=seed
+        shuffled_pairing_null,
+        *rows,
+        fit_all=fitter.fit_all,
+        n_shuffles=n_shuffles,
+        seed=seed,
+        identity=places[chosen],
     )
     taking_part = ShuffledRows(groups, split, is_ordered, seed)
     return draw_nulls(fitter.names, taking_part, fitter.settings, draw)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from repalign.core.eigen import eigvalsh
 from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.maps.affine import AffineMap
@@ -21,11 +22,12 @@ from repalign.workflows.compare.caveats import (
     warn_of_groups,
     warn_of_sources,
 )
-from repalign.workflows.compare.judge import PairFitter, Scale, SplitErrors
+from repalign.workflows.compare.judge import PairFitter, SplitErrors
 from repalign.workflows.compare.nulls import PairNulls, shuffle_pair
 from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
 from repalign.workflows.compare.records import make_records
 from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
+from repalign.workflows.compare.scales import Scale, SpreadOfSides
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.pair import MeasureResult, measure_pair
 from repalign.workflows.compare.similarity.records import MeasureRecord, measure_records
@@ -33,6 +35,8 @@ from repalign.workflows.compare.spaces import SpaceIca
 from repalign.workflows.compare.starts import forget_whitened
 from repalign.workflows.compare.twins import EFFICIENCY_MAPS, efficiency_twins
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.resampled import Resampled, resampled_pair
+from repalign.workflows.study.tiles import HELD, room_for_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +47,7 @@ class PairResult:
     measures: tuple[MeasureRecord, ...]
     report: PairReport
     maps: Mapping[str, AffineMap]
+    resampled: tuple[Resampled, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,25 +59,35 @@ class PairUnit:
         aligned: The two spaces.
         moments: Of the parts of both, each alone.
         ica: Of both sides, by side and rows.
+        spreads: How far apart the rows of the targets are.
         settings: Conventions.
+        keeps_maps: Whether the maps are part of the result.
     """
 
     key: str
     aligned: AlignedPair
     moments: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]]
     ica: IcaOfSides
+    spreads: SpreadOfSides
     settings: CompareSettings
+    keeps_maps: bool = True
     stage = "pairs"
 
     def run(self, machine: Machine) -> list[PairResult]:
         """Compare them."""
         forget_whitened()
         with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
-            pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine)
+            room = room_for_rows(self.aligned.n_rows, self.aligned.dims, machine)
+            first, second = self.aligned.spaces
+            rows = HELD.rows(first, room), HELD.rows(second, room)
+            pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine, rows)
+            pair = replace(pair, spreads=self.spreads)
             results = [_compare(pair, self.settings, machine)]
             if self.settings.both_directions:
                 results.append(_compare(pair.reversed(), self.settings, machine))
-        return results
+        if self.keeps_maps:
+            return results
+        return [replace(result, maps={}) for result in results]
 
 
 def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> PairResult:
@@ -107,7 +122,13 @@ def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> Pai
     report = _report(pair, judged, scale, nulls=nulls, twins=twins)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
     maps = {name: fitted.map for name, fitted in judged[0].maps.by_name.items()} if judged else {}
-    return PairResult(records, _in_order(measured, source, target, settings), report, maps)
+    return PairResult(
+        records,
+        _in_order(measured, source, target, settings),
+        report,
+        maps,
+        tuple(resampled_pair(pair.aligned.index, judged, nulls, measured)),
+    )
 
 
 def _in_order(
@@ -268,6 +289,6 @@ def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: AlignedPair) -> tu
 def _spectra(total: PairMoments) -> dict[str, tuple[float, ...]]:
     """Return the variances along the principal directions of both sides, falling."""
     return {
-        side: tuple(np.linalg.eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
+        side: tuple(eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
         for side, scatter in (("source", total.sxx), ("target", total.syy))
     }

@@ -1,7 +1,7 @@
 """What is known of one pair before its maps are fitted: rows, moments and the ICA of both sides."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from repalign.aliases import Rows
@@ -9,6 +9,7 @@ from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.moment_sums import Parts
 from repalign.core.moments import PairMoments, cross_moments, leave_one_out, merge_all
 from repalign.workflows.compare.aligned import AlignedPair, leading_components
+from repalign.workflows.compare.scales import SpreadOfSides
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import IcaRows, SpaceIca
 from repalign.workflows.machine import Machine
@@ -27,6 +28,7 @@ class PairData:
         target: Rows to map to, the same inputs in the same order.
         parts: Moments of every part of the split.
         ica: ICA of both sides, by side and rows.
+        spreads: How far apart the rows of a side are, as far as it is known.
     """
 
     aligned: AlignedPair
@@ -34,6 +36,7 @@ class PairData:
     target: Rows
     parts: tuple[PairMoments, ...]
     ica: IcaOfSides
+    spreads: SpreadOfSides = field(default_factory=dict)
 
     @cached_property
     def total(self) -> PairMoments:
@@ -57,6 +60,7 @@ class PairData:
             target=self.source,
             parts=tuple(part.swapped() for part in self.parts),
             ica={(1 - side, on): fit for (side, on), fit in self.ica.items()},
+            spreads={(1 - side, which): one for (side, which), one in self.spreads.items()},
         )
 
 
@@ -66,9 +70,13 @@ def read_pair(
     ica: IcaOfSides,
     settings: CompareSettings,
     machine: Machine,
+    rows: tuple[Rows, Rows] | None = None,
 ) -> PairData:
-    """Pass over the rows once for their cross products; ``known`` are both sides' moments."""
-    source, target = (space.rows for space in aligned.spaces)
+    """Pass over the rows once for their cross products; ``known`` are both sides' moments.
+
+    ``rows`` are those of both sides, where they are in memory already.
+    """
+    source, target = rows or (aligned.spaces[0].rows, aligned.spaces[1].rows)
     split = Parts(aligned.split.part_of_row, aligned.split.n_parts)
     parts = cross_moments(source, target, split, known, **machine.limits("moments"))
     pair = PairData(aligned, source, target, parts, ica)
@@ -82,6 +90,7 @@ def read_pair(
 
 def _cut_source(pair: PairData, width: int) -> PairData:
     """Replace the wider side by its leading principal components."""
+    known = {key: one for key, one in pair.spreads.items() if key[0] == 1}
     cut = leading_components(pair.total, width)
     return PairData(
         aligned=pair.aligned,
@@ -89,6 +98,7 @@ def _cut_source(pair: PairData, width: int) -> PairData:
         target=pair.target,
         parts=tuple(map_source(part, cut) for part in pair.parts),
         ica=pair.ica,
+        spreads=known,
     )
 
 

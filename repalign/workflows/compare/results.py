@@ -1,16 +1,18 @@
 """What ``compare`` returns: tidy error records, what stands behind them, and their renderings."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.options import recorded_columns
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
+from repalign.workflows.study.matches import MatchRecord
 from repalign.workflows.tables.errors import ErrorTable, error_table
 from repalign.workflows.tables.grid import Grid
 from repalign.workflows.tables.grid import as_text as grid_text
+from repalign.workflows.tables.matrix import Matrix, make_matrix
 from repalign.workflows.tables.measures import measures_grid
 from repalign.workflows.tables.text import as_text
 from repalign.workflows.tidy import TidyResult
@@ -83,6 +85,8 @@ class ErrorRecord:
     source_layer: int | None
     target_layer: int | None
     conventions: Mapping[str, Any]
+    p_search: float | None = None
+    n_searched: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return one row of the CSV."""
@@ -92,6 +96,9 @@ class ErrorRecord:
 
 
 WELL_MATCHED = 0.9
+# More pairs than this are drawn as a heat map.
+MOST_BARS = 12
+Order = Literal["layers", "cluster"]
 _FURTHER = {"further_p": tuple(kind.p_value for kind in PAIR_SHUFFLES[1:]), "conventions": ()}
 _OWN_COLUMNS = tuple(
     name for each in fields(ErrorRecord) for name in _FURTHER.get(each.name, (each.name,))
@@ -191,7 +198,10 @@ class CompareResult(TidyResult):
     """The errors of every pair, map and split, with every convention and its provenance.
 
     ``measures`` holds the values of the measures of similarity, where any were asked for, and
-    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows.
+    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows; nothing
+    where those of so many pairs would take more than half of the memory cap. ``matches``
+    says which layer of another model matches each layer best, where there are several, and
+    ``request`` is the command that asked for it, empty where that was no command.
     """
 
     records: tuple[ErrorRecord, ...]
@@ -199,7 +209,9 @@ class CompareResult(TidyResult):
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
     maps: tuple[Mapping[str, "AffineMap"], ...] = ()
+    request: Mapping[str, Any] = field(default_factory=dict)
     measures: tuple[MeasureRecord, ...] = ()
+    matches: tuple[MatchRecord, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -224,9 +236,11 @@ class CompareResult(TidyResult):
             "format_version": 1,
             "settings": dict(self.settings),
             "versions": dict(self.versions),
+            "request": dict(self.request),
             "warnings": list(self.warnings),
             "records": [record.to_dict() for record in self.records],
             "measures": [record.to_dict() for record in self.measures],
+            "matches": [asdict(match) for match in self.matches],
             "pairs": [asdict(pair) for pair in self.pairs],
         }
 
@@ -246,11 +260,23 @@ class CompareResult(TidyResult):
         parts += [grid_text([self.measures_grid()])] if self.measures else []
         return "\n".join(parts)
 
-    def plot(self) -> "Figure":
-        """Draw errors by map, in-sample beside held-out, with intervals and nulls."""
-        from repalign.workflows.figures.errors import plot_errors
+    def matrix(self, show: str | None = None) -> Matrix:
+        """Return one quantity of every pair of views as a matrix; by default the rigid error."""
+        return make_matrix(self.to_records(), show)
 
-        return plot_errors([record.to_dict() for record in self.records])
+    def plot(self, show: str | None = None, *, order: Order = "layers") -> "Figure":
+        """Draw the result.
+
+        A few pairs are bars: errors by map, in-sample beside held-out, with intervals and nulls.
+        Many pairs, or one quantity to ``show``, are a heat map; ``order="cluster"`` puts similar
+        views of it together.
+        """
+        from repalign.workflows.figures.errors import plot_errors
+        from repalign.workflows.figures.matrix import plot_matrix
+
+        if show is None and order == "layers" and self.records and len(self.pairs) <= MOST_BARS:
+            return plot_errors([record.to_dict() for record in self.records])
+        return plot_matrix(self.matrix(show), order=order)
 
     def __str__(self) -> str:
         return self.table()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from repalign.aliases import IntArray
-from repalign.core.ica.fit import IcaFit
+from repalign.core.ica.components import IcaFit
 from repalign.core.inference.splits import Split
 from repalign.core.moment_sums import Parts
 from repalign.core.moments import PairMoments, space_moments

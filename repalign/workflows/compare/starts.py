@@ -6,11 +6,12 @@ so that the number hangs on the space alone, never on who computes or on what el
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from repalign.aliases import FloatArray, Rows
-from repalign.core.ica.fit import IcaFit, Prepared, prepare
+from repalign.core.ica.components import IcaFit
 from repalign.core.ica.starts import (
     AGREEMENT,
     FIRST_STARTS,
@@ -35,6 +36,9 @@ from repalign.workflows.compare.spaces import (
 )
 from repalign.workflows.executor import Executor
 from repalign.workflows.machine import Machine
+
+if TYPE_CHECKING:
+    from repalign.core.ica.fit import Prepared
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +95,10 @@ class IcaOfSpace:
         kept = best_starts(made, (len(made) + 1) // 2)
         return SpaceIca(kept, len(made), start_agreement(kept, self.covariance))
 
-    def prepare(self, machine: Machine) -> Prepared:
+    def prepare(self, machine: Machine) -> "Prepared":
         """Whiten the rows, for all starts."""
+        from repalign.core.ica.fit import prepare
+
         rows, moments = self._fitting(machine)
         # the seed of the first start chooses the rows of all
         seed = start_seed(self.settings.seed, self.space.source.fingerprint)
@@ -137,6 +143,8 @@ class StartUnit:
         Raises:
             InputError: These rows cannot be unmixed.
         """
+        import repalign.core.ica.fit  # noqa: F401  torch, before its threads are held
+
         ica = self.ica
         with one_thread_if(is_small(ica.space.n_rows, ica.space.dim)):
             seed = start_seed(ica.settings.seed, ica.space.source.fingerprint, self.number)
@@ -156,7 +164,7 @@ class _LastPrepared:
         self._key: tuple[str, Machine] | None = None
         self._prepared: Prepared | None = None
 
-    def prepared(self, ica: IcaOfSpace, machine: Machine) -> Prepared:
+    def prepared(self, ica: IcaOfSpace, machine: Machine) -> "Prepared":
         """Return the rows of a space, whitened."""
         key = (ica.key, machine)
         if self._prepared is None or key != self._key:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from repalign.aliases import FloatArray
-from repalign.core.inference.gaussian_twin import TwinNull, draw_gaussian_twin
+from repalign.aliases import FloatArray, IntArray
+from repalign.core.inference.gaussian_twin import TwinLaw, TwinNull
 from repalign.core.inference.splits import sample_groups
 from repalign.core.moments import pair_moments
 from repalign.core.rows import ArrayRows
@@ -34,9 +34,9 @@ def efficiency_twins(
 ) -> dict[str, TwinNull]:
     """Return the ICA efficiency of Gaussian twins by split, where ICA identifies nothing.
 
-    A twin has the means and covariances of the pair and, up to a limit, as many rows in the same
-    groups and parts. Its efficiency is that of the same settings by the same functions: the same
-    or disjoint rows, splits, starts.
+    A twin has the means and scatters of the pair, among groups and within, and up to a limit as
+    many rows in the same groups and parts. Its efficiency is that of the same settings by the same
+    functions: the same or disjoint rows, splits, starts.
     """
     n_rows = rows_in_memory(pair.total, pair.aligned.n_rows, machine)
     wanted = settings.n_gaussian
@@ -44,10 +44,11 @@ def efficiency_twins(
         wanted = affordable_twins(pair, n_rows)
     if wanted == 0:
         return {}
-    aligned = _sampled(pair.aligned, n_rows, settings.seed)
+    chosen, aligned = _sampled(pair.aligned, n_rows, settings.seed)
+    law = TwinLaw.of(pair.source.take(chosen), pair.target.take(chosen), aligned.groups)
     values: dict[str, list[float]] = {}
     for number in range(wanted):
-        rows = draw_gaussian_twin(pair.total, aligned.n_rows, seed=settings.seed + 1 + number)
+        rows = law.draw(number, seed=settings.seed)
         for split, value in efficiencies(_twin(aligned, rows, settings, machine)).items():
             values.setdefault(split, []).append(value)
     return {
@@ -72,13 +73,13 @@ def affordable_twins(pair: PairData, n_rows: int) -> int:
     return min(affordable, MOST_TWINS) if affordable > 1 else 0
 
 
-def _sampled(aligned: AlignedPair, n_rows: int, seed: int) -> AlignedPair:
-    """Return a pair without rows to read: groups and split of some of its rows."""
+def _sampled(aligned: AlignedPair, n_rows: int, seed: int) -> tuple[IntArray, AlignedPair]:
+    """Return which rows twins are like, and their groups and split as a pair without values."""
     if n_rows >= aligned.n_rows:
-        return aligned
+        return np.arange(aligned.n_rows), aligned
     chosen = sample_groups(aligned.groups, aligned.split.part_of_row, n_rows, seed=seed)
     sampled = aligned.groups[chosen], aligned.split.rows(chosen)
-    return replace(aligned, groups=sampled[0], split=sampled[1])
+    return chosen, replace(aligned, groups=sampled[0], split=sampled[1])
 
 
 def _twin(

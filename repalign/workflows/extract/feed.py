@@ -210,10 +210,14 @@ class ImageFeed:
 
     def _decode(self, index: int) -> "Decoded":
         sample = self.selection.read(index)
-        return sample, self.preprocess(sample.value)  # type: ignore[arg-type]
+        # bytes, a quarter of the floats, which the model's device makes of them
+        prepare: Callable[[Any], NDArray[Any]]
+        prepare = getattr(self.preprocess, "bytes_of", self.preprocess)
+        return sample, prepare(sample.value)
 
 
-Decoded = tuple[Sample, NDArray[np.float32]]
+# an image as bytes (height, width, channels), or as prepared floats (channels, height, width)
+Decoded = tuple[Sample, NDArray[Any]]
 
 
 def prefetch(items: Iterator[Item], depth: int = 4) -> Iterator[Item]:
@@ -277,7 +281,7 @@ def _end(number: int, samples: Sequence[Sample], positions: list[Positions] | No
     return ShardEnd(number, ids, [sample.sha256 for sample in samples], positions)
 
 
-def _stack(images: Sequence[NDArray[np.float32]]) -> "Tensor":
+def _stack(images: Sequence[NDArray[Any]]) -> "Tensor":
     import torch
 
     return torch.from_numpy(np.stack(images))

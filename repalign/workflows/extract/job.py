@@ -101,7 +101,7 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
         inputs = _sound_inputs(settings, runner, selection, keep, pool)
     else:
         inputs = _image_inputs(settings, runner, selection, keep, pool)
-    runner = replace(runner, views=inputs.views)
+    runner = replace(runner, views=inputs.views, normalising=inputs.normalising)
     dims = {view.key: inputs.shapes[view.tap.label].dim for view in views}
     per_shard = settings.shard_samples or samples_per_shard(
         inputs.rows_per_sample, 4 * sum(dims.values())
@@ -137,6 +137,7 @@ class Inputs:
     rows_per_sample: float
     spec: dict[str, object]
     longest: str = ""
+    normalising: "tuple[NDArray[np.float32], NDArray[np.float32]] | None" = None
 
 
 def _text_inputs(
@@ -196,6 +197,7 @@ def _image_inputs(
     keep: "Keep",
     pool: ThreadPoolExecutor,
 ) -> Inputs:
+    from repalign.models.inputs.own import OwnPreparation
     from repalign.models.views.views import fit_views, probe_shapes
 
     model = runner.model
@@ -209,7 +211,8 @@ def _image_inputs(
     feed = ImageFeed(selection, preprocess, keep, patches, budget, pool)
     kept = keep(patches, bytes(32))
     rows = 1.0 if kept is None else float(len(kept))
-    return Inputs(feed, views, shapes, rows, preprocess.as_dict())
+    own = None if isinstance(preprocess, OwnPreparation) else preprocess.normalising()
+    return Inputs(feed, views, shapes, rows, preprocess.as_dict(), normalising=own)
 
 
 def _preparation(

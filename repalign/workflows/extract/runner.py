@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from repalign.exceptions import ModelError
 from repalign.models.loaders.boundary import is_out_of_memory
@@ -24,19 +25,27 @@ SOUND_SECONDS = 30
 
 @dataclass(frozen=True, eq=False)
 class BatchRunner:
-    """A model on its device with the views that are wanted of it."""
+    """A model on its device with the views that are wanted of it.
+
+    ``normalising`` are the factor and the shift by which bytes of images become the model's input.
+    """
 
     model: "LoadedModel"
     views: Sequence["View"]
     device: "torch.device"
     autocast: "torch.dtype | None" = None
+    normalising: "tuple[NDArray[np.float32], NDArray[np.float32]] | None" = None
 
     def run(self, batch: HostBatch) -> dict[str, "Tensor"]:
         """Rows of every view for one batch, on the device."""
+        import torch
+
         from repalign.models.views.pooling import Batch, flatten_positions
         from repalign.models.views.views import encode_batch
 
         inputs = {key: send(tensor, self.device) for key, tensor in batch.inputs.items()}
+        if self.normalising is not None and inputs["pixel_values"].dtype == torch.uint8:
+            inputs["pixel_values"] = self._floats(inputs["pixel_values"])
         if "attention_mask" in inputs:
             # made wide on the device: (batch, 1, 1, width) is all that is copied
             width = inputs["attention_mask"].shape[-1]
@@ -48,6 +57,16 @@ class BatchRunner:
             kept = send(samples, self.device), send(positions, self.device)
         on_device = Batch(inputs, lengths, kept)
         return encode_batch(self.model, self.views, on_device, autocast=self.autocast)
+
+    def _floats(self, pixels: "Tensor") -> "Tensor":
+        """Make ``(batch, channels, height, width)`` of bytes, on their device."""
+        import torch
+
+        assert self.normalising is not None
+        scale, shift = (send(torch.from_numpy(each), self.device) for each in self.normalising)
+        batch, height, width, channels = pixels.shape
+        floats = torch.empty(batch, channels, height, width, device=pixels.device)
+        return floats.copy_(pixels.permute(0, 3, 1, 2)).mul_(scale).sub_(shift)
 
     def run_fitting(self, batch: HostBatch) -> Iterator[tuple[HostBatch, dict[str, "Tensor"]]]:
         """Run a batch; where memory does not suffice, its halves.

@@ -6,8 +6,8 @@ What is read has the types of the dataclasses that were written; see ``typed``.
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from repalign.options import options_of, plain_type
 from repalign.printable import from_csv
 from repalign.workflows.compare.results import COLUMNS, ErrorRecord, PairReport
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.report.measures import checked_measures, is_measured
 from repalign.workflows.report.typed import field_types, typed, typed_fields
 from repalign.workflows.tables.layout import side_name
 
@@ -54,15 +55,24 @@ _NOT_NEGATIVE = ("error", "ci_low", "ci_high", "null", "p_value", "diameter", "r
 
 @dataclass(frozen=True)
 class PairResults:
-    """The records of one pair, and what else is known of it; None from a CSV."""
+    """The records of one pair, and what else is known of it; None from a CSV.
+
+    ``records`` are those of maps, ``measures`` those of measures of similarity.
+    """
 
     records: tuple[Record, ...]
     details: Mapping[str, Any] | None
+    measures: tuple[Record, ...] = ()
+
+    @property
+    def everything(self) -> tuple[Record, ...]:
+        """Records of maps and of measures."""
+        return (*self.records, *self.measures)
 
     @property
     def title(self) -> str:
         """Source and target, with their views."""
-        return " → ".join(side_name(self.records[0], side) for side in SIDES)
+        return " → ".join(side_name(self.everything[0], side) for side in SIDES)
 
 
 @dataclass(frozen=True)
@@ -73,11 +83,22 @@ class Results:
     pairs: tuple[PairResults, ...]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
+    request: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def records(self) -> list[Record]:
-        """The records of all pairs."""
+        """The records of the maps of all pairs."""
         return [record for pair in self.pairs for record in pair.records]
+
+    @property
+    def measures(self) -> list[Record]:
+        """The records of the measures of all pairs."""
+        return [record for pair in self.pairs for record in pair.measures]
+
+    @property
+    def everything(self) -> list[Record]:
+        """The records of all pairs, of maps and of measures."""
+        return [*self.records, *self.measures]
 
 
 def read_results(path: Path) -> Results:
@@ -118,8 +139,9 @@ def _from_csv(text: str, path: Path) -> Results:
         for row in rows[1:]
     ]
     # measures of similarity stand in the same table, without a map
-    checked = _checked((each for each in records if not each.get("measure")), path)
-    return Results(path.name, tuple(PairResults(g, None) for g in _grouped(checked)), {}, {})
+    checked = _checked((each for each in records if not is_measured(each)), path)
+    measures = checked_measures(filter(is_measured, records), path)
+    return Results(path.name, tuple(_pairs(checked, measures, path)), {}, {})
 
 
 def _from_json(text: str, path: Path) -> Results:
@@ -139,17 +161,19 @@ def _from_json(text: str, path: Path) -> Results:
     details = typed(content["pairs"], tuple[PairReport, ...], f"{path}: pairs")
     for number, pair in enumerate(details, start=1):
         _check_details(pair, f"{path}: pair {number}")
-    groups = _grouped(_checked(records, path))
-    if len(groups) != len(details):
+    told = typed(content.get("measures", []), tuple[Mapping[str, Any], ...], f"{path}: measures")
+    pairs = list(_pairs(_checked(records, path), checked_measures(told, path), path))
+    if len(pairs) != len(details):
         raise InputError(
-            f"{path}: holds records of {len(groups)} pairs and details of {len(details)}; it was "
+            f"{path}: holds records of {len(pairs)} pairs and details of {len(details)}; it was "
             "changed after it was written"
         )
     return Results(
         name=path.name,
-        pairs=tuple(PairResults(g, d) for g, d in zip(groups, details, strict=True)),
+        pairs=tuple(replace(p, details=d) for p, d in zip(pairs, details, strict=True)),
         settings=typed(content["settings"], Mapping[str, Any], f"{path}: settings"),
         versions=typed(content["versions"], Mapping[str, str], f"{path}: versions"),
+        request=typed(content.get("request", {}), Mapping[str, Any], f"{path}: request"),
     )
 
 
@@ -196,8 +220,6 @@ def _checked(records: Iterable[Record], path: Path) -> list[Record]:
         told = typed_fields(record, COLUMN_TYPES, where)
         _check_values(told, where)
         checked.append({**record, **told})
-    if not checked:
-        raise InputError(f"{path}: holds no records; expected one a map, split and pair")
     return checked
 
 
@@ -227,12 +249,25 @@ def _check_details(details: Mapping[str, Any], where: str) -> None:
         raise InputError(f"{where}: spectra: got a negative variance, expected none")
 
 
-def _grouped(records: list[Record]) -> list[tuple[Record, ...]]:
+def _pairs(records: list[Record], measures: list[Record], path: Path) -> Iterator[PairResults]:
+    """Yield what there is of each pair.
+
+    Raises:
+        InputError: There is nothing, or something twice.
+    """
+    if not records and not measures:
+        raise InputError(f"{path}: holds no records; expected one a map, split and pair")
+    by_map, by_measure = _grouped(records, "map"), _grouped(measures, "measure")
+    for pair in dict.fromkeys((*by_map, *by_measure)):
+        yield PairResults(by_map.get(pair, ()), None, by_measure.get(pair, ()))
+
+
+def _grouped(records: list[Record], of: str) -> dict[tuple[str, ...], tuple[Record, ...]]:
     groups: dict[tuple[str, ...], dict[tuple[str, str], Record]] = {}
     for record in records:
         key = tuple(record[name] for name in ("source", "source_view", "target", "target_view"))
-        kind = (record["map"], record["split"])
+        kind = (record[of], record["split"])
         if kind in groups.setdefault(key, {}):
             raise InputError(f"{' and '.join(kind)}: stands twice for one pair; expected it once")
         groups[key][kind] = record
-    return [tuple(group.values()) for group in groups.values()]
+    return {key: tuple(group.values()) for key, group in groups.items()}

@@ -6,7 +6,6 @@ from pathlib import Path
 from repalign.printable import for_html
 from repalign.workflows.figures.drawing import svg_of
 from repalign.workflows.figures.errors import plot_errors
-from repalign.workflows.figures.models import plot_models
 from repalign.workflows.figures.pair import (
     plot_correlations,
     plot_kurtosis,
@@ -14,61 +13,113 @@ from repalign.workflows.figures.pair import (
     plot_spectra,
     plot_splits,
 )
-from repalign.workflows.report.input import PairResults, Results, read_results
+from repalign.workflows.report.input import SPLITS, PairResults, Record, Results, read_results
+from repalign.workflows.report.overview import (
+    SCRIPT,
+    figure_of,
+    name_of,
+    overview,
+    script_digest,
+)
 from repalign.workflows.report.page import PAGE
-from repalign.workflows.tables.errors import ErrorTable, error_table
-from repalign.workflows.tables.layout import side_name
+from repalign.workflows.tables.errors import error_table
+from repalign.workflows.tables.grid import Grid
+from repalign.workflows.tables.measures import measures_grid
 
 OnProgress = Callable[[int, int], None]
 
-_MAPS_OF_THE_HEAT = ("rigid", "linear", "ica", "permutation")
-_FEWEST_MODELS = 3
 # Beyond this many pairs the sections are closed, so that the page opens quickly.
 _OPEN_PAIRS = 8
+# Figures of more pairs would take minutes to draw, and a page of hundreds of megabytes.
+MOST_DRAWN = 24
 
 
-def make_report(path: Path, on_progress: OnProgress | None = None) -> str:
+def make_report(
+    path: Path,
+    on_progress: OnProgress | None = None,
+    *,
+    show: str | None = None,
+    by_revision: bool = False,
+) -> str:
     """Return the page for a file of results.
+
+    Args:
+        path: The .json or .csv.
+        on_progress: Told of pairs that are done, and of all.
+        show: Map or measure by which pairs are ranked; the rigid map where there is one.
+        by_revision: Whether to draw it against the training step too.
 
     Raises:
         InputError: The file cannot be read or holds something else.
         MissingExtraError: matplotlib is not installed.
     """
     results = read_results(path)
+    summary = overview(results, show=show, by_revision=by_revision)
     sections = []
     for number, pair in enumerate(results.pairs):
-        sections.append(_pair(pair, number, is_open=len(results.pairs) <= _OPEN_PAIRS))
+        sections.append(_pair(pair, number, n_pairs=len(results.pairs)))
         if on_progress is not None:
             on_progress(number + 1, len(results.pairs))
     return PAGE.format(
         name=for_html(results.name),
         count=len(results.pairs),
         noun="pair" if len(results.pairs) == 1 else "pairs",
-        models=_models(results),
+        overview=summary,
+        left_out=_left_out(len(results.pairs)),
         pairs="\n".join(sections),
-        caption="<br>".join(for_html(line) for line in error_table(results.records).caption),
+        caption="<br>".join(for_html(line) for line in _captions(results)),
         settings=_settings(results),
+        script=SCRIPT,
+        digest=script_digest(),
     )
 
 
-def _pair(pair: PairResults, number: int, *, is_open: bool) -> str:
-    figures = [_figure(svg, caption) for svg, caption in _drawings(pair, f"pair{number}")]
-    table = error_table(pair.records)
-    size = table.blocks[0].title.split("   ", maxsplit=1)[-1]
-    opened = " open" if is_open else ""
+def _left_out(n_pairs: int) -> str:
+    if n_pairs <= MOST_DRAWN:
+        return ""
     return (
-        f"<details class=pair{opened}><summary><h2>{for_html(pair.title)}</h2></summary>"
-        f"<p class=size>{for_html(size)}</p>{_table(table)}"
-        f"{_warnings((pair.details or {}).get('warnings', ()))}"
-        f"<div class=figures>{''.join(figures)}</div></details>"
+        f"<p class=size>Figures of the first {MOST_DRAWN} pairs; the other {n_pairs - MOST_DRAWN} "
+        "have their tables alone.</p>"
     )
+
+
+def _pair(pair: PairResults, number: int, *, n_pairs: int) -> str:
+    drawn = _drawings(pair, f"pair{number}") if number < MOST_DRAWN else []
+    figures = "".join(figure_of(svg, caption) for svg, caption in drawn)
+    tables = _error_table(pair.records) if pair.records else ""
+    if pair.measures:
+        tables += _grid(measures_grid(pair.measures))
+    size = _size(pair.everything)
+    opened = " open" if n_pairs <= _OPEN_PAIRS else ""
+    return (
+        f'<details class=pair id="pair-{number}" {name_of(pair)}{opened}>'
+        f"<summary><h2>{number + 1}. {for_html(pair.title)}</h2></summary>"
+        f"<p class=size>{for_html(size)}</p>{tables}"
+        f"{_warnings((pair.details or {}).get('warnings', ()))}"
+        f"<div class=figures>{figures}</div></details>"
+    )
+
+
+def _size(records: Sequence[Record]) -> str:
+    """Say how many rows there are in each split, and the widths."""
+    rows = {record["split"]: record["n_rows"] for record in reversed(records)}
+    counts = ", ".join(f"{rows[split]} rows {split}" for split in SPLITS if split in rows)
+    widths = [records[0].get(f"{side}_dim") for side in ("source", "target")]
+    return f"{counts}; {widths[0]} → {widths[1]} columns" if None not in widths else counts
+
+
+def _captions(results: Results) -> list[str]:
+    lines = list(error_table(results.records).caption) if results.records else []
+    return lines + (list(measures_grid(results.measures).notes) if results.measures else [])
 
 
 def _drawings(pair: PairResults, name: str) -> list[tuple[str, str]]:
     records = pair.records
-    drawn = [
-        (plot_errors(records, titled=False), "Error of every map, with 95 % intervals"),
-    ]
+    drawn = []
+    if records:
+        drawn.append(
+            (plot_errors(records, titled=False), "Error of every map, with 95 % intervals")
+        )
     if len({record["split"] for record in records}) > 1:
         drawn.append((plot_splits(records), "What in-sample numbers flatter"))
     details = pair.details or {}
@@ -85,39 +136,32 @@ def _drawings(pair: PairResults, name: str) -> list[tuple[str, str]]:
     return [(svg_of(figure, f"{name}-{i}"), text) for i, (figure, text) in enumerate(drawn)]
 
 
-def _figure(svg: str, caption: str) -> str:
-    return f"<figure>{svg}<figcaption>{for_html(caption)}</figcaption></figure>"
+def _error_table(records: Sequence[Record]) -> str:
+    table = error_table(records)
+    lines = [
+        (line.label, line.cells, line.is_error) for block in table.blocks for line in block.lines
+    ]
+    return _table([column.heading for column in table.columns], lines)
 
 
-def _table(table: ErrorTable) -> str:
-    heads = "".join(f"<th scope=col>{for_html(c.heading)}</th>" for c in table.columns)
+def _grid(grid: Grid) -> str:
+    """Return the table of one pair; the heading that names the pair stands above it already."""
+    lines = [(row.label, row.cells, not row.is_detail) for row in grid.rows if not row.is_heading]
+    return _table(grid.columns, lines)
+
+
+def _table(headings: Sequence[str], lines: Sequence[tuple[str, Sequence[str], bool]]) -> str:
+    heads = "".join(f"<th scope=col>{for_html(heading)}</th>" for heading in headings)
     rows = []
-    for block in table.blocks:
-        for line in block.lines:
-            cells = "".join(f"<td>{for_html(cell)}</td>" for cell in line.cells)
-            kind = "error" if line.is_error else "detail"
-            label = for_html(line.label.strip())
-            rows.append(f"<tr class={kind}><th scope=row>{label}</th>{cells}</tr>")
+    for label, cells, is_value in lines:
+        row = "".join(f"<td>{for_html(cell)}</td>" for cell in cells)
+        kind = "error" if is_value else "detail"
+        rows.append(f"<tr class={kind}><th scope=row>{for_html(label.strip())}</th>{row}</tr>")
     return (
-        f"<div class=scroll><table><thead><tr><th></th>{heads}</tr></thead>"
+        "<div class=scroll tabindex=0 role=region aria-label=Values><table>"
+        f"<thead><tr><th scope=col>&nbsp;</th>{heads}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
-
-
-def _models(results: Results) -> str:
-    records = results.records
-    names = {side_name(record, side) for record in records for side in ("source", "target")}
-    all_pairs = len(names) * (len(names) - 1) / 2
-    if len(names) < _FEWEST_MODELS or len(results.pairs) < all_pairs / 2:
-        return ""  # a map of mostly empty cells says less than the list below
-    split = "held-out" if any(r["split"] == "held-out" for r in records) else "in-sample"
-    present = {record["map"] for record in records if record["split"] == split}
-    figures = [
-        _figure(svg_of(plot_models(records, name, split), f"models-{name}"), f"{name}, {split}")
-        for name in _MAPS_OF_THE_HEAT
-        if name in present
-    ]
-    return f"<h2>All models</h2><div class=figures>{''.join(figures)}</div>"
 
 
 def _warnings(texts: Sequence[str]) -> str:

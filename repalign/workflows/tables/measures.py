@@ -35,7 +35,12 @@ def _lines(split: str, by_name: Mapping[str, Record], names: Sequence[str]) -> l
     counts = distinct(record["n_rows"] for record in by_name.values())
     label = f"{split}, {' and '.join(map(str, counts))} rows"
     lines = [GridRow(label, tuple(_cell(by_name.get(name), "value") for name in names))]
-    for title, key in (("  95 %", "ci"), ("  null", "null"), ("  p", "p_value")):
+    for title, key in (
+        ("  95 %", "ci"),
+        ("  null", "null"),
+        ("  p", "p_value"),
+        ("  p search", "p_search"),
+    ):
         cells = tuple(_cell(by_name.get(name), key) for name in names)
         if any(cells):
             lines.append(GridRow(title, cells, is_detail=True))

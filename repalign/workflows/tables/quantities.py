@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
+from repalign.core.similarity.measures import measure_called
 from repalign.workflows.tables.layout import side_name
 
 Record = Mapping[str, Any]
@@ -24,7 +25,7 @@ class Quantity:
         name: As it is asked for.
         heading: For people; the arrow says which way is better.
         closer: Whether a higher or a lower value is closer.
-        map: The records that hold it.
+        map: The records that hold it: those of this map, or of this measure.
         columns: Their columns of the value and of the ends of its interval.
         is_symmetric: Both directions of a pair have the same value.
     """
@@ -45,20 +46,26 @@ class Reading(NamedTuple):
     high: float | None
 
 
-def quantities_of(names: Iterable[str]) -> tuple[Quantity, ...]:
-    """Return what a comparison with these maps measures, maps in their order."""
+def quantities_of(names: Iterable[str], measures: Iterable[str] = ()) -> tuple[Quantity, ...]:
+    """Return what a comparison with these maps and measures has to show, in their order."""
     chosen = list(dict.fromkeys(names))
     found = [_error_of(name) for name in chosen]
     if {"permutation", "rigid", "ica"} <= set(chosen):
         columns = ("efficiency", "efficiency_low", "efficiency_high")
         found.append(Quantity(EFFICIENCY, "ICA efficiency ↑", "higher", "ica", columns))
-    return tuple(found)
+    return (*found, *map(_value_of, dict.fromkeys(measures)))
 
 
 def quantities_in(records: Iterable[Record]) -> tuple[Quantity, ...]:
-    """Return what some records hold, in the order of the tables."""
-    found = {str(record["map"]) for record in records}
-    return quantities_of(name for name in ALL_MAPS if name in found)
+    """Return what some records hold: maps in the order of the tables, then measures."""
+    maps: set[str] = set()
+    measures: list[str] = []
+    for record in records:
+        if record.get("map"):
+            maps.add(str(record["map"]))
+        else:
+            measures.append(str(record["measure"]))
+    return quantities_of((name for name in ALL_MAPS if name in maps), measures)
 
 
 def favourite(quantities: Iterable[Quantity]) -> Quantity:
@@ -70,10 +77,9 @@ def favourite(quantities: Iterable[Quantity]) -> Quantity:
     return next(iter(by_name.values()))
 
 
-def split_of(records: Iterable[Record]) -> str:
-    """Return the split that is judged where one must be chosen: held-out where there is any."""
-    found = {record["split"] for record in records}
-    return next(split for split in SPLITS if split in found)
+def holds(record: Record, quantity: Quantity) -> bool:
+    """Tell whether a record is one of those that hold a quantity."""
+    return (record.get("map") or record.get("measure")) == quantity.map
 
 
 def reading(record: Record, quantity: Quantity) -> Reading:
@@ -88,3 +94,16 @@ def pair_of(record: Record) -> tuple[str, str]:
 
 def _error_of(name: str) -> Quantity:
     return Quantity(name, KIND_OF[name].heading, "lower", name)
+
+
+def _value_of(name: str) -> Quantity:
+    measure = measure_called(name)
+    return Quantity(
+        name=name,
+        heading=measure.heading,
+        closer="higher" if measure.better == "↑" else "lower",
+        map=name,
+        columns=("value", "ci_low", "ci_high"),
+        # what is fitted in one direction is judged on other rows in each
+        is_symmetric=measure.is_symmetric and not measure.fits,
+    )

@@ -94,12 +94,13 @@ def test_any_centre_gives_the_same_answer() -> None:
     assert {moved.first_row, moved.second_row} == {expected.first_row, expected.second_row}
 
 
+@pytest.mark.parametrize("device", [None, "cpu"])  # by numpy, by torch
 @pytest.mark.parametrize("d", [3, 24, 300])
-def test_bounds_of_cosines_hold_for_every_pair(d: int) -> None:
+def test_bounds_of_cosines_hold_for_every_pair(d: int, device: str | None) -> None:
     x = np.random.default_rng(0).standard_normal((400, d))
     centre = x.mean(0)
     radii = np.linalg.norm(x - centre, axis=1)
-    unit = build_unit_rows(ArrayRows(x), np.arange(400), centre, radii, "cpu")
+    unit = build_unit_rows(ArrayRows(x), np.arange(400), centre, radii, device)
     directions = (x - centre) / radii[:, None]
     cosines = directions[:150] @ directions[150:].T
     bound = unit.lowest_cosines(slice(0, 150), slice(150, 400))

@@ -3,34 +3,59 @@ import pytest
 from scipy.stats import kurtosis
 
 from repalign.core.ica.fit import fit_ica
-from repalign.core.inference.gaussian_twin import TwinNull, draw_gaussian_twin, gaussian_twins
+from repalign.core.inference.gaussian_twin import TwinLaw, TwinNull
 from repalign.core.maps.fitting import IcaPair, MapInputs, fit_maps
 from repalign.core.moments import pair_moments
 from repalign.core.rows import ArrayRows
 
 
-def test_the_twin_has_the_means_and_covariances_but_no_kurtosis() -> None:
+def test_a_twin_has_the_means_and_covariances_but_no_kurtosis() -> None:
     rng = np.random.default_rng(0)
     x = rng.laplace(size=(5000, 3)) * [1, 2, 3] + 7
     y = x[:, :2] @ rng.standard_normal((2, 2)) + 0.1 * rng.laplace(size=(5000, 2))
-    (moments,) = pair_moments(ArrayRows(x), ArrayRows(y))
-    twin_x, twin_y = draw_gaussian_twin(moments, 200_000, seed=0)
-    both, twins = np.hstack([x, y]), np.hstack([twin_x, twin_y])
-    scale = both.std(axis=0)
-    # a covariance of 200,000 rows is known to about 1/√200,000 of the scales
-    np.testing.assert_allclose(twins.mean(0) / scale, both.mean(0) / scale, atol=0.01)
-    np.testing.assert_allclose(np.cov(twins.T), np.cov(both.T), atol=0.02 * scale.max() ** 2)
-    assert np.abs(kurtosis(twins)).max() < 0.1
+    law = TwinLaw.of(x, y)
+    both, twins = np.hstack([x, y]), np.hstack(law.draw(0, seed=0))
+    np.testing.assert_allclose(twins.mean(0), both.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(np.cov(twins.T), np.cov(both.T), rtol=1e-9)
+    assert np.abs(kurtosis(twins)).max() < 0.3
     assert kurtosis(both).min() > 1
+    others = (law.draw(1, seed=0), law.draw(0, seed=1), (x, y))
+    assert not any(np.allclose(twins, np.hstack(other)) for other in others)
+
+
+def test_neighbouring_seeds_have_no_twin_in_common() -> None:
+    law = TwinLaw.of(*(np.random.default_rng(seed).standard_normal((9, 2)) for seed in (0, 1)))
+    drawn = [law.draw(number, seed=seed)[0] for seed in range(3) for number in range(3)]
+    assert len({rows.tobytes() for rows in drawn}) == 9
+
+
+@pytest.mark.parametrize("sizes", [[5] * 40, [60, 30, 20, 5, 1, 1]])
+def test_a_twin_keeps_the_scatter_among_and_within_groups(sizes: list[int]) -> None:
+    rng = np.random.default_rng(0)
+    groups = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    shared = rng.standard_normal((len(sizes), 4))[groups]
+    x = shared + rng.standard_normal((groups.size, 4))
+    y = shared[:, :3] - rng.standard_normal((groups.size, 3))
+
+    def scatters(rows: np.ndarray) -> list[np.ndarray]:
+        means = np.stack([rows[groups == group].mean(0) for group in range(len(sizes))])[groups]
+        return [part.T @ part for part in (means - rows.mean(0), rows - means)]
+
+    twin = np.hstack(TwinLaw.of(x, y, groups * 7).draw(0, seed=0))
+    for found, wanted in zip(scatters(twin), scatters(np.hstack([x, y])), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
 
 
 def test_a_rank_deficient_pair_has_a_twin_of_the_same_rank() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((50, 1)) @ np.ones((1, 3))
-    (moments,) = pair_moments(ArrayRows(x), ArrayRows(2 * x))
-    twin_x, twin_y = draw_gaussian_twin(moments, 20, seed=1)
-    # a direction without variance stays within the square root of rounding
-    np.testing.assert_allclose(twin_y, 2 * twin_x, atol=1e-6)
+    x = np.random.default_rng(0).standard_normal((50, 1)) @ np.ones((1, 3))
+    twin_x, twin_y = TwinLaw.of(x, 2 * x).draw(0, seed=1)
+    np.testing.assert_allclose(twin_y, 2 * twin_x, atol=1e-12)
+
+
+def test_fewer_rows_than_columns_have_a_twin_with_their_scatter() -> None:
+    x, y = (np.random.default_rng(seed).standard_normal((20, 30)) for seed in (0, 1))
+    twin = np.hstack(TwinLaw.of(x, y).draw(0, seed=0))
+    np.testing.assert_allclose(np.cov(twin.T), np.cov(np.hstack([x, y]).T), atol=1e-12)
 
 
 def efficiency_of_disjoint_halves(source: np.ndarray, target: np.ndarray) -> float:
@@ -52,10 +77,8 @@ def test_a_twin_that_goes_through_the_procedure_is_where_gaussian_rows_are() -> 
     for seed in range(4):
         x = np.random.default_rng(seed).standard_normal((150, 40))
         y = x @ mixing
-        (moments,) = pair_moments(ArrayRows(x), ArrayRows(y))
         observed.append(efficiency_of_disjoint_halves(x, y))
-        null = gaussian_twins(moments, 150, efficiency_of_disjoint_halves, n_twins=1, seed=seed)
-        twins += null.values
+        twins.append(efficiency_of_disjoint_halves(*TwinLaw.of(x, y).draw(0, seed=seed)))
     # Whitened by the whole twin's moments, twins were higher by a quarter at this size.
     assert np.mean(twins) == pytest.approx(np.mean(observed), abs=0.1)
 
@@ -68,11 +91,3 @@ def test_the_p_value_of_twins_counts_those_as_large() -> None:
     assert null.spread == pytest.approx(0.1)
     assert np.isnan(null.p_value(np.nan))
     assert np.isnan([TwinNull(()).p_value(0.1), TwinNull(()).mean, TwinNull((1.0,)).spread]).all()
-
-
-def test_twins_on_which_the_number_is_not_defined_are_left_out() -> None:
-    x = np.random.default_rng(0).standard_normal((30, 2))
-    (moments,) = pair_moments(ArrayRows(x), ArrayRows(x))
-    answers = iter([0.5, np.nan, 0.7])
-    null = gaussian_twins(moments, 30, lambda *_: next(answers), n_twins=3, seed=0)
-    assert null.values == (0.5, 0.7)

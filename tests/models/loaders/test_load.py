@@ -22,7 +22,8 @@ from safetensors.torch import load_file, save_file
 from repalign.exceptions import InputError, ModelError
 from repalign.models.loaders.load import load_model
 from repalign.models.loaders.weights import is_head, read_state_dict
-from repalign.models.views.views import make_views, probe_shapes
+from repalign.models.views.pooling import Batch
+from repalign.models.views.views import encode_batch, make_views, probe_shapes
 
 
 @pytest.fixture
@@ -350,6 +351,41 @@ def test_timm_models_with_heads_or_stages_of_their_own_load(tmp_path: Path, name
     shapes = probe_shapes(model, [view.tap for view in views])
     assert len(model.layers.blocks) >= 3
     assert all(shape.dim in (64, 96, 128, 192, 384, 768, 320, 960) for shape in shapes.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("coat_tiny", {"img_size": 64}),  # its library names stages that do not run
+        ("pit_xs_224", {"img_size": 64}),  # its stages hand on a pair
+        ("crossvit_tiny_240", {}),  # a list
+        ("qwen3_vit_88m_enc", {"depth": 2, "embed_dim": 64, "num_heads": 2, "img_size": 64}),
+    ],
+)
+def test_layers_of_unusual_timm_models_are_those_that_run(
+    tmp_path: Path, name: str, arguments: dict[str, int]
+) -> None:
+    side = arguments.get("img_size", 96)
+    torch.save(timm.create_model(name, **arguments).state_dict(), tmp_path / "pytorch_model.bin")
+    config = {"architecture": name, "model_args": arguments}
+    config["pretrained_cfg"] = {"input_size": [3, side, side]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    model = load_model(str(tmp_path))
+    views = make_views(model, ("final", "0", "1", "-1"))
+    shapes = probe_shapes(model, [view.tap for view in views])
+    assert len(model.layers.blocks) >= 2
+    assert all((shape.positions or 1) * shape.dim > 60 for shape in shapes.values())
+
+
+def test_a_squeezenet_is_what_enters_its_convolutional_classifier(tmp_path: Path) -> None:
+    plain = torchvision.models.squeezenet1_1(weights=None).eval()
+    torch.save(plain.state_dict(), tmp_path / "w.pth")
+    model = load_model(f"torchvision:squeezenet1_1@{tmp_path / 'w.pth'}")
+    pixels = torch.randn(2, 3, 64, 64)
+    with torch.no_grad():
+        expected = plain.features(pixels).mean((2, 3))
+    rows = encode_batch(model, make_views(model), Batch({"pixel_values": pixels}))["final"]
+    torch.testing.assert_close(rows, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_a_model_that_looks_at_its_version_loads(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import timm
 import torch
 import torchvision
 import transformers
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, ModelError
 from repalign.models.inputs.text import load_text_encoder, pad_batch
 from repalign.models.loaders.load import load_model
 from repalign.models.views.layers import Tap
@@ -426,3 +427,28 @@ def test_without_a_class_token_there_is_no_pooling_by_it(tiny: ModuleType, tmp_p
         directory = str(tiny.save_timm(tmp_path / kind, kind))
         with pytest.raises(InputError, match="no pooling 'cls' for a vit model; expected patch-me"):
             our_image_rows(directory, random_pixels(), ["final"], "cls", 16)
+
+
+def test_images_of_a_size_that_a_model_cannot_take_are_one_line_for_every_library(
+    tiny: ModuleType, tmp_path: Path
+) -> None:
+    torch.save(torchvision.models.alexnet(weights=None).state_dict(), tmp_path / "a.pth")
+    tiny.save_other(tmp_path / "convnext", "convnext")
+    swin = "swin_tiny_patch4_window7_224"
+    arguments = {"depths": [1, 1], "embed_dim": 24, "num_heads": [1, 2], "img_size": 56}
+    state = timm.create_model(swin, **arguments).state_dict()
+    torch.save(state, tmp_path / "pytorch_model.bin")
+    config = {"architecture": swin, "model_args": arguments}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    for name, side, own in (
+        (f"torchvision:alexnet@{tmp_path / 'a.pth'}", 16, 224),
+        (str(tmp_path / "convnext"), 2, 32),
+        (str(tmp_path), 32, 56),
+    ):
+        model = load_model(name)
+        with pytest.raises(ModelError) as caught:
+            probe_shapes(model, [model.layers.final], (side, side))
+        said = str(caught.value)
+        assert said.startswith(f"images of {side}×{side}: ")
+        assert said.endswith(f"made for {own}×{own}, for instance --preprocess canonical{own}")
+        assert "\n" not in said

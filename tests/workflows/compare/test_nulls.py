@@ -73,3 +73,14 @@ def test_the_observed_error_of_the_null_is_that_of_its_rows() -> None:
     record = compared(x, y, groups, held_out=0).to_frame().set_index("map").loc["linear"]
     assert record.null_observed == pytest.approx(record.error, rel=1e-6)
     assert record.null_rows == 180
+
+
+def test_nulls_that_hold_some_of_the_rows_have_twins_of_as_many(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.laplace(size=(300, 3))
+    monkeypatch.setattr("repalign.workflows.compare.nulls.MAX_NULL_ROWS", 100)
+    options = {"maps": ("permutation", "rigid", "ica"), "n_gaussian": 2, "starts": 1}
+    result = compared(x, x @ rng.standard_normal((3, 3)), None, **options)
+    frame = result.to_frame()
+    assert (frame.null_rows == 100).all()
+    assert frame[frame["map"] == "ica"].efficiency_null.notna().all()

@@ -404,3 +404,17 @@ def test_columns_of_tables_reach_the_reader(models: Path, tmp_path: Path) -> Non
         ids = store.index.slice(0, 2).ids
     assert ids is not None
     assert ids.tolist() == [b"A", b"B"]
+
+
+def test_texts_that_are_cut_are_counted_and_said(
+    models: Path, tiny: ModuleType, tmp_path: Path
+) -> None:
+    data = tmp_path / "texts.txt"
+    data.write_text("\n".join(tiny.TEXTS) + "\n")
+    lengths = [len(text.split()) + 2 for text in tiny.TEXTS]  # with [CLS] and [SEP]
+    longer = sum(length > 8 for length in lengths)
+    result = run(models / "bert", data, tmp_path / "a.h5", max_length=8, batch_size=16)
+    assert 0 < longer < len(lengths)
+    assert result.n_cut == longer
+    assert any(f"{longer} of 12 samples are longer than 8 tokens" in w for w in result.warnings)
+    assert run(models / "bert", data, tmp_path / "b.h5").n_cut == 0

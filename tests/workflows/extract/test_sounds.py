@@ -45,7 +45,8 @@ def states(whole: Any, directory: Path, file: Path) -> np.ndarray:
 # torch, of the two masks that WavLM gives it
 @pytest.mark.filterwarnings("ignore:Support for mismatched key_padding_mask:UserWarning")
 @pytest.mark.parametrize(
-    "kind", ["wav2vec2", "wav2vec2-layer", "hubert", "hubert-layer", "wavlm", "whisper"]
+    "kind",
+    ["wav2vec2", "wav2vec2-layer", "hubert", "hubert-layer", "wavlm", "data2vec-audio", "whisper"],
 )
 def test_rows_are_those_of_the_library_one_sound_at_a_time(
     tiny: ModuleType, sounds: Path, tmp_path: Path, kind: str

@@ -5,7 +5,7 @@ from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.figures.drawing import svg_of
 from repalign.workflows.figures.errors import MOST_PANELS, plot_errors
-from repalign.workflows.figures.models import plot_models
+from repalign.workflows.figures.matrix import array_of, best_targets, limits, plot_matrix
 from repalign.workflows.figures.pair import (
     plot_correlations,
     plot_kurtosis,
@@ -13,6 +13,7 @@ from repalign.workflows.figures.pair import (
     plot_spectra,
     plot_splits,
 )
+from repalign.workflows.tables.matrix import make_matrix
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +29,15 @@ def record(source: str, target: str, error: float | None) -> dict[str, object]:
     return names | {"error": error}
 
 
+def heat_map(records, **options):
+    return plot_matrix(make_matrix(records), **options).axes[0]
+
+
 def test_the_heat_map_has_a_number_in_every_cell_that_was_measured() -> None:
     records = [record("x/a.h5", "b", 0.1234), record("b", "c", 66.486), record("x/a.h5", "c", None)]
-    axes = plot_models(records, "rigid", "held-out").axes[0]
+    axes = heat_map(records)
     cells = {(text.get_position()): text.get_text() for text in axes.texts}
-    assert cells == {(0, 0): ".123", (1, 1): "66.486"}
+    assert cells == {(0, 0): ".123", (1, 0): "n/a", (1, 1): "66.49"}
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["b", "c"]
 
@@ -42,15 +47,16 @@ def test_views_of_one_file_have_their_own_cells_and_names_that_are_no_mathematic
         record("a.h5", "b.h5", error) | {"source_view": view, "target_view": "$x^$日"}
         for view, error in (("one", 0.1), ("two", 0.2))
     ]
-    axes = plot_models(records, "rigid", "held-out").axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a::one", "a::two"]
+    axes = heat_map(records)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["one", "two"]
     assert [text.get_text() for text in axes.texts] == [".100", ".200"]
+    assert axes.get_ylabel() == "source: a"
     svg_of(axes.figure, "x")  # would not end if the name were set as mathematics
 
 
 def test_names_that_would_be_the_same_stay_long() -> None:
     records = [record("x/a.h5", "c", 0.1), record("y/a.h5", "c", 0.2)]
-    axes = plot_models(records, "rigid", "held-out").axes[0]
+    axes = heat_map(records)
     assert [label.get_text() for label in axes.get_yticklabels()] == ["x/a.h5", "y/a.h5"]
 
 
@@ -112,3 +118,88 @@ def test_components_spectra_and_kurtosis_fall(result) -> None:
     reports = [{"side": report.side, "kurtosis": report.kurtosis} for report in pair.ica]
     lines = plot_kurtosis(reports).axes[0].lines
     assert list(lines[1].get_ydata()) == sorted(pair.ica[1].kurtosis, reverse=True)
+
+
+def layers(n: int, **options):
+    """Every layer of A against every layer of B, the same number being closest."""
+    return [
+        record("A", "B", 0.1 + abs(i - j) / n)
+        | {"source_view": f"block-{i}", "target_view": f"block-{j}"}
+        for i in range(n)
+        for j in range(n)
+    ]
+
+
+def notes_of(figure) -> str:
+    return " ".join(figure.get_supxlabel().split())
+
+
+@pytest.mark.parametrize("n", [2, 30, 130])
+def test_names_are_readable_for_any_number_of_views(n: int) -> None:
+    figure = plot_matrix(make_matrix(layers(n)))
+    axes = figure.axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names[0] == "block-0"
+    assert axes.get_ylabel() == "source: A"
+    size = axes.get_yticklabels()[0].get_fontsize() / 72
+    assert size * len(names) <= figure.get_size_inches()[1]
+    assert size * 72 >= 5
+    assert (len(names) == n) == ("is named" not in notes_of(figure))
+    assert max(figure.get_size_inches()) < 16
+
+
+def test_the_best_target_of_every_source_is_ringed_and_joined() -> None:
+    matrix = make_matrix(layers(5))
+    assert list(best_targets(matrix, array_of(matrix))) == [(i, i) for i in range(5)]
+    figure = plot_matrix(matrix)
+    (line,) = figure.axes[0].lines
+    assert list(line.get_xdata()) == list(line.get_ydata()) == list(range(5))
+    assert "ringed: the closest target of each source" in notes_of(figure)
+
+
+def test_a_heat_map_says_what_it_leaves_out() -> None:
+    records = [record("a", "b", 0.1), record("b", "c", 0.2), record("a", "c", None)]
+    records.append(record("a", "b", 0.1) | {"map": "linear"})
+    told = notes_of(plot_matrix(make_matrix(records)))
+    assert "blank: 1 of 4 pairs were not compared" in told
+    assert "n/a: 1 undefined" in told
+    assert "also measured: linear" in told
+
+
+def test_one_huge_error_does_not_take_all_colours() -> None:
+    records = [record("a", f"b{number}", 0.1 * (1 + number % 3)) for number in range(20)]
+    records.append(record("a", "far", 66.0))
+    matrix = make_matrix(records)
+    assert limits(array_of(matrix), "lower") == (0.0, pytest.approx(0.45))
+    assert "colours end at .450" in notes_of(plot_matrix(matrix))
+    assert limits(array_of(matrix), "higher") == (0.0, 66.0)
+
+
+def test_clustering_puts_similar_views_together() -> None:
+    groups = {"a": 0, "b": 1, "c": 0, "d": 1, "e": 0}
+    records = [
+        record(one, other, 0.1 if groups[one] == groups[other] else 0.8)
+        for one in groups
+        for other in groups
+        if one != other
+    ]
+    axes = heat_map(records, order="cluster")
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert {frozenset(names[:2]), frozenset(names[3:])} & {frozenset("bd")}
+    assert sorted(names) == list("abcde")
+    rows = [label.get_text() for label in heat_map(records).get_yticklabels()]
+    assert rows == list("abcde")
+
+
+def test_twenty_eight_pairs_of_views_of_one_file_have_a_panel_each() -> None:
+    views = [f"block{number}" for number in range(8)]
+    known = {"ci_low": None, "ci_high": None, "null": None}
+    records = [
+        record("a.h5", "a.h5", 0.1) | known | {"source_view": one, "target_view": other}
+        for place, one in enumerate(views)
+        for other in views[place + 1 :]
+    ]
+    panels = [axes for axes in plot_errors(records).axes if axes.get_visible()]
+    assert len(panels) == 28
+    assert len({axes.get_title() for axes in panels}) == 28
+    assert all(len(axes.patches) == 1 for axes in panels)

@@ -1,3 +1,5 @@
+import base64
+import hashlib
 import json
 import re
 import sys
@@ -12,8 +14,10 @@ from repalign.cli.formats import as_csv, as_json
 from repalign.exceptions import InputError, MissingExtraError
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.figures.steps import courses_of, step_of
 from repalign.workflows.report.input import read_results
 from repalign.workflows.report.run import make_report
+from repalign.workflows.tables.quantities import quantities_in
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -80,8 +84,10 @@ def parse(text: str) -> Page:
 
 def test_the_page_is_whole_and_needs_nothing_from_elsewhere(text: str) -> None:
     page = parse(text)
-    assert not {"script", "link", "iframe", "img", "object"} & set(page.tags)
-    assert "http" not in text
+    assert not {"link", "iframe", "img", "object"} & set(page.tags)
+    assert page.tags.count("script") == 1
+    assert "http:" not in text
+    assert "https:" not in text
     assert all(link.startswith(("#", "data:image/png;base64,")) for link in page.links)
     assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", text))
     assert "@import" not in text
@@ -103,7 +109,7 @@ def test_light_and_dark_share_figures_without_black_ink(text: str) -> None:
 
 
 def test_json_shows_all_figures_and_the_warnings(folder: Path, text: str) -> None:
-    # six for each of three pairs, and four heat maps
+    # six for each of three pairs, and four heat maps; the pairs are closed beyond eight
     assert parse(text).tags.count("figure") == 22
     assert "matched by row order" in text
     results = read_results(folder / "results.json")
@@ -174,3 +180,128 @@ def test_without_matplotlib_the_extra_is_named(folder: Path, monkeypatch) -> Non
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"repalign\[plot\]"):
         make_report(folder / "results.csv")
+
+
+def test_a_browser_may_run_the_script_of_the_page_and_no_other(text: str) -> None:
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert policy
+    assert script
+    digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy[1]
+    assert "default-src 'none'" in policy[1]
+
+
+def test_the_page_opens_with_a_map_a_ranking_and_the_warnings_by_pair(folder, text: str) -> None:
+    order = [text.index(part) for part in ("id=search", "All pairs", "Ranking", "Before you")]
+    assert order == sorted(order)
+    assert order[-1] < text.index("<details class=pair")
+    links = re.findall(r'<tr data-name="[^"]*"><th scope=row><a href="#(pair-\d)">', text)
+    records = read_results(folder / "results.json").records
+    errors = [r["error"] for r in records if (r["map"], r["split"]) == ("rigid", "held-out")]
+    expected = sorted(range(3), key=lambda place: errors[place])
+    assert links == [f"pair-{place}" for place in expected]
+    warnings = text[text.index("<details class=warnings>") : text.index("<details class=pair")]
+    assert "matched by row order" in warnings
+    assert 'href="#pair-0"' in warnings
+
+
+def test_another_map_is_shown_on_request(folder: Path) -> None:
+    page = make_report(folder / "results.json", show="linear")
+    assert "<th scope=col>Linear ↓ held-out</th>" in page
+    with pytest.raises(InputError, match="'cka' is not measured here"):
+        make_report(folder / "results.json", show="cka")
+
+
+def test_one_pair_needs_no_overview(folder: Path, tmp_path: Path) -> None:
+    lines = (folder / "results.csv").read_text().splitlines()
+    alone = tmp_path / "alone.csv"
+    alone.write_text("\n".join(line for line in lines if "c<d>" not in line))
+    page = make_report(alone)
+    assert "Ranking" not in page
+    assert parse(page).tags.count("svg") == 2
+
+
+def test_figures_of_many_pairs_are_left_out_and_that_is_said(folder, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("repalign.workflows.report.run.MOST_DRAWN", 1)
+    page = make_report(folder / "results.csv")
+    assert "Figures of the first 1 pairs; the other 2 have their tables alone." in page
+
+
+def with_revisions(folder: Path, path: Path, revisions: dict[str, str]) -> Path:
+    """Write a result in which some files stand for stores of these revisions of one model."""
+    content = json.loads((folder / "results.json").read_text())
+    for pair in content["pairs"]:
+        for side in ("source", "target"):
+            revision = revisions.get(Path(pair[side]["name"]).stem)
+            model = {"id": "org/<pythia>", "revision": revision}
+            pair[side]["info"] = {"spec": {"model": model}}
+    for record in content["records"]:
+        record |= {"source_view": "final", "target_view": "final"}
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_alignment_is_drawn_against_the_training_step(folder: Path, tmp_path: Path) -> None:
+    steps = {"a": "step10", "b": "step1000", "c<d>": "step10"}
+    with pytest.raises(InputError, match="no store records a numbered revision"):
+        make_report(folder / "results.json", by_revision=True)
+    path = with_revisions(folder, tmp_path / "r.json", steps)
+    page = make_report(path, by_revision=True)
+    assert "By training step" in page
+    assert "training step" in page
+    assert "org/&lt;pythia&gt;" in page
+
+
+def test_a_course_is_a_line_by_step(folder: Path, tmp_path: Path) -> None:
+    def courses(**revisions: str):
+        named = {name.replace("c", "c<d>"): step for name, step in revisions.items()}
+        path = with_revisions(folder, tmp_path / "r.json", named)
+        results = read_results(path)
+        (rigid,) = (each for each in quantities_in(results.records) if each.name == "rigid")
+        pairs = [(pair.records, pair.details or {}) for pair in results.pairs]
+        found, left_out = courses_of(pairs, rigid, "held-out")
+        return [sorted(course.points) for course in found], left_out
+
+    # the pairs are a-b, a-c, b-c; of the last the source stays at its step
+    assert courses(a="main", b="step5", c="step20") == ([[5, 20], [20]], 0)
+    assert courses(a="step1", b="step5", c="step20") == ([], 3)
+    assert courses(a="step7", b="step7", c="step7") == ([[7]], 0)
+    assert courses(a="main") == ([], 3)
+
+
+def test_the_step_is_the_number_of_a_revision() -> None:
+    assert [step_of(text) for text in ("step1000", "143000", "epoch-3")] == [1000, 143000, 3]
+    assert [step_of(text) for text in ("main", "v1.0", None, "0" * 40)] == [None] * 4
+
+
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_measures_are_shown_with_maps_and_without(folder, tmp_path: Path, ending: str) -> None:
+    files = [folder / f"{name}.npy" for name in ("a", "b", "c<d>")]
+    for maps in (("rigid",), ()):
+        settings = CompareSettings(
+            maps=maps, measures=("linear-cka", "pooled-r2"), n_null=0, n_refits=0
+        )
+        result = compare(*files, settings=settings)
+        path = tmp_path / f"measures.{ending}"
+        records = result.to_records()
+        path.write_text(as_json(result.to_dict()) if ending == "json" else as_csv(records))
+        read = read_results(path)
+        assert len(read.measures) == 12
+        assert [each["value"] for each in read.measures] == [each.value for each in result.measures]
+        page = make_report(path, show="linear-cka")
+        parse(page)
+        assert "<th scope=col>CKA ↑ held-out</th>" in page
+        assert page.count("R² pooled ↑") >= 3
+
+
+def test_damaged_measures_are_refused(folder: Path, tmp_path: Path) -> None:
+    files = [folder / f"{name}.npy" for name in ("a", "b")]
+    settings = CompareSettings(maps=(), measures=("linear-cka",), n_null=0, n_refits=0)
+    content = json.loads(as_json(compare(*files, settings=settings).to_dict()))
+    path = tmp_path / "damaged.json"
+    for change in ({"better": "↓"}, {"split": "x"}, {"measure": "nope"}, {"value": "x"}):
+        damaged = content | {"measures": [content["measures"][0] | change]}
+        path.write_text(json.dumps(damaged))
+        with pytest.raises(InputError):
+            read_results(path)

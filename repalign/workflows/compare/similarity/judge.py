@@ -32,7 +32,7 @@ class JudgedRows:
         parts: Moments of every part of the split.
         split: How these rows are split.
         groups: Group of every row.
-        chosen: Which rows of the pair these are.
+        places: Place of every row among the inputs of the pair.
         is_ordered: Rows of a group stand in an order that means something.
     """
 
@@ -41,7 +41,7 @@ class JudgedRows:
     parts: tuple[PairMoments, ...]
     split: Split
     groups: IntArray
-    chosen: IntArray
+    places: IntArray
     is_ordered: bool
 
     @cached_property

@@ -30,6 +30,7 @@ from repalign.workflows.compare.pair_data import PairData
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.judge import JudgedRows, MeasureJudge, SplitValues
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.resampled import input_places
 
 # Copies of the rows in memory: as they are read, centred, of a part of the split, of its rest.
 COPIES = 5
@@ -95,10 +96,10 @@ def judged_rows(
     wanted = n if reads == "moments" else min(n, settings.measure_rows or n)
     if wanted > room:
         wanted = room
+    places, _ = input_places(aligned.index)
     if wanted >= n:
-        every = np.arange(n)
         rows = JudgedRows(
-            pair.source, pair.target, pair.parts, split, groups, every, aligned.is_ordered
+            pair.source, pair.target, pair.parts, split, groups, places, aligned.is_ordered
         )
         return rows, []
     chosen = sample_groups(
@@ -115,7 +116,7 @@ def judged_rows(
     names = ", ".join(m.name for m in measures_called(settings.measures) if m.reads == reads)
     note = f"{names}: on {chosen.size} of {n} rows, groups drawn at random, {why}"
     found = JudgedRows(
-        *sides, parts, split.rows(chosen), groups[chosen], chosen, aligned.is_ordered
+        *sides, parts, split.rows(chosen), groups[chosen], places[chosen], aligned.is_ordered
     )
     return found, [note]
 
@@ -147,7 +148,7 @@ def wanted_left_out(rows: JudgedRows, reads: Reads, settings: CompareSettings) -
     dim = max(rows.total.source_dim, rows.total.target_dim)
     cost = 30.0 * dim**3
     if reads == "distance ranks":
-        cost += 100.0 * rows.n**2
+        cost += 400.0 * rows.n**2
     elif reads == "rows":
         cost += 500.0 * rows.n * dim
     return int(np.clip(LEFT_OUT_BUDGET / cost, *LEFT_OUT))
@@ -185,6 +186,7 @@ def _nulls(judge: MeasureJudge, settings: CompareSettings) -> PairNulls | None:
         ),
         n_shuffles=n_shuffles,
         seed=seed,
+        identity=rows.places[chosen],
     )
     names = tuple(measure.name for measure in judge.measures)
     taking_part = ShuffledRows(rows.groups[chosen], rows.split.rows(chosen), rows.is_ordered, seed)

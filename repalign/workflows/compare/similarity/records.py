@@ -61,6 +61,8 @@ class MeasureRecord:
     source_layer: int | None
     target_layer: int | None
     conventions: Mapping[str, Any]
+    p_search: float | None = None
+    n_searched: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cells of one row of the CSV that are not empty by nature."""

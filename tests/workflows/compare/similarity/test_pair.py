@@ -1,5 +1,9 @@
 """Measures of a pair as ``compare`` gives them: values, intervals, nulls, records."""
 
+import re
+from dataclasses import fields
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,9 +11,12 @@ from numpy.testing import assert_allclose
 import repalign
 from repalign.core.similarity.measures import MEASURES, measure_called
 from repalign.workflows.compare.results import COLUMNS
+from repalign.workflows.compare.similarity.records import OWN_COLUMNS
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.matches import MatchRecord
 from tests.core.similarity.pairs import value, value_on
 
+FIELDS = [each.name for each in fields(MatchRecord)]
 SETTINGS = repalign.CompareSettings(
     maps=("none",), measures=("all",), held_out=0.25, n_null=19, n_refits=10
 )
@@ -137,3 +144,11 @@ def test_nothing_to_compute_is_refused() -> None:
         repalign.InputError, match="maps: got none, and no measures; expected at least one"
     ):
         repalign.CompareSettings(maps=("none",))
+
+
+def test_columns_of_measures_and_matches_are_explained() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "results.md").read_text(encoding="utf-8")
+    for table, wanted in (("| column | meaning |", OWN_COLUMNS), ("| field | meaning |", FIELDS)):
+        rows = text.split(table)[-1].split("\n\n")[0].splitlines()[2:]
+        names = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+        assert tuple(names) == tuple(wanted)

@@ -1,0 +1,143 @@
+"""Alignment against the step of training, from the revisions that stores record."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from repalign.exceptions import InputError
+from repalign.printable import for_figure
+from repalign.workflows.figures.drawing import new_figure, plain_axes
+from repalign.workflows.tables.layout import side_name
+from repalign.workflows.tables.quantities import Quantity, Reading, holds, reading
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Record = Mapping[str, Any]
+Details = Mapping[str, Any]
+SIDES = ("source", "target")
+COLOURS = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#888888")
+# More lines than this are no longer told apart.
+MOST_LINES = 14
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_NUMBERED = re.compile(r"(?:[A-Za-z]+[-_]?)?(\d{1,15})")
+
+
+@dataclass(frozen=True)
+class Course:
+    """One line: what changes with the step, and its values by step."""
+
+    label: str
+    points: Mapping[int, Reading]
+
+
+def step_of(revision: Any) -> int | None:
+    """Return the number of a revision such as ``step1000``; None of a branch or a commit."""
+    if not isinstance(revision, str) or _COMMIT.fullmatch(revision):
+        return None
+    found = _NUMBERED.fullmatch(revision)
+    return None if found is None else int(found[1])
+
+
+def courses_of(
+    pairs: Sequence[tuple[Sequence[Record], Details]], quantity: Quantity, split: str
+) -> tuple[list[Course], int]:
+    """Return the lines of pairs by training step, and how many pairs have no place on them.
+
+    Where both sides have a step, it is that of both if they are equal, else that of the side that
+    changes while the other stays.
+    """
+    models = [tuple(_model(details, side) for side in SIDES) for _, details in pairs]
+    steps = [(step_of(a.get("revision")), step_of(b.get("revision"))) for a, b in models]
+    n_changing = [len({both[side] for both in steps} - {None}) for side in (0, 1)]
+    lines: dict[str, dict[int, Reading]] = {}
+    left_out = 0
+    for (records, _), both, of in zip(pairs, steps, models, strict=True):
+        moving = _moving_sides(both, n_changing)
+        chosen = [one for one in records if holds(one, quantity) and one["split"] == split]
+        if not moving or not chosen:
+            left_out += 1
+            continue
+        label = " → ".join(
+            _label(chosen[0], side, of[number] if number in moving else {})
+            for number, side in enumerate(SIDES)
+        )
+        step = both[moving[0]]
+        assert step is not None, "a moving side has a step"
+        lines.setdefault(label, {})[step] = reading(chosen[0], quantity)
+    return [
+        Course(label, dict(sorted(points.items()))) for label, points in lines.items()
+    ], left_out
+
+
+def plot_steps(courses: Sequence[Course], quantity: Quantity, split: str) -> "Figure":
+    """Draw one line for each course, with its intervals; beyond some the figure says how many more.
+
+    Raises:
+        InputError: No pair has a step.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if not courses:
+        raise InputError(
+            "--by revision: no store records a numbered revision, as step1000; extract them from "
+            "hf:org/name@step1000"
+        )
+    figure = new_figure(8.5, 4.2)
+    axes = plain_axes(figure)
+    for number, course in enumerate(courses[:MOST_LINES]):
+        known = {step: each for step, each in course.points.items() if each.value is not None}
+        colour, is_second = COLOURS[number % len(COLOURS)], number >= len(COLOURS)
+        style = "dashed" if is_second else "solid"
+        values = [each.value for each in known.values()]
+        axes.plot(
+            list(known),
+            values,  # type: ignore[arg-type]
+            color=colour,
+            linestyle=style,
+            marker="o",
+            markersize=4,
+            label=for_figure(course.label),
+        )
+        for step, each in known.items():
+            if each.low is not None and each.high is not None:
+                axes.vlines(step, each.low, each.high, color=colour, linewidth=1)
+    steps = [step for course in courses for step in course.points]
+    if min(steps) >= 0 and max(steps) > 50 * max(min(steps), 1):
+        # a line that begins at 0 keeps it, in front of the decades
+        axes.set_xscale("symlog", linthresh=max(1, min(step for step in steps if step > 0)))
+    if quantity.closer == "lower":
+        axes.set_ylim(bottom=0)
+    axes.set_xlabel("training step")
+    axes.set_ylabel(for_figure(f"{quantity.heading} {split}"))
+    if len(courses) > MOST_LINES:
+        axes.set_title(f"{len(courses) - MOST_LINES} of {len(courses)} lines are left out")
+    figure.legend(loc="outside right upper", frameon=False, fontsize="small")
+    return figure
+
+
+def _moving_sides(both: Sequence[int | None], n_changing: Sequence[int]) -> list[int]:
+    """Return the sides whose step a pair stands at; none where that is not one step."""
+    known = [side for side in (0, 1) if both[side] is not None]
+    if len(known) < 2 or both[0] == both[1]:
+        return known
+    if n_changing[0] == 1 and n_changing[1] > 1:
+        return [1]
+    return [0] if n_changing[1] == 1 and n_changing[0] > 1 else []
+
+
+def _model(details: Details, side: str) -> Mapping[str, Any]:
+    """Return what a store records of its model; nothing of what is no store."""
+    found: Any = details.get(side, {})
+    for key in ("info", "spec", "model"):
+        found = found.get(key, {}) if isinstance(found, Mapping) else {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _label(record: Record, side: str, model: Mapping[str, Any]) -> str:
+    """Name a side: by its model where the step changes, else as everywhere."""
+    identity = model.get("id")
+    if not isinstance(identity, str) or not identity:
+        return side_name(record, side)
+    view = record.get(f"{side}_view")
+    return f"{identity}::{view}" if view else identity

@@ -1,0 +1,142 @@
+"""A comparison done again from its record: same bytes, and what has changed by name."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from repalign.cli.app import app
+
+CHEAP = ["--maps", "mean,rigid,linear", "--null", "19", "--refits", "0"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    hidden = rng.laplace(size=(200, 4))
+    for name in "abc":
+        turned = hidden @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+        np.save(f"{name}.npy", turned + 0.1 * rng.standard_normal((200, 4)))
+    Path("ids.txt").write_text("".join(f"row {number}\n" for number in range(200)))
+    Path("groups.txt").write_text("".join(f"{number // 4}\n" for number in range(200)))
+    return tmp_path
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, arguments)
+
+
+def compared(*arguments: str) -> str:
+    made = run("compare", *arguments)
+    assert made.exit_code == 0, made.stderr
+    return made.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["a.npy", "b.npy", "c.npy", *CHEAP],
+        ["b.npy", "c.npy", "--against", "a.npy", "--quick", "--refits", "0"],
+        ["a.npy", "b.npy", "--ids", "ids.txt", "--groups", "groups.txt", *CHEAP, "--folds", "3"],
+        ["a.npy", "b.npy", *CHEAP, "--both", "--split", "0.5", "--seed", "3"],
+    ],
+)
+def test_the_same_command_gives_the_same_bytes(folder: Path, words: list[str]) -> None:
+    csv = compared(*words)
+    compared(*words, "-o", "r.json")
+    again = run("rerun", "r.json", "--check", "--format", "csv")
+    assert again.exit_code == 0, again.stderr
+    assert again.stdout == csv
+    assert "records are what was recorded" in again.stderr
+    assert "changed" not in again.stderr
+    assert run("rerun", "r.json", "-o", "s.json").exit_code == 0
+    assert Path("s.json").read_text() == Path("r.json").read_text()
+
+
+def test_presets_are_recorded_as_what_they_stand_for(folder: Path) -> None:
+    compared("a.npy", "b.npy", "--quick", "--refits", "0", "-o", "r.json")
+    words = json.loads(Path("r.json").read_text())["request"]["command"]
+    assert words[:3] == ["compare", "a.npy", "b.npy"]
+    assert "--quick" not in words
+    assert words[words.index("--split") + 1] == "0.0"
+    assert not {"-o", "--output", "--format"} & set(words)
+
+
+def test_what_is_overridden_is_named_and_what_differs_is_exit_code_3(folder: Path) -> None:
+    compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
+    other = run("rerun", "r.json", "--check", "--seed", "1", "--format", "csv")
+    assert other.exit_code == 3
+    assert "changed: --seed: 0 then, now 1" in other.stderr
+    assert re.search(r"gate: a.npy::a → b.npy::b: held-out rigid: .* more columns", other.stderr)
+    assert "error: 6 of 6 records differ" in other.stderr
+    assert other.stdout == compared("a.npy", "b.npy", *CHEAP, "--seed", "1")
+    near = run("rerun", "r.json", "--check", "--within", "5", "--seed", "1")
+    assert near.exit_code == 0
+
+
+def test_inputs_that_have_changed_are_refused_before_anything_is_computed(folder: Path) -> None:
+    compared("a.npy", "b.npy", "--ids", "ids.txt", *CHEAP, "-o", "r.json")
+    values = np.load("b.npy")
+    values[0, 0] += 1e-3
+    np.save("b.npy", values)
+    refused = run("rerun", "r.json")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "b.npy::b: the content has changed" in refused.stderr
+    assert "give --changed to go on" in refused.stderr
+    allowed = run("rerun", "r.json", "--changed", "--check", "--within", "1e-12")
+    assert allowed.exit_code == 3
+    assert "changed: b.npy::b" in allowed.stderr
+    Path("ids.txt").write_text("".join(f"other {number}\n" for number in range(200)))
+    told = run("rerun", "r.json").stderr
+    assert "changed: ids.txt: the content has changed" in told
+    assert "changed: a.npy::a: the content has changed" in told
+
+
+def test_other_versions_are_named(folder: Path) -> None:
+    compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
+    content = json.loads(Path("r.json").read_text())
+    content["versions"] |= {"numpy": "1.0", "no such package": "7"}
+    Path("r.json").write_text(json.dumps(content))
+    told = run("rerun", "r.json").stderr
+    assert "changed: numpy: 1.0 then, now " in told
+    assert "changed: no such package: 7 then, now not installed" in told
+
+
+def test_gates_belong_to_the_command(folder: Path) -> None:
+    compared("a.npy", "b.npy", *CHEAP, "--fail-above", "rigid=5", "-o", "r.json")
+    assert "all 1 gates hold" in run("rerun", "r.json").stderr
+    assert run("rerun", "r.json", "--fail-above", "rigid=0").exit_code == 3
+
+
+@pytest.mark.parametrize("words", [["--output", "victim"], ["--plot", "victim.png"], ["-f", "csv"]])
+def test_a_record_does_not_decide_what_is_written(folder: Path, words: list[str]) -> None:
+    compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
+    content = json.loads(Path("r.json").read_text())
+    content["request"]["command"] += words
+    Path("r.json").write_text(json.dumps(content))
+    refused = run("rerun", "r.json")
+    assert refused.exit_code == 1
+    assert "which says where to write" in refused.stderr
+    assert not list(folder.glob("victim*"))
+
+
+def test_what_is_no_record_of_a_command_is_refused(folder: Path) -> None:
+    compared("a.npy", "b.npy", *CHEAP, "-o", "r.csv")
+    assert "does not say which command made it" in run("rerun", "r.csv").stderr
+    compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
+    content = json.loads(Path("r.json").read_text())
+    content["request"]["command"] = ["store", "verify"]
+    Path("r.json").write_text(json.dumps(content))
+    assert run("rerun", "r.json").exit_code == 1
+    assert run("rerun", "none.json").exit_code == 1
+
+
+def test_the_record_is_not_replaced_by_what_comes_out(folder: Path) -> None:
+    compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
+    refused = run("rerun", "r.json", "-o", "r.json")
+    assert refused.exit_code == 1
+    assert "is the input" in refused.stderr

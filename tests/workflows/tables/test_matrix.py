@@ -1,0 +1,102 @@
+import pytest
+
+from repalign.cli.formats import as_csv
+from repalign.exceptions import InputError
+from repalign.workflows.tables.grid import as_text
+from repalign.workflows.tables.matrix import make_matrix
+
+
+def record(source: str, target: str, error: float | None, *, split="held-out", name="rigid"):
+    told = {"map": name, "split": split, "error": error, "ci_low": None, "ci_high": None}
+    for side, text in (("source", source), ("target", target)):
+        model, _, view = text.partition("::")
+        told |= {side: model, f"{side}_view": view, f"{side}_layer": None}
+    return told
+
+
+def measured(source: str, target: str, value: float):
+    ends = {"ci_low": None, "ci_high": None}
+    told = {"measure": "linear-cka", "value": value, "better": "↑", "map": None, **ends}
+    return record(source, target, None) | told
+
+
+PAIRS = [
+    record("A::block-1", "B::block-1", 0.1),
+    record("A::block-1", "B::block-2", 0.25),
+    record("A::block-2", "B::block-1", 0.3),
+]
+
+
+def test_sources_stand_down_and_targets_across() -> None:
+    matrix = make_matrix(PAIRS)
+    assert [row.name for row in matrix.rows] == ["A::block-1", "A::block-2"]
+    assert [column.name for column in matrix.columns] == ["B::block-1", "B::block-2"]
+    assert as_csv(matrix.to_records()).splitlines() == [
+        '"rigid, held-out, lower is closer; source \\ target",B::block-1,B::block-2',
+        "A::block-1,0.1,0.25",
+        "A::block-2,0.3,",
+    ]
+    assert matrix.notes == ("blank: 1 of 4 pairs were not compared in this direction",)
+
+
+def test_layers_stand_in_their_order_where_it_is_known() -> None:
+    late = record("A::block-10", "B", 0.1) | {"source_layer": 9}
+    early = record("A::block-2", "B", 0.2) | {"source_layer": 1}
+    assert [row.view for row in make_matrix([late, early]).rows] == ["block-2", "block-10"]
+    unknown = [each | {"source_layer": None} for each in (late, early)]
+    assert [row.view for row in make_matrix(unknown).rows] == ["block-10", "block-2"]
+
+
+def test_the_held_out_value_is_taken_where_there_is_one() -> None:
+    both = [record("a", "b", 0.1, split="in-sample"), record("a", "b", 0.2)]
+    assert make_matrix(both).values == {(0, 0): 0.2}
+    assert make_matrix(both[:1]).split == "in-sample"
+
+
+def test_both_directions_have_their_own_cells_and_the_diagonal_is_blank() -> None:
+    matrix = make_matrix([record("a", "b", 0.1), record("b", "a", 0.2)])
+    assert matrix.values == {(0, 1): 0.1, (1, 0): 0.2}
+    assert "blank: 2 of 4" in matrix.notes[0]
+
+
+def test_one_of_several_is_chosen() -> None:
+    several = [*PAIRS, record("A::block-1", "B::block-1", 0.05, name="linear")]
+    assert make_matrix(several).quantity.name == "rigid"
+    assert make_matrix(several, "linear").values == {(0, 0): 0.05}
+    assert make_matrix(several).notes[-1] == "also measured: linear (--show)"
+    with pytest.raises(InputError, match="'cka' is not measured here; expected one of rigid"):
+        make_matrix(several, "cka")
+
+
+def test_a_measure_is_a_quantity_too() -> None:
+    matrix = make_matrix([measured("a", "b", 0.9), record("a", "b", 0.1)], "linear-cka")
+    assert matrix.values == {(0, 1): 0.9, (1, 0): 0.9}  # the same in both directions
+    assert matrix.what == "linear-cka, held-out, higher is closer"
+
+
+def test_people_see_a_table_a_model_with_blocks() -> None:
+    lines = as_text(list(make_matrix(PAIRS).grids())).splitlines()
+    assert lines == [
+        "Rigid ↓ held-out, from rows to columns of B",
+        "           block-1  block-2",
+        "from A",
+        "  block-1     .100     .250",
+        "  block-2     .300",
+        "",
+        "blank: 1 of 4 pairs were not compared in this direction",
+    ]
+
+
+def test_models_of_one_view_share_a_table() -> None:
+    pairs = [record("a", "b", 0.1), record("a", "c", None), record("b", "c", 0.3)]
+    lines = as_text(list(make_matrix(pairs).grids())).splitlines()
+    assert lines[:4] == [
+        "Rigid ↓ held-out, from rows to columns",
+        "      b     c",
+        "a  .100   n/a",
+        "b        .300",
+    ]
+    assert lines[-2:] == [
+        "blank: 1 of 4 pairs were not compared in this direction",
+        "n/a: 1 undefined",
+    ]
