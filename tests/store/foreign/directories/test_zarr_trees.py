@@ -93,7 +93,7 @@ def test_chunks_and_ids_of_gigabytes_are_refused_before_they_are_read(tmp_path: 
     with pytest.raises(InputError, match="has chunks of 8000000000 bytes; at most 1073741824"):
         open_embeddings(tmp_path / "a.zarr")
     group = zarr.open_group(str(tmp_path / "b.zarr"), mode="w", zarr_format=2)
-    group.create_array("x", shape=(10**9, 2), chunks=(100, 2), dtype="f4")
+    group.create_array("x", data=ROWS)
     group.create_array("ids", shape=(10**9,), chunks=(100,), dtype="S8")
     with pytest.raises(InputError, match="what identifies the rows takes 8000000000 bytes"):
         open_embeddings(tmp_path / "b.zarr")
