@@ -68,6 +68,11 @@ class RepalignGroup(TyperGroup):
                 raise
             _talk(ctx).error(explain_os_error(failure))
             raise typer.Exit(1) from failure
+        except MemoryError as failure:
+            if _debug(ctx):
+                raise
+            _talk(ctx).error("the memory does not suffice; free some, or allow more")
+            raise typer.Exit(1) from failure
         except KeyboardInterrupt as failure:
             _talk(ctx).error("interrupted; what was committed is kept, nothing is half-written")
             raise typer.Exit(INTERRUPTED) from failure

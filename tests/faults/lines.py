@@ -180,6 +180,7 @@ def may_write(line: Sequence[str], words: str, name: str) -> bool:
     inputs = {word.split("::")[0] for word in line if word in FILES} - set(OUTPUTS)
     named = {word for word in line if word in OUTPUTS and word not in inputs}
     named |= {f"{word}.parts" for word in named} | {f"{Path(word).stem}.ids.txt" for word in named}
+    named |= {str(Path(word).parent) for word in named if not word.startswith("/")} - {"."}
     if "link.npy" in named:
         named.add("a.npy")
     if words == "repalign report":

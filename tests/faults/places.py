@@ -27,7 +27,7 @@ WRITE = (
 )
 READ = (("store", "verify", "a.h5", "b.h5"), ("store", "head", "a.npy"), ("report", "result.json"))
 LIMITS = (
-    Limits(files=12), Limits(files=20), Limits(file_bytes=0), Limits(file_bytes=4096),
+    Limits(files=12), Limits(files=20), Limits(file_bytes=4096),
     Limits(address_bytes=2**20), Limits(address_bytes=2**25),
 )  # fmt: skip
 
