@@ -214,10 +214,7 @@ class KeptPart:
     def with_target(
         self, target: Float[np.ndarray, "kept q"], order: Int[np.ndarray, " kept"]
     ) -> PairMoments:
-        """Return the moments with the target's rows in an order: only the cross products change.
-
-        In blocks, so that no second copy of the rows in double precision is held.
-        """
+        """Return the moments with the target's rows in an order, copying few rows at a time."""
         cross = np.zeros_like(self.moments.sxy)
         for start in range(0, self.rows.size, _BLOCK_ROWS):
             block = slice(start, start + _BLOCK_ROWS)

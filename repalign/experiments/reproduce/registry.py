@@ -12,6 +12,7 @@ _ROOM = "repalign.experiments.papers"
 MODULES = (
     "table1",
     "gaussian_null",
+    "calibration",
 )
 
 
