@@ -14,8 +14,9 @@ import numpy as np
 from scipy.stats import binomtest
 
 from repalign.core.inference.arrangements import plan_shuffles
+from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.maximum import Draws, searched_p
-from repalign.core.inference.nulls import JudgedMap, shuffled_null, shuffled_pairing_null
+from repalign.core.inference.nulls import shuffled_null, shuffled_pairing_null
 from repalign.core.inference.splits import no_split
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments

@@ -6,6 +6,7 @@ with their help (``repalign.cli.declared``), what a result records, and the page
 help. A setting that holds other settings is a field of that class.
 """
 
+import functools
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
@@ -175,16 +176,20 @@ def with_values(settings: T, values: Mapping[tuple[str, ...], Any]) -> T:
 
 def recorded_columns(settings: type) -> tuple[str, ...]:
     """Return the names of the columns that record the options of a settings class."""
-    return tuple(each.column for each in options_of(settings) if each.declared.recorded)
+    return tuple(each.column for each in _recorded_of(settings))
 
 
 def recorded_values(settings: Any) -> dict[str, Any]:
     """Return the recorded options by column; several names become one text."""
+    kind: type = type(settings)
     return {
-        each.column: _as_cell(value_at(settings, each.recorded_path))
-        for each in options_of(type(settings))
-        if each.declared.recorded
+        each.column: _as_cell(value_at(settings, each.recorded_path)) for each in _recorded_of(kind)
     }
+
+
+@functools.cache
+def _recorded_of(settings: type) -> tuple[DeclaredOption, ...]:
+    return tuple(each for each in options_of(settings) if each.declared.recorded)
 
 
 def _as_cell(value: Any) -> Any:

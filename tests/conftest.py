@@ -1,6 +1,7 @@
 """Order of the tests: fast ones first, so that a mistake shows early."""
 
 import importlib.util
+import uuid
 from pathlib import Path
 from types import ModuleType
 
@@ -9,6 +10,18 @@ import pytest
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "slow" in item.keywords)
+
+
+@pytest.fixture(scope="session")
+def kept_work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the finished work of commands, away from the user's."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(kept_work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test find what another one computed."""
+    monkeypatch.setenv("REPALIGN_CACHE", str(kept_work / uuid.uuid4().hex))
 
 
 @pytest.fixture(scope="session")

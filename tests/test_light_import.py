@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 HEAVY = ("torch", "transformers", "timm", "sklearn", "h5py")
@@ -44,6 +46,16 @@ def test_every_command_shows_its_help_without_anything_heavy() -> None:
         "pass"
     )
     assert heavy_after(code + "\npass") == []
+
+
+def test_a_comparison_without_ica_loads_no_torch(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        np.save(tmp_path / f"{name}.npy", np.random.default_rng(0).random((60, 3)))
+    arguments = ["compare", *(str(tmp_path / f"{name}.npy") for name in ("a", "b"))]
+    loaded = heavy_after(HELP.format(arguments=[*arguments, "--maps", "permutation,rigid,linear"]))
+    assert not {"torch", "transformers", "sklearn"} & set(loaded)
+    with_ica = heavy_after(HELP.format(arguments=[*arguments, "--maps", "ica"]))
+    assert "torch" in with_ica
 
 
 def test_the_check_can_fail() -> None:

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from repalign import __version__
 from repalign.cli.commands import (
+    cache,
     compare,
     deconfound,
     demo,
@@ -28,6 +29,7 @@ from repalign.cli.inputs import protect_inputs
 from repalign.cli.streams import finish_streams, prepare_streams
 from repalign.cli.talk import Talk
 from repalign.exceptions import RepalignError
+from repalign.store.foreign.budget import allowing
 
 INTERRUPTED = 130
 # What REPALIGN_DEBUG may say for: no.
@@ -125,6 +127,14 @@ def root(
             "--debug", help="Show the traceback of an expected failure too; may stand anywhere."
         ),
     ] = False,
+    foreign_bytes: Annotated[
+        str | None,
+        typer.Option(
+            "--foreign-bytes",
+            help="What a foreign file may expand to, for example 16G; before the command.",
+            show_default="64 times its size",
+        ),
+    ] = None,
 ) -> None:
     """Audit the alignment of learned representations.
 
@@ -135,6 +145,8 @@ def root(
     Exit codes: 0 done, 1 expected failure, 2 wrong usage, 3 a gate did not hold, 130 interrupted.
     """
     debug = debug or os.environ.get("REPALIGN_DEBUG", "").lower() not in OFF
+    if foreign_bytes is not None:
+        context.with_resource(allowing(foreign_bytes))
     context.obj = Talk(quiet=quiet, verbose=verbose, debug=debug)
 
 
@@ -151,6 +163,7 @@ app.add_typer(maps.app, name="maps")
 app.add_typer(models.app, name="models")
 app.add_typer(store.app, name="store")
 app.add_typer(zoo.app, name="zoo")
+app.add_typer(cache.app, name="cache")
 app.command("doctor")(doctor.doctor)
 protect_inputs(app)
 

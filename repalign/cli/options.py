@@ -5,9 +5,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from repalign.cli.formats import FORMATS, FormatName
+from repalign.cli.formats import DRAWN_MATRIX, FORMATS, MATRIX, FormatName
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.requests import SHOWN
+
+# Commands whose results are pairs of views.
+WITH_MATRIX = ("compare", "rerun")
+
+
+def _check_form(context: typer.Context, form: str | None) -> str | None:
+    """Refuse, before anything is computed, a matrix of what has none."""
+    if form in (MATRIX, DRAWN_MATRIX) and context.info_name not in WITH_MATRIX:
+        raise typer.BadParameter(f"{form} is a format of {' and '.join(WITH_MATRIX)} alone")
+    return form
+
 
 FormatOption = Annotated[
     FormatName | None,
@@ -19,6 +30,7 @@ FormatOption = Annotated[
         + ". Default: by the ending of --output where there is one, a table on a terminal, CSV "
         "when stdout is piped.",
         show_default=False,
+        callback=_check_form,
     ),
     SHOWN,
 ]

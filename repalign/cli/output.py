@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from repalign.cli.formats import DRAWN_MATRIX, MATRIX, SUFFIXES, render
 from repalign.cli.tables import Shown, shown_records
+from repalign.cli.talk import Talk
 from repalign.exceptions import InputError
 from repalign.files import STDOUT, check_output, writing
 from repalign.workflows.tables.layout import Record
@@ -45,8 +46,8 @@ def show(shown: Shown, form: str | None, to: Path | None = None) -> None:
     emit(render(shown, choose_format(form, to)), to)
 
 
-def emit(text: str, output: Path | None = None) -> None:
-    """Write text to stdout, or to a file that appears only when it is whole."""
+def emit(text: str, output: Path | None = None, talk: Talk | None = None) -> None:
+    """Write text to stdout, or to a file that appears only when it is whole and is then told."""
     text = text if text.endswith("\n") else text + "\n"
     if output is None or output == STDOUT:
         sys.stdout.write(text)
@@ -55,6 +56,7 @@ def emit(text: str, output: Path | None = None) -> None:
     with writing(output) as whole:
         # what cannot be encoded is shown by its number, as on stdout
         whole.write_text(text, encoding="utf-8", errors="backslashreplace")
+    _tell(output, talk)
 
 
 def check_figure(path: Path) -> None:
@@ -70,8 +72,8 @@ def check_figure(path: Path) -> None:
     _figure_kind(new_figure(), path)
 
 
-def save_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure in the format that the ending of the file says.
+def save_figure(figure: "Figure", path: Path, talk: Talk | None = None) -> None:
+    """Write a figure in the format that the ending of the file says, and tell it.
 
     Raises:
         InputError: No figure can be written with that ending.
@@ -81,6 +83,12 @@ def save_figure(figure: "Figure", path: Path) -> None:
     kind = _figure_kind(figure, path)
     with writing(path) as whole:
         save(figure, whole, dpi=150, format=kind)
+    _tell(path, talk)
+
+
+def _tell(path: Path, talk: Talk | None) -> None:
+    if talk is not None and path != STDOUT:
+        talk.note(f"wrote {path}")
 
 
 def _figure_kind(figure: "Figure", path: Path) -> str:

@@ -99,7 +99,7 @@ def sum_moments(
                 target = zeros((stop - start, 0), device)
             else:
                 target = _to_device(y, start, stop, device=device, name=names[1])
-            labels = None if parts.of_row is None else parts.of_row[start:stop]
+            labels = None if parts.of_row is None or parts.n == 1 else parts.of_row[start:stop]
             _add_block(sums, source, target, labels, device)
             if on_progress is not None:
                 on_progress(stop, n_rows)

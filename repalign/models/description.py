@@ -104,12 +104,17 @@ def _layer_lines(model: LoadedModel, size: tuple[int, int] | None) -> tuple[Laye
         if tap.label == EMBEDDINGS:
             layer = "0"
         positions = shapes[tap.label].positions
+        if tap == model.layers.final and "own" in model.family.pools:
+            positions = 1  # the vector of a text
+        shown = "tokens" if positions is None else str(positions)
+        if model.sound is not None and len(model.sound.shape) == 1:
+            shown = "states"  # as many as the sound is long
         lines.append(
             LayerLine(
                 layer=layer,
                 module=_place(tap),
                 columns=shapes[tap.label].dim,
-                positions="tokens" if positions is None else str(positions),
+                positions=shown,
             )
         )
     return tuple(lines)

@@ -56,7 +56,15 @@ def save_result_maps(
     """Save every map of a comparison, fitted on all rows, and return the files.
 
     A file is named after its pair and map: ``01-rigid.safetensors`` for the first pair.
+
+    Raises:
+        InputError: The maps of so many pairs were not kept.
     """
+    if result.pairs and not result.maps:
+        raise InputError(
+            f"the maps of {len(result.pairs)} pairs were not kept, which would take more than half "
+            "of the memory cap; raise it (--memory), or compare fewer pairs"
+        )
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
     written = []

@@ -5,15 +5,29 @@ import io
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from repalign.cli import output
-from repalign.cli.formats import FORMATS, SUFFIXES, FormatName, as_csv, as_json
+from repalign.cli.app import app
+from repalign.cli.formats import (
+    DRAWN_MATRIX,
+    FORMATS,
+    MATRIX,
+    SUFFIXES,
+    FormatName,
+    as_csv,
+    as_json,
+    render,
+)
 from repalign.cli.options import FormatOption
+from repalign.cli.tables import shown_records
+from repalign.workflows.tables.matrix import make_matrix
 
 ROOT = Path(__file__).parents[2]
 RECORDS = [
@@ -54,7 +68,28 @@ def test_a_table_shows_brackets_as_they_are() -> None:
     assert "repalign[plot]" in output.render_records([{"advice": "repalign[plot]"}], "table")
 
 
-@pytest.mark.parametrize("form", FORMATS)
+def hostile_matrix() -> str:
+    names = {"source": HOSTILE, "target": f"b{HOSTILE}", "source_view": "", "target_view": ""}
+    ends = {"ci_low": None, "ci_high": None, "error": 0.5}
+    return make_matrix([names | ends | {"map": "rigid", "split": "in-sample"}])
+
+
+@pytest.mark.parametrize("form", [MATRIX, DRAWN_MATRIX])
+def test_no_matrix_passes_on_what_acts(form: str) -> None:
+    shown = replace(shown_records([]), matrix=hostile_matrix)
+    text = render(shown, form)
+    assert ".5" in text
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", text)
+
+
+def test_a_matrix_of_what_has_none_is_refused_before_anything_is_computed() -> None:
+    refused = CliRunner().invoke(app, ["doctor", "--format", "matrix"])
+    assert refused.exit_code == 2
+    told = " ".join(refused.stderr.replace("│", "").split())
+    assert "matrix is a format of compare and rerun alone" in told
+
+
+@pytest.mark.parametrize("form", [form for form in FORMATS if "matrix" not in form])
 def test_no_format_passes_on_what_acts(form: str) -> None:
     text = output.render_records([{"name": HOSTILE, HOSTILE: 1}], form)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", text)
@@ -83,12 +118,15 @@ def test_numbers_of_csv_are_never_guarded() -> None:
 
 def test_the_option_its_endings_and_its_help_follow_from_the_list() -> None:
     assert get_args(FormatName) == tuple(FORMATS)
-    assert {FORMATS[name].suffix for name in FORMATS} == set(SUFFIXES)
+    assert {FORMATS[name].suffix for name in FORMATS} - {""} == set(SUFFIXES)
     told = next(
         each for each in get_args(FormatOption) if isinstance(each, typer.models.OptionInfo)
     )
     for each in FORMATS.values():
-        assert f"{each.name} ({each.suffix}, " in (told.help or "")
+        assert each.told in (told.help or "")
+        if not each.suffix:
+            continue
+        assert f"{each.name} ({each.suffix}, " in each.told
         assert output.choose_format(None, Path(f"x{each.suffix}")) == each.name
 
 
@@ -109,4 +147,4 @@ def test_the_documentation_names_every_format() -> None:
     text = (ROOT / "docs" / "output.md").read_text()
     for each in FORMATS.values():
         assert f"`{each.name}`" in text
-        assert f"`{each.suffix}`" in text
+        assert not each.suffix or f"`{each.suffix}`" in text

@@ -28,7 +28,7 @@ CAMPAIGNS: dict[str, tuple[int, int, str]] = {
     "kills": (1000, 12, "kills:kill_commands"),
     "foreign": (3000, 90, "foreign:damage_foreign"),
     "checkpoints": (2500, 60, "checkpoints:damage_checkpoints"),
-    "places": (40, 40, "places:odd_places"),
+    "places": (87, 6, "places:odd_places"),
     "lines": (5000, 20, "lines:fuzz_lines"),
 }
 

@@ -38,3 +38,13 @@ def test_what_is_missing_is_said_and_wrong_layers_are_refused(
     assert named.startswith("canonical32: resize 36, crop (32, 32)")
     with pytest.raises(InputError, match="no layer 12"):
         describe_model(str(directory), layers=["12"])
+
+
+def test_a_model_of_sounds_says_what_it_hears(tiny: ModuleType, tmp_path: Path) -> None:
+    tiny.save_sound_model(tmp_path / "wave", "wav2vec2")
+    tiny.save_sound_model(tmp_path / "window", "whisper")
+    wave, window = (describe_model(str(tmp_path / name)) for name in ("wave", "window"))
+    assert {line.positions for line in wave.layers} == {"states"}
+    assert {line.positions for line in window.layers} == {"100"}
+    assert wave.prepared == "Wav2Vec2FeatureExtractor at 16000 Hz"
+    assert window.prepared == "WhisperFeatureExtractor at 16000 Hz"

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from repalign.cli import output
+from repalign.cli.config import ConfigOption
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.formats import render
 from repalign.cli.gates import (
@@ -68,6 +69,7 @@ def compare(
             exists=True,
         ),
     ] = None,
+    config: ConfigOption = None,
     preset: CompareSettings,
     given: Given,
     device: MachineDeviceOption = "auto",
@@ -80,6 +82,13 @@ def compare(
             "and the memory cap; 1 is this one, with all its threads.",
         ),
     ] = 1,
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache",
+            help="Compute everything, and keep nothing for the next run (repalign cache).",
+        ),
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -137,7 +146,9 @@ def compare(
     from repalign.workflows.compare.run import compare as run
     from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
+    from repalign.workflows.study.cache import open_cache
     from repalign.workflows.study.choice import Asked, planned_pairs
+    from repalign.workflows.study.remembering import Remembering
 
     chosen = output.choose_format(form, to)
     matched = None if matches is None else output.choose_format(None, matches)
@@ -162,6 +173,8 @@ def compare(
             f"device {machine.device}, up to {thread_count()} threads, "
             f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"
         )
+        cache = None if no_cache else open_cache()
+        remembering = None if cache is None else Remembering(executor, cache)
         result = run(
             *stores,
             against=against,
@@ -170,18 +183,20 @@ def compare(
             groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
-            executor=executor,
+            executor=remembering or executor,
         )
+        if cache is not None and remembering is not None:
+            cache.trim()
+            talk.detail(f"{remembering.n_found} units of work found, {remembering.n_done} done")
     result = replace(result, request=request_of(context, settings))
-    output.emit(render(shown_comparison(result, show), chosen), to)
+    output.emit(render(shown_comparison(result, show), chosen), to, talk)
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        output.save_figure(result.plot(show, order=order), plot)
+        output.save_figure(result.plot(show, order=order), plot, talk)
     if matches is not None and matched is not None:
         records = [match.to_dict() for match in result.matches]
-        output.emit(output.render_records(records, matched), matches)
-        talk.note(f"wrote {matches}")
+        output.emit(output.render_records(records, matched), matches, talk)
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 

@@ -94,4 +94,4 @@ def disentangle(
         )
     shared.show(result, shown_scores(result), chosen, talk)
     if plot is not None:
-        output.save_figure(result.plot(), plot)
+        output.save_figure(result.plot(), plot, talk)

@@ -8,7 +8,7 @@ import typer
 from repalign.cli import output
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.talk import talk_of
-from repalign.files import STDOUT, check_output, check_regular
+from repalign.files import check_output, check_regular
 
 
 def report(
@@ -48,6 +48,4 @@ def report(
     check_output(target)
     with talk.progress("drawing") as on_progress:
         page = make_report(results, on_progress, show=show, by_revision=by == "revision")
-    output.emit(page, target)
-    if target != STDOUT:
-        talk.note(f"wrote {target}")
+    output.emit(page, target, talk)

@@ -83,7 +83,7 @@ class StudyOptions:
         """Print a result in the format chosen, its warnings, and save what was fitted."""
         from repalign.workflows.conditions.saved import save_transforms
 
-        output.emit(render(shown, chosen), self.to)
+        output.emit(render(shown, chosen), self.to, talk)
         for warning in result.warnings:
             talk.warn(warning)
         if self.save_transform is not None:

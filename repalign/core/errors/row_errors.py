@@ -128,6 +128,9 @@ class _Stack:
             if fitted.entries is None:
                 continue
             column, factor = fitted.entries
+            if not factor.any():  # the mean, whatever the source
+                result[index] = row_norms(on_device(fitted.shift, self.device) - y)
+                continue
             if is_cpu(self.device):
                 part = np.take(x, column, axis=1)  # eight times as fast as by an index
             else:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from repalign.aliases import Rows
-from repalign.core.inference.nulls import FitAll
+from repalign.core.inference.kept_rows import FitAll
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import SubsetRows
 

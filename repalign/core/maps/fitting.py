@@ -11,7 +11,7 @@ from repalign.core.ica.matching import (
     match_components,
     matched_components_map,
 )
-from repalign.core.inference.nulls import JudgedMap
+from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.closed_form import fit_identity, fit_mean, fit_rigid
 from repalign.core.maps.kinds import ALL_MAPS

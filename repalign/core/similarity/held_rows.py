@@ -71,9 +71,16 @@ class HeldSide:
         return rank_matrix(self.rank_numbers)
 
     @cached_property
+    def value_numbers(self) -> Int[np.ndarray, "n d"]:
+        """Place of every value among the different ones of its column; columns apart."""
+        n, d = self.values.shape
+        places = rankdata(self.values, method="dense", axis=0).astype(np.int64) - 1
+        return places + n * np.arange(d)
+
+    @cached_property
     def ranks(self) -> Float[np.ndarray, "n d"]:
         """Ranks of the values in every column, less their mean."""
-        return rankdata(self.values, axis=0) - (len(self.values) + 1) / 2
+        return _ranks_of(self.value_numbers, len(self.values))
 
     def reordered(self, order: Int[np.ndarray, " n"]) -> "HeldSide":
         """Return the rows in another order."""
@@ -144,6 +151,19 @@ class KeptSide(HeldSide):
     def rank_numbers(self) -> Int[np.ndarray, " pairs"]:
         """Places of the distances of the pairs that are left."""
         return self.base.rank_numbers[pairs_kept(self.keep)]
+
+    @cached_property
+    def ranks(self) -> Float[np.ndarray, "n d"]:
+        """Ranks of the values that are left, found without sorting again."""
+        return _ranks_of(self.base.value_numbers[self.keep], len(self.keep))
+
+
+def _ranks_of(numbers: Int[np.ndarray, "n d"], n_places: int) -> Float[np.ndarray, "n d"]:
+    """Return ranks less their mean; equal values share the mean of theirs."""
+    n, d = numbers.shape
+    counts = np.bincount(numbers.ravel(), minlength=n_places * d).reshape(d, n_places)
+    middle = np.cumsum(counts, axis=1) - (counts - 1) / 2
+    return middle.ravel()[numbers] - (n + 1) / 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from repalign.core.inference.nulls import JudgeOrder, KeptRows
+from repalign.core.inference.kept_rows import JudgeOrder, KeptRows
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
 from repalign.core.similarity.canonical import FittingMoments
 from repalign.core.similarity.evidence import Evidence

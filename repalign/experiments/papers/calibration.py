@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from repalign.core.inference.arrangements import plan_shuffles
+from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.left_out import (
     InSample,
     LeftOut,
     leave_groups_out,
     refit_without_groups,
 )
-from repalign.core.inference.nulls import JudgedMap, shuffled_pairing_null
+from repalign.core.inference.nulls import shuffled_pairing_null
 from repalign.core.inference.splits import fold_split, held_out_split
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments, pair_moments

@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from repalign.exceptions import InputError
@@ -12,7 +14,28 @@ MAX_EXPANSION = 64
 COPY_ALLOWANCE = 2**28
 # What is held in memory beside them: ids, token positions, hashes.
 IDENTITY_BYTES = 2**29
+# A chunk is expanded as a whole, however few of its rows are wanted.
+MAX_CHUNK_BYTES = 2**30
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+@contextmanager
+def allowing(text: str) -> Iterator[None]:
+    """Allow so much while the block runs, as the variable does.
+
+    Raises:
+        InputError: the text is no size.
+    """
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = text
+    try:
+        _told()
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
 
 
 def check_copy(path: Path, n_bytes: int, *, label: str) -> None:
@@ -21,8 +44,16 @@ def check_copy(path: Path, n_bytes: int, *, label: str) -> None:
     Raises:
         InputError: it does.
     """
-    size = path.stat().st_size
-    _check(n_bytes, max(COPY_ALLOWANCE, MAX_EXPANSION * size), label, f"{size} bytes expand to")
+    check_expansion(path.stat().st_size, n_bytes, label=label)
+
+
+def check_expansion(stored: int, n_bytes: int, *, label: str) -> None:
+    """Check that compressed bytes do not expand to more than they may, copied or read in place.
+
+    Raises:
+        InputError: they do.
+    """
+    _check(n_bytes, max(COPY_ALLOWANCE, MAX_EXPANSION * stored), label, f"{stored} bytes expand to")
 
 
 def check_identities(n_bytes: int, *, label: str) -> None:
@@ -40,7 +71,7 @@ def _check(n_bytes: int, default: int, label: str, what: str) -> None:
     if n_bytes > allowed:
         raise InputError(
             f"{label}: {what} {n_bytes} bytes, at most {allowed} are allowed; if that is meant, "
-            f"set {VARIABLE}={-(-n_bytes // 2**30)}G"
+            f"set {VARIABLE}={-(-n_bytes // 2**30)}G, or give --foreign-bytes before the command"
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.core.errors.row_errors import row_errors
 from repalign.core.ica.starts import over_starts
+from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.left_out import (
     MAX_COMPARED,
     InSample,
@@ -15,7 +16,6 @@ from repalign.core.inference.left_out import (
     leave_groups_out,
     refit_without_groups,
 )
-from repalign.core.inference.nulls import JudgedMap
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.fitting import IcaPair, MapInputs, PairMaps, fit_maps
 from repalign.core.maps.kinds import KIND_OF

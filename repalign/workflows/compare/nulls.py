@@ -12,13 +12,9 @@ from repalign.core.inference.arrangements import (
     ShufflePlan,
     plan_shuffles,
 )
+from repalign.core.inference.kept_rows import CHEAP, MAX_JUDGED
 from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.inference.nulls import (
-    CHEAP,
-    MAX_JUDGED,
-    NullErrors,
-    shuffled_pairing_null,
-)
+from repalign.core.inference.nulls import NullErrors, shuffled_pairing_null
 from repalign.core.inference.splits import Split, sample_groups
 from repalign.core.moments import PairMoments
 from repalign.exceptions import InputError

@@ -36,6 +36,7 @@ from repalign.workflows.compare.starts import forget_whitened
 from repalign.workflows.compare.twins import EFFICIENCY_MAPS, efficiency_twins
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.resampled import Resampled, resampled_pair
+from repalign.workflows.study.tiles import HELD, room_for_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,7 @@ class PairUnit:
         ica: Of both sides, by side and rows.
         spreads: How far apart the rows of the targets are.
         settings: Conventions.
+        keeps_maps: Whether the maps are part of the result.
     """
 
     key: str
@@ -68,18 +70,24 @@ class PairUnit:
     ica: IcaOfSides
     spreads: SpreadOfSides
     settings: CompareSettings
+    keeps_maps: bool = True
     stage = "pairs"
 
     def run(self, machine: Machine) -> list[PairResult]:
         """Compare them."""
         forget_whitened()
         with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
-            pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine)
+            room = room_for_rows(self.aligned.n_rows, self.aligned.dims, machine)
+            first, second = self.aligned.spaces
+            rows = HELD.rows(first, room), HELD.rows(second, room)
+            pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine, rows)
             pair = replace(pair, spreads=self.spreads)
             results = [_compare(pair, self.settings, machine)]
             if self.settings.both_directions:
                 results.append(_compare(pair.reversed(), self.settings, machine))
-        return results
+        if self.keeps_maps:
+            return results
+        return [replace(result, maps={}) for result in results]
 
 
 def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> PairResult:

@@ -70,9 +70,13 @@ def read_pair(
     ica: IcaOfSides,
     settings: CompareSettings,
     machine: Machine,
+    rows: tuple[Rows, Rows] | None = None,
 ) -> PairData:
-    """Pass over the rows once for their cross products; ``known`` are both sides' moments."""
-    source, target = (space.rows for space in aligned.spaces)
+    """Pass over the rows once for their cross products; ``known`` are both sides' moments.
+
+    ``rows`` are those of both sides, where they are in memory already.
+    """
+    source, target = rows or (aligned.spaces[0].rows, aligned.spaces[1].rows)
     split = Parts(aligned.split.part_of_row, aligned.split.n_parts)
     parts = cross_moments(source, target, split, known, **machine.limits("moments"))
     pair = PairData(aligned, source, target, parts, ica)

@@ -7,7 +7,7 @@ a unit once; keys name content, rows and conventions, so that equal work has equ
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from repalign.aliases import IntArray
@@ -23,20 +23,71 @@ from repalign.workflows.compare.spaces import IcaRows, MomentsUnit, SpaceIca
 from repalign.workflows.compare.starts import IcaOfSpace, fit_spaces
 from repalign.workflows.executor import Executor, Unit
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.remembering import Remembering
+from repalign.workflows.study.tiles import HELD, tile_order
 
 SIDES = ("source", "target")
+# Settings that say which pairs there are, and change nothing of a pair.
+CHOOSING = {"layers", "within", "max_pairs"}
 Moments = Mapping[str, tuple[PairMoments, ...]]
 
 
-def compare_all(
-    pairs: Sequence[AlignedPair], settings: CompareSettings, executor: Executor, machine: Machine
-) -> list[PairResult]:
-    """Return the results of all pairs, in their order."""
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All pairs of a comparison, and how they are compared.
+
+    Attributes:
+        pairs: In the order of the results.
+        settings: Conventions.
+        keeps_maps: Whether the maps are part of the results.
+    """
+
+    pairs: Sequence[AlignedPair]
+    settings: CompareSettings
+    keeps_maps: bool = True
+
+    def key(self, pair: AlignedPair) -> str:
+        """Name of a pair's work: all that its result hangs on or tells."""
+        moments = [_moments_key(pair, side) for side in (0, 1)]
+        how = {k: v for k, v in asdict(self.settings).items() if k not in CHOOSING}
+        sides = [
+            (each.source.name, each.source.view, str(each.source.path), each.source.layer)
+            for each in pair.spaces
+        ]
+        info = [json.dumps(dict(each.source.info), default=str) for each in pair.spaces]
+        told = (sides, info, json.dumps(asdict(pair.report), default=str), digest(pair.groups))
+        return _key("pair", moments, told, how, self.keeps_maps)
+
+
+def compare_all(plan: Plan, executor: Executor, machine: Machine) -> list[PairResult]:
+    """Return the results of all pairs, in their order.
+
+    What was done before and is kept (``Remembering``) is not done again, nor what only such
+    pairs need.
+    """
+    known = executor.known if isinstance(executor, Remembering) else _unknown
+    results: dict[int, list[PairResult]] = {}
+    for number, pair in enumerate(plan.pairs):
+        found = known(plan.key(pair), machine)
+        if found is not None:
+            results[number] = list(found)
+    rest = [number for number in range(len(plan.pairs)) if number not in results]
+    pairs, settings = [plan.pairs[number] for number in rest], plan.settings
     moments = _do_once(moments_units(pairs), executor, machine)
     fits = fit_spaces(ica_of_spaces(pairs, moments, settings), executor, machine)
     spreads = _do_once(spread_units(pairs, settings), executor, machine)
-    units = [pair_unit(pair, moments, fits, spreads, settings) for pair in pairs]
-    return [result for results in executor.map(units, machine) for result in results]
+    order = tile_order(pairs, machine)
+    units = [pair_unit(plan, pairs[number], moments, fits, spreads) for number in order]
+    try:
+        made = executor.map(units, machine)
+    finally:
+        HELD.forget()
+    results |= dict(zip([rest[number] for number in order], made, strict=True))
+    return [result for number in range(len(plan.pairs)) for result in results[number]]
+
+
+def _unknown(key: str, machine: Machine) -> None:
+    return None
 
 
 def _do_once(units: Iterator[Unit[Any]], executor: Executor, machine: Machine) -> dict[str, Any]:
@@ -96,22 +147,24 @@ def ica_of_spaces(
 
 
 def pair_unit(
+    plan: Plan,
     pair: AlignedPair,
     moments: Moments,
     fits: Mapping[str, SpaceIca],
     spreads: Mapping[str, Spread],
-    settings: CompareSettings,
 ) -> PairUnit:
     """Return what is left to do of one pair."""
+    settings = plan.settings
     keys = [_moments_key(pair, side) for side in (0, 1)]
     needs = _ica_needs(pair, settings) if settings.has_ica else ()
     return PairUnit(
-        key=_key("pair", keys, pair.report.names, digest(pair.groups), asdict(settings)),
+        key=plan.key(pair),
         aligned=pair,
         moments=(moments[keys[0]], moments[keys[1]]),
         ica={(side, on): fits[_ica_key(pair, side, on, settings)] for side, on in needs},
         spreads={where: spreads[key] for where, key, _ in _spread_needs(pair, settings)},
         settings=settings,
+        keeps_maps=plan.keeps_maps,
     )
 
 

@@ -198,7 +198,8 @@ class CompareResult(TidyResult):
     """The errors of every pair, map and split, with every convention and its provenance.
 
     ``measures`` holds the values of the measures of similarity, where any were asked for, and
-    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows. ``matches``
+    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows; nothing
+    where those of so many pairs would take more than half of the memory cap. ``matches``
     says which layer of another model matches each layer best, where there are several, and
     ``request`` is the command that asked for it, empty where that was no command.
     """

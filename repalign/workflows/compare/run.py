@@ -13,7 +13,7 @@ from repalign.exceptions import InputError
 from repalign.store.joining.join import join_sources
 from repalign.store.sources.in_memory import Embeddings
 from repalign.workflows.compare.aligned import AlignedPair, align
-from repalign.workflows.compare.plan import compare_all
+from repalign.workflows.compare.plan import Plan, compare_all
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.executor import Executor, InProcess
@@ -86,14 +86,16 @@ def compare(
     groups = rows.get("groups")
     labels = None if groups is None else np.asarray(list(groups))
     pairs = [_align(pair, settings, labels) for pair in chosen]
-    results = with_searches(compare_all(pairs, settings, executor or InProcess(), machine))
+    room = machine.memory_bytes // 2
+    plan = Plan(pairs, settings, keeps_maps=_maps_bytes(pairs, settings) <= room)
+    results = with_searches(compare_all(plan, executor or InProcess(), machine))
     return CompareResult(
         records=tuple(record for result in results for record in result.records),
         pairs=tuple(result.report for result in results),
         settings=asdict(settings)
         | {"device": machine.device, "memory_bytes": machine.memory_bytes},
         versions={name: version(name) for name in VERSIONED},
-        maps=tuple(result.maps for result in results),
+        maps=tuple(result.maps for result in results) if plan.keeps_maps else (),
         measures=tuple(record for result in results for record in result.measures),
         matches=best_matches(results),
     )
@@ -108,6 +110,12 @@ def _align(
     if labels is None:
         return align(join, settings)
     return align(join, settings, _members(labels, pair[0], join.report.is_complete))
+
+
+def _maps_bytes(pairs: Sequence[AlignedPair], settings: CompareSettings) -> int:
+    """Return how much memory the maps of all pairs take."""
+    entries = sum(pair.dims[0] * pair.dims[1] for pair in pairs)
+    return 8 * entries * len(settings.maps) * (2 if settings.both_directions else 1)
 
 
 def _members(labels: "NDArray[Any]", source: "EmbeddingSource", is_complete: bool) -> IntArray:

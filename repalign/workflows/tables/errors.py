@@ -1,6 +1,6 @@
 """The table of Table 1 of the paper, with what makes it readable: baseline, splits, nulls."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from textwrap import wrap
@@ -9,23 +9,27 @@ from typing import Any, Literal
 from repalign.core.inference.kinds import NULL_OF, PAIR_SHUFFLES, nulls_of
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.exceptions import InputError
-from repalign.workflows.tables.layout import Layout, Line, side_name
+from repalign.workflows.tables.layout import Layout, Line, side_name, without_minus
 
 Record = Mapping[str, Any]
 
 EFFICIENCY = "% eff. ↑"
 UNDEFINED = "n/a"
 GAP = "  "
+# Between the two sides of a pair and the numbers of its rows and columns.
+TITLE_GAP = "   "
 CAPTION = "error: mean ‖prediction − target‖ / diameter of the target, ↓ closer"
-INTERVALS = (
-    "95 %: in-sample, of what this procedure gives on such samples; held-out, of what these maps "
-    f"err on new groups; null and p: {NULL_OF['shuffled pairing'].told}"
+# What the interval of a split is of.
+INTERVALS = {
+    "in-sample": "in-sample, of what this procedure gives on such samples",
+    "held-out": "held-out, of what these maps err on new groups",
+}
+SHUFFLED = f"null and p: {NULL_OF['shuffled pairing'].told}"
+EFFICIENCY_IS = (
+    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better, mean over pairs of starts"
 )
-EFFICIENCIES = (
-    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better, mean over pairs of starts; "
-    "in-sample and held-out do not compare; null: mean ± sd of "
-    f"{NULL_OF['Gaussian twins'].told}"
-)
+EFFICIENCY_SPLITS = "in-sample and held-out do not compare"
+TWINS = f"null: mean ± sd of {NULL_OF['Gaussian twins'].told}"
 UNCONVERGED = "*: ICA did not converge"
 WIDTH = 79
 NULLS = nulls_of("compare")
@@ -86,42 +90,64 @@ class ErrorTable:
 
     @property
     def caption(self) -> tuple[str, ...]:
+        """Explain what the table shows, and only that, in lines of a terminal."""
+        return tuple(
+            line for part in self.legend for line in wrap(part, WIDTH, break_on_hyphens=False)
+        )
+
+    @property
+    def legend(self) -> tuple[str, ...]:
         """Explain what the table shows, and only that."""
         lines = [line for block in self.blocks for line in block.lines]
-        parts = [CAPTION]
-        if any(not line.is_error for line in lines):
-            parts.append(INTERVALS)
-        if any(column.is_efficiency for column in self.columns):
-            parts.append(EFFICIENCIES)
+        parts = [CAPTION, *self._evidence(lines)]
         shown = {line.label.strip() for line in lines}
         parts += [
             f"{kind.p_line}: {kind.told}" for kind in PAIR_SHUFFLES[1:] if kind.p_line in shown
         ]
         if any(cell.endswith("*") for line in lines for cell in line.cells):
             parts.append(UNCONVERGED)
-        return tuple(line for part in parts for line in wrap(part, WIDTH, break_on_hyphens=False))
+        return tuple(parts)
+
+    def _evidence(self, lines: Sequence[ErrorLine]) -> Iterator[str]:
+        """Yield what intervals, nulls and efficiencies are, as far as there are any."""
+        splits = [line.label for line in lines if line.is_error]
+        shown = {line.label.strip() for line in lines}
+        intervals = [text for split, text in INTERVALS.items() if split in splits]
+        told = [f"95 %: {'; '.join(intervals)}"] if "95 %" in shown else []
+        if any(kind.line in shown for kind in PAIR_SHUFFLES[:1]):
+            told.append(SHUFFLED)
+        if told:
+            yield "; ".join(told)
+        columns = [place for place, each in enumerate(self.columns) if each.is_efficiency]
+        if columns:
+            compared = [EFFICIENCY_SPLITS] if set(INTERVALS) <= set(splits) else []
+            has_twins = any("±" in line.cells[place] for line in lines for place in columns)
+            yield "; ".join([EFFICIENCY_IS, *compared, *([TWINS] if has_twins else [])])
 
     def layout(self) -> Layout:
-        """Return the table as Markdown and LaTeX write it: the pair stands in the first column."""
-        flags = [False, False, *(column.is_supervised for column in self.columns)]
+        """Return the table as Markdown and LaTeX write it: a pair is a heading of its lines."""
+        flags = [False, *(column.is_supervised for column in self.columns)]
         over = None
         if any(flags):
             over = (flags.index(True), len(flags) - 1 - flags[::-1].index(True), "Supervised")
-        lines = [
-            Line(
-                (block.title if number == 0 else "", line.label, *line.cells),
-                starts_block=number == 0 and block is not self.blocks[0],
-            )
-            for block in self.blocks
-            for number, line in enumerate(block.lines)
+        lines: list[Line] = []
+        sizes: dict[str, list[str]] = {}
+        for block in self.blocks:
+            pair, _, size = block.title.partition(TITLE_GAP)
+            sizes.setdefault(size, []).append(pair)
+            blank = ("",) * len(self.columns)
+            lines.append(Line((pair, *blank), is_heading=True, starts_block=bool(lines)))
+            lines += [Line((line.label, *line.cells)) for line in block.lines]
+        counts = [
+            size if len(sizes) == 1 else f"{', '.join(pairs)}: {size}"
+            for size, pairs in sizes.items()
         ]
         return Layout(
-            columns=("pair", "", *(column.heading for column in self.columns)),
+            columns=("", *(column.heading for column in self.columns)),
             lines=tuple(lines),
-            n_labels=2,
             over=over,
             notes=tuple(note for block in self.blocks for note in block.notes),
-            caption=self.caption,
+            caption=tuple(f"{part}." for part in (*filter(None, counts), *self.legend)),
         )
 
 
@@ -164,7 +190,7 @@ def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
         counts = [f"{split[0]['n_rows']} rows {name}" for name, split in splits.items()]
         widths = next(iter(splits.values()))[0]
         dims = f"{widths['source_dim']} → {widths['target_dim']} columns"
-        titled[f"{title}   {', '.join(counts)}; {dims}"] = list(splits.values())
+        titled[f"{title}{TITLE_GAP}{', '.join(counts)}; {dims}"] = list(splits.values())
     return titled
 
 
@@ -228,10 +254,10 @@ def _null_cell(record: Record, column: ErrorColumn, *, line: str) -> str:
 
 def short_number(value: float) -> str:
     """Return three decimals as the paper prints them: .219 for 0.219."""
-    text = f"{value:.3f}"
+    text = without_minus(f"{value:.3f}")
     return text[1:] if text.startswith("0.") else text
 
 
 def short_percent(value: float) -> str:
     """Return a fraction in whole per cent, without the sign."""
-    return f"{100 * value:.0f}"
+    return without_minus(f"{100 * value:.0f}")

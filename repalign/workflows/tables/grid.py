@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any, Literal
 
-from repalign.workflows.tables.layout import Layout, Line
+from repalign.workflows.tables.layout import Layout, Line, without_minus
 
 UNDEFINED = "n/a"
 GAP = "  "
@@ -81,9 +81,9 @@ def number(value: float | None) -> str:
     """Return a score as tables show it: three digits, no leading zero."""
     if value is None:
         return UNDEFINED
-    text = f"{value:.3f}"
+    text = without_minus(f"{value:.3f}")
     is_fraction = text.startswith(("0.", "-0."))
-    return text.replace("0.", ".", 1) if is_fraction else f"{value:.2f}"
+    return text.replace("0.", ".", 1) if is_fraction else without_minus(f"{value:.2f}")
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -72,7 +72,12 @@ def text_cells(record: Record, names: Sequence[str]) -> list[str]:
 
 
 def _text_cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return without_minus(f"{value:.4g}") if isinstance(value, float) else str(value)
+
+
+def without_minus(number: str) -> str:
+    """Return a number as it is written, but for the minus of one that is nothing."""
+    return number if number.strip("-0.") else number.removeprefix("-")
 
 
 def plain_value(value: Any) -> Any:

@@ -1,9 +1,14 @@
 """Tables as Markdown and LaTeX (needs the package booktabs)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from repalign.printable import for_latex, for_markdown, printable
 from repalign.workflows.tables.layout import Layout, Line
+
+# Points: the text of a page in the class article, and what a letter and the gap between columns
+# take in \\footnotesize; digits are 4.25, capitals more.
+PAGE_WIDTH, LETTER, GAP = 345.0, 4.5, 6.0
 
 
 def as_markdown(layouts: Sequence[Layout]) -> str:
@@ -29,9 +34,24 @@ def _markdown(layout: Layout) -> str:
 
 
 def _latex(layout: Layout) -> str:
+    parts = "\n\n".join(_tabular(part) for part in _fitting(layout))
+    told = [*([f"{layout.title}."] if layout.title else []), *layout.caption]
+    caption = for_latex(" ".join(told))
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
+            *([rf"\caption{{{caption}}}"] if told else []),
+            parts,
+            r"\end{table}",
+            *(f"% {printable(text)}" for text in layout.notes),
+        ]
+    )
+
+
+def _tabular(layout: Layout) -> str:
     n_numbers = len(layout.columns) - layout.n_labels
     head = [
-        *([f"% {printable(layout.title)}"] if layout.title else []),
         rf"\begin{{tabular}}{{{'l' * layout.n_labels}{'r' * n_numbers}}}",
         r"\toprule",
         *_latex_over(layout),
@@ -39,8 +59,43 @@ def _latex(layout: Layout) -> str:
         r"\midrule",
     ]
     body = [text for line in layout.lines for text in _latex_line(line, len(layout.columns))]
-    comments = [f"% {printable(text)}" for text in (*layout.notes, *layout.caption)]
-    return "\n".join([*head, *body, r"\bottomrule", r"\end{tabular}", *comments])
+    return "\n".join([*head, *body, r"\bottomrule", r"\end{tabular}"])
+
+
+def _fitting(layout: Layout) -> Iterator[Layout]:
+    """Cut the columns of numbers into runs that fit the page, the labels before each."""
+    texts = [line.cells for line in layout.lines if not line.is_heading]
+    widths = [
+        max(len(row[place].strip()) for row in (layout.columns, *texts)) * LETTER + GAP
+        for place in range(len(layout.columns))
+    ]
+    # a label that takes the page by itself leaves no table that fits
+    labels = min(sum(widths[: layout.n_labels]), PAGE_WIDTH / 2)
+    runs: list[list[int]] = [[]]
+    for place in range(layout.n_labels, len(widths)):
+        used = labels + sum(widths[other] for other in runs[-1])
+        if runs[-1] and used + widths[place] > PAGE_WIDTH:
+            runs.append([])
+        runs[-1].append(place)
+    for run in runs:
+        yield layout if len(runs) == 1 else _only(layout, run)
+
+
+def _only(layout: Layout, run: Sequence[int]) -> Layout:
+    kept = [*range(layout.n_labels), *run]
+    over = None
+    if layout.over is not None:
+        first, last, text = layout.over
+        within = [kept.index(place) for place in run if first <= place <= last]
+        over = (within[0], within[-1], text) if within else None
+    return replace(
+        layout,
+        columns=tuple(layout.columns[place] for place in kept),
+        lines=tuple(
+            replace(line, cells=tuple(line.cells[place] for place in kept)) for line in layout.lines
+        ),
+        over=over,
+    )
 
 
 def _latex_over(layout: Layout) -> list[str]:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.left_out import (
     MAX_LEFT_OUT,
     Claim,
@@ -11,7 +12,6 @@ from repalign.core.inference.left_out import (
     leave_groups_out,
     refit_without_groups,
 )
-from repalign.core.inference.nulls import JudgedMap
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows

@@ -2,12 +2,8 @@ import numpy as np
 import pytest
 
 from repalign.core.inference.arrangements import plan_shuffles
-from repalign.core.inference.nulls import (
-    MAX_JUDGED,
-    JudgedMap,
-    NullErrors,
-    shuffled_pairing_null,
-)
+from repalign.core.inference.kept_rows import MAX_JUDGED, JudgedMap
+from repalign.core.inference.nulls import NullErrors, shuffled_pairing_null
 from repalign.core.inference.splits import Split, fold_split, held_out_split, no_split
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.fitting import fit_map

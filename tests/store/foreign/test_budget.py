@@ -3,13 +3,14 @@
 import zipfile
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.io
 
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import VARIABLE, check_copy, check_identities
+from repalign.store.foreign.budget import VARIABLE, allowing, check_copy, check_identities
 from repalign.store.sources.opening import open_embeddings
 
 ROWS, COLUMNS = 300_000, 256  # 300 MB of zeros, 300 kB packed
@@ -22,6 +23,36 @@ def test_an_archive_that_expands_a_thousandfold_is_refused(tmp_path: Path) -> No
         InputError, match=r"a.npz::emb: \d+ bytes expand to 307200000 bytes, at most 268435456 are"
     ):
         open_embeddings(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.h5ad", "a.zarr"])
+def test_compressed_values_read_in_place_expand_no_further(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    if path.suffix == ".zarr":
+        zarr = pytest.importorskip("zarr")
+        zarr.create_array(str(path), shape=(ROWS, COLUMNS), chunks=(10_000, COLUMNS), dtype="f4")
+    else:
+        with h5py.File(path, "w") as file:
+            zeros = np.zeros((ROWS, COLUMNS), np.float32)
+            zeros[::500] = np.random.default_rng(0).standard_normal(COLUMNS)
+            file.create_dataset("X", data=zeros, chunks=(10_000, COLUMNS), compression="gzip")
+
+    with pytest.raises(InputError, match=r"\d+ bytes expand to 307200000 bytes, at most 268435456"):
+        open_embeddings(path)
+
+    monkeypatch.setenv(VARIABLE, "1G")
+    assert open_embeddings(path).n_rows == ROWS
+
+
+def test_a_limit_may_be_given_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(InputError, match="at most 7 are allowed"), allowing("7"):
+        check_identities(8, label="a")
+    with pytest.raises(InputError, match="expected a size such as 8G"), allowing("lots"):
+        raise AssertionError("not reached")
+    check_identities(8, label="a")
 
 
 def test_what_the_file_only_claims_is_refused_too(tmp_path: Path) -> None:

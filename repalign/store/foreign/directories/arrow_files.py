@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repalign.exceptions import InputError, MissingExtraError
+from repalign.files import check_regular, open_regular
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
 from repalign.store.foreign.damage import refuse_damage
 from repalign.store.foreign.parquet_files import Sized, read_table
@@ -40,7 +41,7 @@ def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
     """Open one matrix of a directory written by ``save_to_disk``; views and ids as in parquet."""
     root = request.path
     if (root / SPLITS).is_file():
-        splits = _object(root / SPLITS).get("splits") or ["train"]
+        splits = _list(_object(root / SPLITS).get("splits")) or ["train"]
         raise InputError(
             f"{root}: holds {len(splits)} splits, {', '.join(map(str, splits))}; give one: "
             f"{root / str(splits[0])}"
@@ -55,23 +56,30 @@ def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
             f"{root}: its rows were chosen or shuffled and lie in the old order; save it again "
             "after dataset.flatten_indices()"
         )
-    names = [str(entry.get("filename")) for entry in state.get("_data_files") or () if entry]
-    if not names or any(Path(name).name != name for name in names):
+    entries = _list(state.get("_data_files"))
+    names = [str(entry.get("filename")) if isinstance(entry, dict) else "" for entry in entries]
+    if not names or any(Path(name).name != name or "\0" in name for name in names):
         raise InputError(f"{root}: {STATE} names no Arrow files of this directory")
+    for name in names:
+        check_regular(root / name)
     with refuse_damage(f"{root}: holds no readable Arrow files", pa.ArrowException):
         return read_table(request, ArrowTable([root / name for name in names], "Arrow"))
 
 
 def _object(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         text = file.read(_MOST_BYTES)
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is no readable JSON; is it damaged?") from error
     if not isinstance(value, dict):
         raise InputError(f"{path}: holds no object; is it damaged?")
     return value
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _schema(path: Path) -> "pa.Schema":
@@ -85,4 +93,6 @@ def _batches(path: Path) -> Iterator["pa.RecordBatch"]:
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
-        yield from stream
+        for batch in stream:
+            batch.validate(full=True)  # Arrow trusts offsets: it would read beyond the file
+            yield batch

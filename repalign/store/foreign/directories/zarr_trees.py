@@ -1,6 +1,8 @@
 """Arrays in zarr directories: one array, a group of them, or an AnnData object."""
 
 import json
+import math
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError, MissingExtraError
+from repalign.files import check_regular, open_regular
+from repalign.store.foreign.budget import MAX_CHUNK_BYTES, check_expansion, check_identities
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -30,6 +34,9 @@ class ZarrRows:
 
     def __init__(self, array: Any, *, label: str) -> None:
         self._array = array
+        self._label = label
+        _check_chunks(array, label=label)
+        check_expansion(int(array.nbytes_stored()), int(array.nbytes), label=label)
         self.shape = check_matrix_shape(array.shape, label=label)
         self.dtype: np.dtype[Any] = np.dtype(array.dtype)
         self.chunk_rows = int(array.chunks[0])
@@ -37,11 +44,13 @@ class ZarrRows:
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
         start, stop, _ = slice(start, stop).indices(self.shape[0])
-        return np.asarray(self._array[start : max(start, stop)])
+        with refuse_damage(f"{self._label}: rows {start} to {stop} cannot be read, is it damaged?"):
+            return np.asarray(self._array[start : max(start, stop)])
 
     def take(self, rows: IntArray) -> NDArray[Any]:
         """Return the given rows; they are strictly increasing."""
-        return np.asarray(self._array.get_orthogonal_selection((rows, slice(None))))
+        with refuse_damage(f"{self._label}: some rows cannot be read, is it damaged?"):
+            return np.asarray(self._array.get_orthogonal_selection((rows, slice(None))))
 
 
 def read_zarr(request: ForeignRequest) -> ForeignMatrix:
@@ -54,7 +63,7 @@ def read_zarr(request: ForeignRequest) -> ForeignMatrix:
         import zarr
     except ImportError as error:
         raise MissingExtraError("zarr", extra="zarr", purpose=f"reading {request.path}") from error
-    _check_codecs(request.path)
+    _check_tree(request.path)
     with refuse_damage(f"{request.path}: is no readable zarr directory"):
         root: Any = zarr.open(str(request.path), mode="r")
         if isinstance(root, zarr.Array):
@@ -103,9 +112,21 @@ def _matrix(
 
 
 def _texts(array: Any, *, label: str) -> list[str]:
+    _check_chunks(array, label=label)
+    check_identities(array.size * max(array.dtype.itemsize, 1), label=label)
     values = np.asarray(array[:])
     # texts of any length, a type of numpy 2
     return texts_of(values.astype(object) if values.dtype.kind == "T" else values, label=label)
+
+
+def _check_chunks(array: Any, *, label: str) -> None:
+    """Check that a chunk, which is expanded as a whole, is of a size that can be meant."""
+    sizes = getattr(array, "shards", None) or array.chunks
+    n_bytes = math.prod(int(size) for size in sizes) * array.dtype.itemsize
+    if n_bytes > MAX_CHUNK_BYTES:
+        raise InputError(
+            f"{label}: has chunks of {n_bytes} bytes; at most {MAX_CHUNK_BYTES} are read"
+        )
 
 
 def _arrays(group: Any, zarr: Any, place: str = "") -> Iterator[tuple[str, Any]]:
@@ -116,21 +137,47 @@ def _arrays(group: Any, zarr: Any, place: str = "") -> Iterator[tuple[str, Any]]
             yield from _arrays(member, zarr, f"{place}{name}/")
 
 
-def _check_codecs(root: Path) -> None:
-    """Refuse arrays of pickled objects, which run code when they are read."""
-    inside = root.resolve()
-    for name in _DESCRIPTIONS:
-        for path in root.rglob(name):
-            if not path.resolve().is_relative_to(inside) or not path.is_file():
-                raise InputError(f"{path}: leads outside of {root}; put a copy there")
-            with path.open("rb") as file:
-                text = file.read(_MOST_BYTES)
-            if b'"pickle"' in text or b'"numcodecs.pickle"' in text:
-                raise InputError(
-                    f"{path}: describes pickled Python objects, which would run code; save plain "
-                    "numbers or text"
-                )
-            try:
-                json.loads(text)
-            except ValueError as error:
-                raise InputError(f"{path}: is no readable JSON; is it damaged?") from error
+def _check_tree(root: Path) -> None:
+    """Check, before zarr opens anything, that it can open nothing but plain files of this tree.
+
+    Raises:
+        InputError: a link, a pipe or a device, or arrays of pickled objects, which run code when
+            they are read.
+    """
+    for folder, folders, files in os.walk(root):
+        for name in [*folders, *files]:
+            path = Path(folder) / name
+            if path.is_symlink():
+                raise InputError(f"{path}: is a link, which is not followed; put a copy there")
+            if name in files:
+                check_regular(path)
+        for name in _DESCRIPTIONS:
+            if name in files:
+                _check_description(Path(folder) / name)
+
+
+def _check_description(path: Path) -> None:
+    with open_regular(path) as file:
+        text = file.read(_MOST_BYTES)
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is no readable JSON; is it damaged?") from error
+    if any("pickle" in word.lower() for word in _words(told)):
+        raise InputError(
+            f"{path}: describes pickled Python objects, which would run code; save plain "
+            "numbers or text"
+        )
+
+
+def _words(told: Any) -> Iterator[str]:
+    """Yield every text of a JSON document, as zarr reads it: escapes resolved."""
+    waiting = [told]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
+from repalign.store.foreign.budget import MAX_CHUNK_BYTES, check_expansion
 from repalign.store.foreign.damage import refuse_damage
 from repalign.store.format.hdf5 import h5py
 
 MAX_OBJECTS = 10_000
 MAX_DEPTH = 8
-MAX_CHUNK_BYTES = 2**30
 MAX_EXPANSION = 1024  # gzip cannot do more
 CACHE_BYTES = 2**26
 # deflate, shuffle, fletcher32, lzf and blosc2, by their HDF5 numbers
@@ -108,6 +108,8 @@ def check_dataset(dataset: Any, label: str) -> None:
             f"{label}: declares {dataset.nbytes} bytes and holds {stored}; it is incomplete or "
             "damaged"
         )
+    if is_packed:
+        check_expansion(stored, dataset.nbytes, label=label)
     if dataset.chunks is not None:
         chunk_bytes = int(np.prod(dataset.chunks, dtype=object)) * dataset.dtype.itemsize
         if chunk_bytes > MAX_CHUNK_BYTES:

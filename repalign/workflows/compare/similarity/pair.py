@@ -148,7 +148,7 @@ def wanted_left_out(rows: JudgedRows, reads: Reads, settings: CompareSettings) -
     dim = max(rows.total.source_dim, rows.total.target_dim)
     cost = 30.0 * dim**3
     if reads == "distance ranks":
-        cost += 100.0 * rows.n**2
+        cost += 400.0 * rows.n**2
     elif reads == "rows":
         cost += 500.0 * rows.n * dim
     return int(np.clip(LEFT_OUT_BUDGET / cost, *LEFT_OUT))

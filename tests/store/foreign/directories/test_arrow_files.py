@@ -1,6 +1,7 @@
 """Directories of ``Dataset.save_to_disk``, in the form that the library writes them."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -55,3 +56,35 @@ def test_what_cannot_be_read_says_the_way_out(tmp_path: Path) -> None:
     next(damaged.glob("*.arrow")).write_bytes(b"scrap")
     with pytest.raises(InputError, match="no readable Arrow files"):
         open_embeddings(damaged)
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["[]", '{"_data_files": 3}', '{"_data_files": ["x"]}', '{"_data_files": [{}]}', "[" * 9999],
+)
+def test_states_of_another_form_are_refused(tmp_path: Path, told: str) -> None:
+    folder = save(tmp_path / "saved", slice(0, 50))
+    (folder / "state.json").write_text(told)
+    with pytest.raises(InputError, match="saved"):
+        open_embeddings(folder)
+
+
+def test_texts_that_lie_beyond_the_file_are_refused(tmp_path: Path) -> None:
+    """Arrow itself follows the offsets of a damaged file, wherever they lead."""
+    folder = save(tmp_path / "saved", slice(0, 50))
+    (path,) = folder.glob("*.arrow")
+    old = np.array([0, 5, 10, 15], np.int32).tobytes()
+    new = np.array([0, 5, 10**9, 15], np.int32).tobytes()
+    assert old in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(InputError, match="holds no readable Arrow files"):
+        open_embeddings(folder)
+
+
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
+    folder = save(tmp_path / "saved", slice(0, 50))
+    (path,) = folder.glob("*.arrow")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="is a pipe"):
+        open_embeddings(folder)

@@ -1,6 +1,7 @@
 """Zarr directories: arrays, groups, AnnData; what would run code is refused."""
 
 import json
+import os
 import warnings
 from pathlib import Path
 
@@ -53,6 +54,59 @@ def test_anndata_has_the_names_of_its_observations(tmp_path: Path) -> None:
         assert np.array_equal(source.rows.read(0, 50), ROWS[:, :width])
         assert source.index.ids is not None
         assert source.index.ids[3] == b"cell-3"
+
+
+@pytest.mark.parametrize("place", ["chunk", "array", "description"])
+def test_nothing_outside_is_read_through_a_link(tmp_path: Path, place: str) -> None:
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=2)
+    group.create_array("x", data=ROWS, chunks=ROWS.shape)
+    name = {"chunk": "x/0.0", "array": "x", "description": "x/.zarray"}[place]
+    (tmp_path / "a.zarr" / name).rename(tmp_path / "outside")
+    (tmp_path / "a.zarr" / name).symlink_to(tmp_path / "outside")
+    with pytest.raises(InputError, match="is a link, which is not followed"):
+        open_embeddings(tmp_path / "a.zarr")
+
+
+def test_pipes_in_a_tree_are_refused_at_once(tmp_path: Path) -> None:
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=2)
+    group.create_array("x", data=ROWS, chunks=ROWS.shape)
+    (tmp_path / "a.zarr" / "x" / "0.0").unlink()
+    os.mkfifo(tmp_path / "a.zarr" / "x" / "0.0")
+    with pytest.raises(InputError, match="is a pipe"):
+        open_embeddings(tmp_path / "a.zarr")
+
+
+def test_damaged_chunks_are_refused_when_they_are_read(tmp_path: Path) -> None:
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=2)
+    group.create_array("x", data=ROWS, chunks=ROWS.shape)
+    (tmp_path / "a.zarr" / "x" / "0.0").write_bytes(b"scrap")
+    source = open_embeddings(tmp_path / "a.zarr")
+    with pytest.raises(InputError, match="cannot be read, is it damaged"):
+        source.rows.read(0, 2)
+    with pytest.raises(InputError, match="cannot be read, is it damaged"):
+        source.rows.take(np.array([1]))
+
+
+def test_chunks_and_ids_of_gigabytes_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=2)
+    group.create_array("x", shape=(10**9, 2), chunks=(10**9, 2), dtype="f4")
+    with pytest.raises(InputError, match="has chunks of 8000000000 bytes; at most 1073741824"):
+        open_embeddings(tmp_path / "a.zarr")
+    group = zarr.open_group(str(tmp_path / "b.zarr"), mode="w", zarr_format=2)
+    group.create_array("x", shape=(10**9, 2), chunks=(100, 2), dtype="f4")
+    group.create_array("ids", shape=(10**9,), chunks=(100,), dtype="S8")
+    with pytest.raises(InputError, match="what identifies the rows takes 8000000000 bytes"):
+        open_embeddings(tmp_path / "b.zarr")
+
+
+def test_a_pickle_written_with_escapes_is_refused(tmp_path: Path) -> None:
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=2)
+    group.create_array("x", data=ROWS)
+    description = tmp_path / "a.zarr" / "x" / ".zarray"
+    told = json.loads(description.read_text()) | {"dtype": "|O", "filters": [{"id": "pickle"}]}
+    description.write_text(json.dumps(told).replace("pickle", "pickl\\u0065"))
+    with pytest.raises(InputError, match="pickled Python objects, which would run code"):
+        open_embeddings(tmp_path / "a.zarr")
 
 
 def test_pickled_objects_are_refused_before_anything_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""``repalign cache``."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from repalign.cli import output
+from repalign.cli.options import FormatOption, OutputOption
+from repalign.cli.tables import shown_records
+
+if TYPE_CHECKING:
+    from repalign.workflows.study.cache import CacheInfo
+
+app = typer.Typer(no_args_is_help=True, help="Look at finished work that is kept, or remove it.")
+
+
+@app.callback()
+def cache() -> None:
+    """Look at finished work that is kept, or remove it."""
+
+
+@app.command()
+def info(form: FormatOption = None, to: OutputOption = None) -> None:
+    """Say where finished units of comparisons are kept, how many, and how large they are.
+
+    REPALIGN_CACHE in the environment names another folder, REPALIGN_CACHE_BYTES another limit.
+
+    Example: repalign cache info
+    """
+    from repalign.workflows.study.cache import open_cache
+
+    _show(open_cache().info(), form, to)
+
+
+@app.command()
+def clear(form: FormatOption = None, to: OutputOption = None) -> None:
+    """Remove all finished units, and say how many there were.
+
+    Example: repalign cache clear
+    """
+    from repalign.workflows.study.cache import open_cache
+
+    _show(open_cache().clear(), form, to)
+
+
+def _show(found: "CacheInfo", form: str | None, to: Path | None) -> None:
+    record = asdict(found)
+    output.show(shown_records([record], record), form, to)

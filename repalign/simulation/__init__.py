@@ -1,0 +1,1 @@
+"""Data whose causes are known, and small trainings on them."""

@@ -1,0 +1,91 @@
+"""The training loop of the simulations: Adam, one cycle of the learning rate, fresh data a step."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from repalign.core.thread_choice import one_thread
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+OnStep = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long and how fast is trained.
+
+    Attributes:
+        n_steps: Optimiser steps.
+        batch_size: Rows a step.
+        learning_rate: Largest of the cycle: up over the first tenth, then down to zero as a
+            cosine; constant if ``is_constant``.
+        is_constant: Keep the learning rate.
+    """
+
+    n_steps: int
+    batch_size: int
+    learning_rate: float
+    is_constant: bool = False
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch inside the block, one thread; leave its generator alone outside."""
+    import torch
+
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def perceptron(widths: Sequence[int], *, leak: float = 0.01, norm: bool = False) -> "nn.Module":
+    """Return linear layers with leaky ReLUs between them, and batch norms if asked for."""
+    from torch import nn
+
+    layers: list[nn.Module] = []
+    for number, (narrow, wide) in enumerate(pairwise(widths)):
+        if number:
+            layers += [nn.BatchNorm1d(narrow)] if norm else []
+            layers.append(nn.LeakyReLU(leak))
+        layers.append(nn.Linear(narrow, wide))
+    return nn.Sequential(*layers)
+
+
+def fit(
+    module: "nn.Module",
+    loss_of_step: "Callable[[], Tensor]",
+    budget: Budget,
+    on_step: OnStep | None = None,
+) -> None:
+    """Train a module in place, and leave it ready to be evaluated.
+
+    Args:
+        module: What is trained.
+        loss_of_step: Draws a batch and returns its loss.
+        budget: How long and how fast.
+        on_step: Called with the number of steps done, with the module in training.
+    """
+    import torch
+
+    parameters = list(module.parameters())
+    optimizer = torch.optim.Adam(parameters, lr=budget.learning_rate)
+    schedule: Any = None
+    if not budget.is_constant:
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, budget.learning_rate, total_steps=budget.n_steps, pct_start=0.1
+        )
+    module.train()
+    for step in range(1, budget.n_steps + 1):
+        loss: Any = loss_of_step()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if schedule is not None:
+            schedule.step()
+        if on_step is not None:
+            on_step(step)
+    module.eval()

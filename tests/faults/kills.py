@@ -1,0 +1,265 @@
+"""Commands killed at a system call, then run again: what is left, and what comes of it.
+
+With ``strace`` the kill comes at the n-th call of a kind (write, rename, fsync, …), be it of
+Python or of HDF5, as counted in a run that is not disturbed; without it, at a random moment.
+"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import repalign
+from repalign.store import StoreWriter, WriteOptions, open_store, verify_store
+from repalign.store.joining.index import RowIndex
+from tests.faults.counts import Counts, Outcome
+from tests.faults.forks import Ended, Limits, forked, import_all
+from tests.faults.lines import make_files, run_apart
+
+CALLS = (
+    "openat", "write", "pwrite64", "rename", "unlink", "unlinkat", "rmdir", "mkdir", "fsync",
+    "ftruncate", "flock", "close",
+)  # fmt: skip
+# What changes files, where most kills come.
+CHANGES = ("write", "pwrite64", "rename", "unlink", "fsync", "ftruncate", "mkdir")
+MODEL = Path(repalign.__file__).parent / "zoo" / "weights" / "gpt-neox-seed0"
+OLD = b"what was there before\n"
+CHEAP = ["--maps", "mean,rigid", "--null", "0", "--gaussian-null", "0"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A command with what it writes.
+
+    Args:
+        name: what is killed.
+        line: its words; none for the writer of a store, called from Python.
+        outputs: files that appear.
+        old: whether a file of the same name is there before, which stays or is replaced.
+        is_store: whether the first output is a store, of which the rows count.
+        share: how often its turn comes.
+    """
+
+    name: str
+    line: tuple[str, ...]
+    outputs: tuple[str, ...]
+    old: bool = False
+    is_store: bool = False
+    share: int = 1
+    found: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+def stages() -> list[Stage]:
+    """Return what is killed: every command that writes, and the shards and packing of stores."""
+    extract = ("extract", str(MODEL), "--data", "texts.txt", "--shard-samples", "4", "--offline")
+    compare = ("compare", "a.h5", "b.h5", *CHEAP)
+    folds = ("deconfound", "a.h5", "--table", "factors.csv", "--label", "f", "--batch", "batch")
+    return [
+        Stage("writer", (), ("run.h5",), is_store=True, share=12),
+        Stage("extract", (*extract, "-o", "new.h5"), ("new.h5",), is_store=True, share=2),
+        Stage("extract shards", (*extract, "-o", "new"), ("new",), is_store=True),
+        Stage("pack", ("store", "pack", "shards", "new.h5", "--overwrite"), ("new.h5",),
+              is_store=True, share=3),
+        Stage("import", ("store", "import", "a.npy", "new.h5", "--overwrite"), ("new.h5",),
+              is_store=True, share=3),
+        Stage("export npz", ("store", "export", "a.h5", "new.npz", "--overwrite"), ("new.npz",),
+              old=True),
+        Stage("export npy", ("store", "export", "a.h5", "new.npy", "--overwrite"),
+              ("new.npy", "new.ids.txt")),
+        Stage("compare", (*compare, "-o", "new.csv"), ("new.csv",), old=True),
+        Stage("saved maps", (*compare, "-o", "new.csv", "--save-maps", "maps"),
+              ("new.csv", "maps")),
+        Stage("report", ("report", "result.csv", "-o", "new.html"), ("new.html",), old=True),
+        Stage("apply", ("apply", "map.safetensors", "a.h5", "-o", "new.h5", "--overwrite"),
+              ("new.h5",), is_store=True),
+        Stage("folds", (*folds, "--resume", "folds.jsonl", "-o", "new.csv"), ("new.csv",)),
+    ]  # fmt: skip
+
+
+def kill_commands(folder: Path, count: int, *, seed: int = 0) -> Counts:
+    """Kill commands, look at what is left, run them again, and compare with one that was not."""
+    import_all()
+    counts = Counts("kills")
+    files = folder / "files"
+    files.mkdir()
+    make_files(files)
+    (files / "pipe").unlink()
+    lines = (MODEL.parents[1].parent / "data" / "shakespeare.txt").read_text().splitlines()
+    (files / "texts.txt").write_text("\n".join([line for line in lines if line][:24]))
+    given = ["extract", str(MODEL), "--data", "texts.txt", "--shard-samples", "4", "-o", "shards"]
+    with _copied(files) as place:
+        assert run_apart([*given, "--offline"], place).status == 0
+        shutil.copytree(place / "shards", files / "shards")
+    turns = [each for each in stages() for _ in range(each.share)]
+    for number in range(count):
+        stage = turns[number % len(turns)]
+        if "whole" not in stage.found:
+            _undisturbed(stage, files)
+        rng = random.Random(f"kills {seed} {number}")
+        with _copied(files) as place:
+            outcome, why = _killed(stage, place, rng)
+        counts.add(outcome, f"{stage.name}, kill {number} of seed {seed}: {why}")
+    return counts
+
+
+def _undisturbed(stage: Stage, files: Path) -> None:
+    """Learn what a stage writes, and which calls it makes on the way."""
+    with _copied(files) as place:
+        ended = _run(stage, place)
+        assert ended.status == 0, f"{stage.name}: {ended.said[-800:]}"
+        stage.found["whole"] = [_content(stage, place / name) for name in stage.outputs]
+        stage.found["seconds"] = ended.seconds
+    if shutil.which("strace"):
+        with _copied(files) as place:
+            log = place.parent / "calls"
+            _run(stage, place, _tracer("-o", str(log), "-e", f"trace={','.join(CALLS)}"))
+            calls = Counter(
+                (found[1], found[2])
+                for line in log.read_text(errors="replace").splitlines()
+                if (found := re.match(r"(\d+) +(\w+)\(", line))
+            )
+        most: dict[str, int] = {}
+        for (_, name), times in calls.items():
+            most[name] = max(most.get(name, 0), times)
+        stage.found["calls"] = most
+
+
+def _killed(stage: Stage, place: Path, rng: random.Random) -> tuple[Outcome, str]:
+    """Kill one run, check what is left, and run again."""
+    is_old = stage.old and rng.random() < 0.5
+    if is_old:
+        (place / stage.outputs[0]).write_bytes(OLD)
+    before = _inputs(place, stage)
+    when, ended = _kill(stage, place, rng)
+    if ended.status not in (-signal.SIGKILL, 0):
+        return "traceback", f"{when}: status {ended.status}: {ended.said[-300:]}"
+    if _inputs(place, stage) != before:
+        return "wrong", f"{when}: an input was changed"
+    for name, whole in zip(stage.outputs, stage.found["whole"], strict=True):
+        path = place / name
+        if is_old and path.is_file() and path.read_bytes() == OLD:
+            continue
+        if is_old and not path.exists():
+            return "wrong", f"{when}: {name} is gone"
+        if _appeared(stage, path) and _content(stage, path) != whole:
+            return "wrong", f"{when}: {name} is not whole"
+    store = place / stage.outputs[0]
+    is_begun = stage.is_store and not _appeared(stage, store)
+    if is_begun and (lost := _unsound_shards(store)):
+        return "wrong", f"{when}: {lost}"
+    if "maps" in stage.line:  # whole ones are never replaced
+        shutil.rmtree(place / "maps", ignore_errors=True)
+    again = _run(stage, place)
+    if again.is_hung or again.status:
+        return "traceback", f"{when}: again: {again.status} {again.said[-300:]}"
+    found = [_content(stage, place / name) for name in stage.outputs]
+    return ("equal", "") if found == stage.found["whole"] else ("wrong", f"{when}: other rows")
+
+
+def _kill(stage: Stage, place: Path, rng: random.Random) -> tuple[str, Ended]:
+    calls = stage.found.get("calls")
+    if not calls:
+        seconds = rng.uniform(0, stage.found["seconds"])
+        limits = Limits(seconds=seconds)
+        return f"after {seconds:.3f} s", _run(stage, place, limits=limits)
+    usual = [name for name in CHANGES if name in calls]
+    name = rng.choice(usual if usual and rng.random() < 0.8 else sorted(calls))
+    number = rng.randint(1, calls[name])
+    inject = f"inject={name}:signal=SIGKILL:when={number}"
+    tracer = _tracer("-o", os.devnull, "-e", f"trace={name}", "-e", inject)
+    return f"at {name} {number} of {calls[name]}", _run(stage, place, tracer)
+
+
+def _run(
+    stage: Stage,
+    place: Path,
+    attach: Callable[[int], Callable[[], object]] | None = None,
+    limits: Limits | None = None,
+) -> Ended:
+    if stage.line:
+        return run_apart(list(stage.line), place, attach=attach, limits=limits)
+    path = place / stage.outputs[0]
+    return forked(lambda: _write(path), place, attach=attach, limits=limits)
+
+
+def _write(path: Path) -> None:
+    """Begin a store of five shards, or continue it."""
+    options = WriteOptions(shard_rows=40)
+    with StoreWriter.open(path, spec={"seed": 1}, views={"a": 20, "b": 3}, options=options) as to:
+        for start in range(to.n_rows, 190, 30):
+            number = np.arange(start, min(190, start + 30))
+            views = {"a": np.sin(number[:, None] * np.arange(20.0)), "b": np.cos([number] * 3).T}
+            to.append(views, RowIndex(number, number % 7, ids=np.array([f"r{i}" for i in number])))
+
+
+def _tracer(*arguments: str) -> Callable[[int], Callable[[], object]]:
+    def attach(child: int) -> Callable[[], object]:
+        command = ["strace", "-f", "-qq", *arguments, "-p", str(child)]
+        tracer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 20
+        while "TracerPid:\t0\n" in Path(f"/proc/{child}/status").read_text():
+            assert time.monotonic() < until, "strace does not attach"
+            time.sleep(0.002)
+        return tracer.wait
+
+    return attach
+
+
+def _appeared(stage: Stage, path: Path) -> bool:
+    # a folder of shards has its name from the start, and is whole when it has a manifest
+    return path.is_file() or (stage.is_store and (path / "manifest.json").exists())
+
+
+def _content(stage: Stage, path: Path) -> str:
+    if stage.is_store:
+        assert verify_store(path).problems == ()
+        with open_store(path) as store:
+            return store.fingerprint
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return sha256(b"".join(each.read_bytes() for each in files)).hexdigest()
+
+
+def _unsound_shards(path: Path) -> str:
+    """Say which committed shards of an unfinished store are not sound."""
+    parts = path.with_name(path.name + ".parts") if path.suffix == ".h5" else path
+    if not any(parts.glob("part-*.h5")):
+        return ""
+    return "; ".join(verify_store(parts, allow_incomplete=True).problems)
+
+
+def _inputs(place: Path, stage: Stage) -> dict[str, str]:
+    words = {*stage.line, "a.h5", "b.h5"} - set(stage.outputs)
+    files = [path for word in words if word for path in _files(place / word)]
+    return {str(path): sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_dir() and path.name == "shards":
+        yield from path.iterdir()
+    elif path.is_file() and not path.is_relative_to(MODEL):
+        yield path
+
+
+@contextmanager
+def _copied(files: Path) -> Iterator[Path]:
+    around = files.with_name("kills")
+    place = around / "copy"
+    for each in (around, around / "home", around / "tmp"):
+        each.mkdir()
+    shutil.copytree(files, place, symlinks=True, ignore=shutil.ignore_patterns("socket"))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(around)

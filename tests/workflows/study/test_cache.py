@@ -1,0 +1,121 @@
+"""Finished units on the disk: found by content, whole or absent, within a limit."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repalign.exceptions import InputError
+from repalign.workflows.compare.results import CompareResult
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.executor import InProcess
+from repalign.workflows.machine import Machine
+from repalign.workflows.study.cache import WorkCache, default_folder, full_key, open_cache
+from repalign.workflows.study.remembering import Remembering
+
+CHEAP = CompareSettings(maps=("rigid", "linear"), n_null=9, n_refits=3)
+RNG = np.random.default_rng(0)
+ROWS = [RNG.standard_normal((120, 4)) for _ in range(3)]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> WorkCache:
+    return WorkCache(tmp_path / "kept", 2**30)
+
+
+def run(kept: WorkCache, *rows: np.ndarray, **changes) -> tuple[CompareResult, Remembering]:
+    executor = Remembering(InProcess(), kept)
+    settings = CompareSettings(**{**vars(CHEAP), **changes})
+    return compare(*rows, settings=settings, executor=executor), executor
+
+
+def test_a_second_run_computes_nothing_and_says_the_same(kept: WorkCache) -> None:
+    first, _ = run(kept, *ROWS)
+    again, executor = run(kept, *ROWS)
+    assert executor.n_done == 0
+    assert executor.n_found == 3
+    assert again.to_dict() == first.to_dict() == compare(*ROWS, settings=CHEAP).to_dict()
+    for one, other in zip(first.maps, again.maps, strict=True):
+        np.testing.assert_array_equal(one["rigid"].matrix, other["rigid"].matrix)
+
+
+def test_a_new_space_costs_only_what_is_new(kept: WorkCache) -> None:
+    run(kept, *ROWS[:2])
+    _, executor = run(kept, *ROWS)
+    # moments of one more space, its spreads as a target, and two more pairs; one pair was found
+    assert executor.n_done == 1 + 2 + 2
+
+
+def test_other_settings_are_other_work(kept: WorkCache) -> None:
+    first, _ = run(kept, *ROWS[:2])
+    other, executor = run(kept, *ROWS[:2], seed=1)
+    assert executor.n_done > 0
+    assert other.records != first.records
+    _, chosen = run(kept, *ROWS[:2], within=True, max_pairs=5)
+    assert chosen.n_done == 0  # which pairs there are changes nothing of a pair
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda b: b[:-7], lambda b: b"", lambda b: b[:90] + b"x" * 40],
+    ids=["cut", "empty", "other"],
+)
+def test_what_is_damaged_is_computed_again(kept: WorkCache, damage) -> None:
+    first, _ = run(kept, *ROWS[:2])
+    for path in kept.folder.glob("*.unit"):
+        path.write_bytes(damage(path.read_bytes()))
+    again, executor = run(kept, *ROWS[:2])
+    assert executor.n_found == 0
+    assert again.to_dict() == first.to_dict()
+
+
+def test_the_longest_unused_go_first(kept: WorkCache) -> None:
+    for number in range(5):
+        kept.put(f"a-{number}", np.zeros(1000))
+        os.utime(kept.folder / f"a-{number}.unit", (number, number))
+    kept.get("a-0")
+    size = kept.info().n_bytes // 5
+    WorkCache(kept.folder, 2 * size).trim()
+    assert {path.stem for path in kept.folder.glob("*.unit")} == {"a-0", "a-4"}
+
+
+def test_it_is_cleared_of_units_alone(kept: WorkCache) -> None:
+    kept.put("a-1", 1.0)
+    (kept.folder / "mine.txt").write_text("stays")
+    assert kept.clear().n_units == 1
+    assert [path.name for path in kept.folder.iterdir()] == ["mine.txt"]
+    assert kept.info().n_units == 0
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    kept = WorkCache(tmp_path / "file" / "kept", 2**30)
+    assert run(kept, *ROWS[:2])[1].n_done > 0
+    assert kept.get("a-1") is None
+
+
+def test_what_is_too_large_is_not_kept(tmp_path: Path) -> None:
+    kept = WorkCache(tmp_path, 4000)
+    kept.put("a-1", np.zeros(1000))
+    assert kept.info().n_units == 0
+
+
+def test_the_name_holds_what_the_bits_hang_on() -> None:
+    plain = full_key("pair-1", Machine())
+    assert plain == full_key("pair-1", Machine())
+    assert plain != full_key("pair-1", Machine(memory_bytes=2**30))
+    assert plain.startswith("pair-")
+
+
+def test_the_folder_follows_the_environment(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REPALIGN_CACHE", str(tmp_path))
+    monkeypatch.setenv("REPALIGN_CACHE_BYTES", "1MiB")
+    assert open_cache() == WorkCache(tmp_path, 2**20)
+    monkeypatch.delenv("REPALIGN_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_folder() == tmp_path / "repalign"
+    monkeypatch.setenv("REPALIGN_CACHE_BYTES", "much")
+    with pytest.raises(InputError, match="expected a size"):
+        open_cache()

@@ -1,0 +1,52 @@
+"""Results of units go through bytes unchanged, and nothing else does."""
+
+import numpy as np
+import pytest
+
+from repalign.core.inference.left_out import Claim
+from repalign.store.sources.in_memory import as_source
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.executor import InProcess
+from repalign.workflows.study.codec import decode, encode
+
+
+class Heard(InProcess):
+    """Does units and keeps every result that it gave."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, object] = {}
+
+    def map(self, units, machine):
+        found = super().map(units, machine)
+        self.results |= {unit.key: each for unit, each in zip(units, found, strict=True)}
+        return found
+
+
+def test_every_result_of_a_comparison_is_the_same_after_bytes() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.laplace(size=(150, 3))
+    heard = Heard()
+    settings = CompareSettings(n_null=9, n_refits=3, measures=("linear-cka",))
+    sources = [as_source(rows, name="a"), as_source(rows @ rng.standard_normal((3, 3)), name="b")]
+    compare(*sources, settings=settings, executor=heard)
+    kinds = {key.split("-")[0] for key in heard.results}
+    assert kinds == {"moments", "ica", "spread", "pair"}
+    for result in heard.results.values():
+        content = encode(result)
+        assert encode(decode(content)) == content
+    (pair,) = [value for key, value in heard.results.items() if key.startswith("pair")]
+    again = decode(encode(pair))
+    assert again[0].records == pair[0].records  # type: ignore[index]
+    assert again[0].measures == pair[0].measures  # type: ignore[index]
+    assert again[0].report == pair[0].report  # type: ignore[index]
+    claims = [each.left_out.claim for each in again[0].resampled]  # type: ignore[index]
+    assert Claim.FITTED_MAP in claims
+    assert all(isinstance(claim, Claim) for claim in claims)
+
+
+def test_what_is_no_part_of_a_result_is_refused() -> None:
+    with pytest.raises(TypeError, match="InProcess is no part"):
+        encode((1, InProcess()))
+    with pytest.raises(KeyError):
+        decode(encode(1.5).replace(b"tree", b"eert"))

@@ -1,0 +1,86 @@
+"""The order of pairs, and the rows that stay in memory."""
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repalign.store import write_store
+from repalign.store.joining.join import join_sources
+from repalign.store.sources.views import open_views
+from repalign.workflows.compare.aligned import AlignedPair, align
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.machine import Machine
+from repalign.workflows.study import tiles
+
+QUICK = CompareSettings(maps=("rigid",), held_out=0, n_null=0, n_refits=0, layers=("all",))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    write_store(tmp_path / "a.h5", {f"block-{i}": rng.standard_normal((90, 4)) for i in range(6)})
+    return tmp_path / "a.h5"
+
+
+def pairs_of(store: Path) -> list[AlignedPair]:
+    return [
+        align(join_sources(pair), QUICK) for pair in combinations(open_views(store, ["all"]), 2)
+    ]
+
+
+def reads(pairs: list[AlignedPair], order: list[int], kept: int) -> int:
+    """How often a memory of so many views has to read one."""
+    held: list[str] = []
+    count = 0
+    for number in order:
+        for space in pairs[number].spaces:
+            count += space.key not in held
+            held = [key for key in held if key != space.key] + [space.key]
+        held = held[-kept:]
+    return count
+
+
+def test_pairs_are_walked_in_tiles_where_not_all_rows_have_room(store: Path, monkeypatch) -> None:
+    pairs = pairs_of(store)
+    assert tiles.tile_order(pairs, Machine()) == list(range(15))
+    assert tiles.tile_order([], Machine()) == []
+    view = 90 * 4 * 4
+    monkeypatch.setattr(tiles, "room_for_rows", lambda *_: 4 * view)
+    order = tiles.tile_order(pairs, Machine())
+    assert sorted(order) == list(range(15))
+    assert reads(pairs, order, 4) < reads(pairs, list(range(15)), 4)
+
+
+def test_each_view_is_read_once_while_there_is_room(store: Path) -> None:
+    held = tiles._Held()
+    pairs = pairs_of(store)
+    room = 100 * 90 * 4 * 4
+    first = {space.key: held.rows(space, room) for pair in pairs for space in pair.spaces}
+    for pair in pairs:
+        for space in pair.spaces:
+            assert held.rows(space, room) is first[space.key]
+            np.testing.assert_array_equal(first[space.key].read(0, 90), space.rows.read(0, 90))
+    held.rows(pairs[0].spaces[0], 0)
+    assert len(held._rows) == 6  # what is there costs nothing more
+    held.forget()
+    assert held.rows(pairs[0].spaces[0], 0) is pairs[0].spaces[0].rows
+
+
+def test_the_numbers_are_the_same_without_room(store: Path, monkeypatch) -> None:
+    with_room = compare(store, settings=QUICK).to_records()
+    assert not tiles.HELD._rows
+    monkeypatch.setattr("repalign.workflows.compare.pair.room_for_rows", lambda *_: 0)
+    monkeypatch.setattr(tiles, "room_for_rows", lambda *_: 2 * 90 * 4 * 4)
+    assert compare(store, settings=QUICK).to_records() == with_room
+
+
+def test_layers_of_many_have_the_numbers_of_single_comparisons(store: Path) -> None:
+    records = compare(store, settings=CompareSettings(n_null=9, layers=("all",))).to_records()
+    single = compare(
+        f"{store}::block-1", f"{store}::block-4", settings=CompareSettings(n_null=9)
+    ).to_records()
+    among = [r for r in records if (r["source_view"], r["target_view"]) == ("block-1", "block-4")]
+    assert among == single

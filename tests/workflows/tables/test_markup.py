@@ -1,0 +1,97 @@
+"""Tables in Markdown and LaTeX: what a page holds, and what stands where."""
+
+import re
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+
+from repalign.workflows.compare.results import CompareResult
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings, preset
+from repalign.workflows.tables.errors import short_number, short_percent
+from repalign.workflows.tables.grid import number
+from repalign.workflows.tables.layout import Layout, Line, text_cells
+from repalign.workflows.tables.markup import PAGE_WIDTH, as_latex, as_markdown
+
+# Computer Modern as matplotlib has it, at the size of footnotes; the cut for that size is wider.
+FONT = FontProperties(fname=f"{matplotlib.get_data_path()}/fonts/ttf/cmr10.ttf")
+SIZE, WIDER, GAP = 8, 1.0625, 6
+
+
+@pytest.fixture(scope="module")
+def audit() -> CompareResult:
+    rng = np.random.default_rng(0)
+    x = rng.laplace(size=(240, 3)) * [1, 2, 3]
+    y = x @ np.linalg.qr(rng.standard_normal((3, 3)))[0] + 0.1 * rng.standard_normal(x.shape)
+    cheap = {"n_null": 9, "n_gaussian": 2, "starts": 1, "n_refits": 4}
+    return compare(x, y, settings=preset("audit", **cheap))
+
+
+def width_of(cell: str) -> float:
+    plain = cell.strip().replace("--", "x").replace("\\%", "%")
+    plain = re.sub(r"\$[^$]*\$", "M", plain)
+    return WIDER * TextPath((0, 0), plain, size=SIZE, prop=FONT).get_extents().width if plain else 0
+
+
+def test_the_audit_table_fits_the_text_of_a_page(audit: CompareResult) -> None:
+    text = as_latex([audit.error_table().layout()])
+    tables = re.findall(r"\\begin\{tabular\}.*?\\end\{tabular\}", text, re.DOTALL)
+    assert len(tables) == 3
+    shown = ""
+    for table in tables:
+        rows = [line[:-3].split(" & ") for line in table.splitlines() if line.endswith(r" \\")]
+        rows = [row for row in rows if "multicolumn" not in row[0]]
+        assert len({len(row) for row in rows}) == 1
+        widths = [max(map(width_of, column)) + GAP for column in zip(*rows, strict=True)]
+        assert sum(widths) <= PAGE_WIDTH
+        shown += table
+    for column in audit.error_table().columns:
+        assert column.heading.split(" ")[0].replace("%", r"\%") in shown
+
+
+def test_pairs_are_headings_and_counts_stand_in_the_caption(audit: CompareResult) -> None:
+    layout = audit.error_table().layout()
+    assert layout.lines[0].cells[0] == "array 1 → array 2"
+    markdown = as_markdown([layout])
+    assert "| array 1 → array 2 |" in markdown
+    assert "\n\n240 rows in-sample, 240 rows held-out; 3 → 3 columns. error: mean" in markdown
+    latex = as_latex([layout])
+    assert r"\emph{array 1 $\to$ array 2}" in latex
+    assert r"\caption{240 rows in-sample" in latex
+    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 1
+
+
+def test_the_legend_explains_what_is_shown_and_nothing_else() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 100, 3))
+    plain = CompareSettings(maps=("mean", "rigid"), held_out=0, n_null=0, n_refits=0)
+    assert compare(x, y, settings=plain).error_table().legend == (
+        "error: mean ‖prediction − target‖ / diameter of the target, ↓ closer",
+    )
+    held = CompareSettings(maps=("mean", "rigid"), n_null=0, n_refits=0)
+    legend = " ".join(compare(x, y, settings=held).error_table().legend)
+    assert "in-sample, of" in legend or "held-out, of" in legend or "95 %" not in legend
+    assert "shuffled" not in legend
+    assert "eff." not in legend
+
+
+def test_a_heading_spans_the_table_and_a_span_is_cut_with_its_columns() -> None:
+    names = tuple(f"a long heading {place}" for place in range(6))
+    lines = (Line(("one", *("",) * 6), is_heading=True), Line(("x", *"123456")))
+    text = as_latex([Layout(("", *names), lines, over=(3, 5, "Over"))])
+    assert text.count(r"\begin{tabular}") == 2
+    spans = [int(found) for found in re.findall(r"\\multicolumn\{(\d)\}\{c\}\{Over\}", text)]
+    assert sum(spans) == 3
+
+
+def test_nothing_has_no_minus() -> None:
+    assert short_percent(-0.0004) == "0"
+    assert short_percent(-0.14) == "-14"
+    assert short_number(-0.0001) == ".000"
+    assert short_number(-0.5) == "-0.500"
+    assert number(-0.0004) == ".000"
+    assert number(-0.5) == "-.500"
+    assert text_cells({"x": -0.0, "y": -1e-9}, ["x", "y"]) == ["0", "-1e-09"]
