@@ -97,7 +97,7 @@ NULLS = (
         "Gaussian twins",
         study="compare",
         of="efficiency",
-        told="Gaussian rows of the same covariances, where ICA can identify nothing",
+        told="Gaussian rows of the same scatters, where ICA can identify nothing",
         setting="n_gaussian",
         default=None,
         help="Gaussian twins for the null of the ICA efficiency.",
