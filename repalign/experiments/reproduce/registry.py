@@ -13,6 +13,7 @@ MODULES = (
     "table1",
     "gaussian_null",
     "contrastive",
+    "cross_entropy",
     "calibration",
 )
 
