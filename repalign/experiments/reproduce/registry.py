@@ -14,6 +14,7 @@ MODULES = (
     "gaussian_null",
     "contrastive",
     "cross_entropy",
+    "radial_classes",
     "calibration",
 )
 
