@@ -6,6 +6,7 @@ threads on two busy cores, and 3 s with one.
 """
 
 import contextlib
+import contextvars
 import sys
 from collections.abc import Iterator
 
@@ -13,6 +14,9 @@ import threadpoolctl
 
 # Multiplications of one pass over the rows; one core does these in some tens of milliseconds.
 SMALL_PASS = 1e9
+
+# Finding the libraries takes milliseconds, which blocks within blocks need not spend again.
+_HELD = contextvars.ContextVar("held at one thread", default=False)
 
 
 def is_small(n_rows: int, *dims: int) -> bool:
@@ -31,7 +35,9 @@ def one_thread() -> Iterator[None]:
         if torch is not None:
             stack.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(1)
-        stack.enter_context(threadpoolctl.threadpool_limits(limits=1))
+        if not _HELD.get():
+            stack.callback(_HELD.reset, _HELD.set(True))
+            stack.enter_context(threadpoolctl.threadpool_limits(limits=1))
         yield
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from repalign.core.thread_choice import is_small, one_thread_if
+from repalign.core.thread_choice import is_small, one_thread, one_thread_if
 
 
 def test_small_is_what_one_core_does_at_once() -> None:
@@ -26,3 +26,16 @@ def test_threads_come_back_after_a_failure() -> None:
     with pytest.raises(ZeroDivisionError), one_thread_if(True):
         raise ZeroDivisionError
     assert torch.get_num_threads() == before
+
+
+def test_a_block_within_a_block_ends_nothing() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with one_thread():
+            with one_thread():
+                assert torch.get_num_threads() == 1
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
