@@ -91,7 +91,8 @@ def sample_groups(
 
     Where so few groups would fit that their number limits what can be said, more of them are
     drawn and the largest are cut: to their first rows where rows stand in an order that means
-    something, else to any. Every part keeps a row.
+    something, else to any. A part gives at least one row of each group drawn in it, and so more
+    than its share of ``n_rows`` where that is below the number of groups it needs.
     """
     if n_rows >= groups.size:
         return np.arange(groups.size)

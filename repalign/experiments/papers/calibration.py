@@ -40,6 +40,7 @@ from repalign.workflows.compare.settings import CompareSettings
 
 if TYPE_CHECKING:
     from repalign.aliases import FloatArray, IntArray
+    from repalign.workflows.machine import Machine
 
 DIM = 4
 TRIALS, TWIN_TRIALS = 40, 20
@@ -189,34 +190,37 @@ def _ends(left_out: LeftOut, *, is_held_out: bool) -> "FloatArray":
 
 
 def _twin_ranks(case: CalibrationCase, trials: Sequence[int], work: Work) -> list[Measured]:
-    """Return how often the efficiency of a Gaussian pair is above, and below, all of its twins'.
+    """Return how often the efficiency of a Gaussian pair is above, and below, all of its twins'."""
+    found = [twin_efficiencies(case, trial, work.machine) for trial in trials]
+    above = np.mean([observed > max(twins) for observed, twins in found])
+    below = np.mean([observed < min(twins) for observed, twins in found])
+    return [Measured(ABOVE, float(above)), Measured(BELOW, float(below))]
+
+
+def twin_efficiencies(
+    case: CalibrationCase, trial: int, machine: "Machine"
+) -> tuple[float, Sequence[float]]:
+    """Return the in-sample ICA efficiency of a Gaussian pair, and those of its Gaussian twins.
 
     The efficiency is that of the errors, since ``compare`` gives none where nothing is
     identifiable, as here.
     """
     from repalign.workflows.compare.run import compare
 
-    turn = np.linalg.qr(
-        np.random.default_rng(case.n_columns).standard_normal((case.n_columns, case.n_columns))
-    )[0]
-    above = below = 0
-    for trial in trials:
-        seed = 1000 * trial
-        rng = np.random.default_rng(seed)
-        x, groups = draw(group_sizes(case), case.icc, rng, case.n_columns)
-        y = x @ turn + 0.1 * rng.standard_normal(x.shape)
-        settings = CompareSettings(
-            maps=("permutation", "rigid", "ica"), held_out=0.0, n_null=0, n_refits=0, seed=seed,
-            n_gaussian=N_TWINS, starts=1, ica_rows=case.ica_rows,
-        )  # fmt: skip
-        result = compare(x, y, groups=groups, settings=settings, machine=work.machine)
-        errors = {record.map: record.error for record in result.records}
-        permutation, rigid, ica = (float(errors[name] or 0) for name in settings.maps)
-        observed = (permutation - ica) / (permutation - rigid)
-        twins = result.pairs[0].gaussian_efficiencies["in-sample"]
-        above += observed > max(twins)
-        below += observed < min(twins)
-    return [Measured(ABOVE, above / len(trials)), Measured(BELOW, below / len(trials))]
+    dim, seed = case.n_columns, 1000 * trial
+    turn = np.linalg.qr(np.random.default_rng(dim).standard_normal((dim, dim)))[0]
+    rng = np.random.default_rng(seed)
+    x, groups = draw(group_sizes(case), case.icc, rng, dim)
+    y = x @ turn + 0.1 * rng.standard_normal(x.shape)
+    settings = CompareSettings(
+        maps=("permutation", "rigid", "ica"), held_out=0.0, n_null=0, n_refits=0, seed=seed,
+        n_gaussian=N_TWINS, starts=1, ica_rows=case.ica_rows,
+    )  # fmt: skip
+    result = compare(x, y, groups=groups, settings=settings, machine=machine)
+    errors = {record.map: record.error for record in result.records}
+    permutation, rigid, ica = (float(errors[name] or 0) for name in settings.maps)
+    twins = result.pairs[0].gaussian_efficiencies["in-sample"]
+    return (permutation - ica) / (permutation - rigid), twins
 
 
 LAWS: Mapping[str, tuple[Sizes, float]] = {
@@ -240,9 +244,10 @@ def _cases(n_rows: int) -> tuple[CalibrationCase, ...]:
     return tuple(found)
 
 
-def _twin_case(
+def twin_case(
     dim: int, ica_rows: Literal["same", "disjoint"], sizes: Sizes = "alone", icc: float = 0.0
 ) -> CalibrationCase:
+    """Return the case of Gaussian pairs of so many columns against their twins."""
     what = "rows alone" if sizes == "alone" else f"{sizes}, ICC {icc:g}"
     label = f"twins, 400 {what}, {dim} columns, {ica_rows} rows"
     return CalibrationCase(
@@ -250,12 +255,12 @@ def _twin_case(
     )  # fmt: skip
 
 
-SMALL = (*_cases(300), _twin_case(6, "disjoint"))
+SMALL = (*_cases(300), twin_case(6, "disjoint"))
 LARGE = (
     *_cases(300),
     *_cases(2000),
-    *(_twin_case(dim, rows) for dim in (6, 20, 40) for rows in ("same", "disjoint")),
-    *(_twin_case(6, "disjoint", sizes, 0.5) for sizes in ("groups of 10", "unequal groups")),
+    *(twin_case(dim, rows) for dim in (6, 20, 40) for rows in ("same", "disjoint")),
+    *(twin_case(6, "disjoint", sizes, 0.5) for sizes in ("groups of 10", "unequal groups")),
 )
 
 EXPERIMENT = Experiment(
