@@ -197,7 +197,7 @@ def compare(
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        output.save_figure(result.plot(show, order=order), plot, talk)
+        output.save_figure(result.plot(show=show, order=order), plot, talk)
     if matches is not None and matched is not None:
         records = [match.to_dict() for match in result.matches]
         output.emit(output.render_records(records, matched), matches, talk)
