@@ -69,7 +69,7 @@ def check_figure(path: Path) -> None:
     from repalign.workflows.figures.drawing import new_figure
 
     check_output(path)
-    _figure_kind(new_figure(), path)
+    _check_kind(new_figure(), path)
 
 
 def save_figure(figure: "Figure", path: Path, talk: Talk | None = None) -> None:
@@ -78,27 +78,25 @@ def save_figure(figure: "Figure", path: Path, talk: Talk | None = None) -> None:
     Raises:
         InputError: No figure can be written with that ending.
     """
-    from repalign.workflows.figures.drawing import save
+    from repalign.workflows.figures.drawing import written
 
-    kind = _figure_kind(figure, path)
-    with writing(path) as whole:
-        save(figure, whole, dpi=150, format=kind)
+    _check_kind(figure, path)
+    written(figure, path)
     _tell(path, talk)
+
+
+def _check_kind(figure: "Figure", path: Path) -> None:
+    from repalign.workflows.figures.drawing import figure_kind
+
+    try:
+        figure_kind(figure, path)
+    except InputError as failure:
+        raise InputError(f"--plot {failure}") from None
 
 
 def _tell(path: Path, talk: Talk | None) -> None:
     if talk is not None and path != STDOUT:
         talk.note(f"wrote {path}")
-
-
-def _figure_kind(figure: "Figure", path: Path) -> str:
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in figure.canvas.get_supported_filetypes():
-        raise InputError(
-            f"--plot {path}: no figure can be written with the ending '{path.suffix}'; expected "
-            "for example .png, .pdf or .svg"
-        )
-    return kind
 
 
 def render_records(records: Sequence[Record], form: str) -> str:

@@ -85,12 +85,11 @@ def shown_comparison(result: "CompareResult", show: str | None = None) -> Shown:
     drawn = ([_drawn_errors(result.error_table())] if result.records else []) + [
         drawn_grids([measured])
     ]
-    layouts = ([result.error_table().layout()] if result.records else []) + [measured.layout()]
     return replace(
         shown,
         drawing=lambda: Text("\n\n").join(drawn),
-        layouts=lambda: layouts,
-        paper_layouts=lambda: layouts,
+        layouts=result.layouts,
+        paper_layouts=result.paper_layouts,
     )
 
 
@@ -105,17 +104,16 @@ def shown_table_one(table_one: "TableOne") -> Shown:
 
 def shown_scores(result: "DisentangleResult") -> Shown:
     """Show the scores of latents against factors; LaTeX has the layout of the paper's Table 2."""
-    from repalign.workflows.tables.disentangle import paper_tables, score_tables
+    from repalign.workflows.tables.disentangle import score_tables
 
-    return _shown_grids(result, score_tables(result), paper_tables(result))
+    return _shown_grids(result, score_tables(result))
 
 
 def shown_batches(result: "DeconfoundResult") -> Shown:
     """Show how well labels are told on held-out batches."""
     from repalign.workflows.tables.deconfound import batch_tables
 
-    grids = batch_tables(result)
-    return _shown_grids(result, grids, grids)
+    return _shown_grids(result, batch_tables(result))
 
 
 def shown_reproduction(result: "Reproduction") -> Shown:
@@ -135,14 +133,13 @@ def shown_reproduction(result: "Reproduction") -> Shown:
 def _shown_grids(
     result: "DisentangleResult | DeconfoundResult",
     grids: "Sequence[Grid]",
-    papers: "Sequence[Grid]",
 ) -> Shown:
     return Shown(
         records=result.to_records,
         document=result.to_dict,
         drawing=lambda: drawn_grids(grids),
-        layouts=lambda: [grid.layout() for grid in grids],
-        paper_layouts=lambda: [grid.layout() for grid in papers],
+        layouts=result.layouts,
+        paper_layouts=result.paper_layouts,
     )
 
 

@@ -1,16 +1,29 @@
 """Results that are tidy records: a row a record, the same columns in every rendering."""
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from repalign.exceptions import InputError
+from repalign.workflows.tables.layout import Layout
+from repalign.workflows.tables.markup import as_html, as_latex, as_markdown
+from repalign.workflows.tables.records_text import as_csv, as_json
 
 if TYPE_CHECKING:
     import pandas
 
+# A notebook shows the first; those of many pairs are much alike.
+MOST_WARNINGS = 10
+
 
 class TidyResult:
-    """A result whose ``records`` each give one row of the CSV."""
+    """A result whose ``records`` each give one row of the CSV.
+
+    A notebook shows it as a table, ``print`` as text, and its name in a line.
+    """
 
     columns: ClassVar[tuple[str, ...]]
     records: tuple[Any, ...]
+    warnings: "tuple[str, ...]"
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return the records as dictionaries, one a row of the CSV."""
@@ -21,3 +34,75 @@ class TidyResult:
         import pandas
 
         return pandas.DataFrame(self.to_records(), columns=list(self.columns))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """Return the tables as text."""
+        raise NotImplementedError
+
+    def layouts(self) -> Sequence[Layout]:
+        """Return the tables as Markdown and HTML write them."""
+        raise NotImplementedError
+
+    def paper_layouts(self) -> Sequence[Layout]:
+        """Return the tables as LaTeX writes them."""
+        return self.layouts()
+
+    def page_layouts(self) -> Sequence[Layout]:
+        """Return the tables that a notebook shows."""
+        return self.layouts()
+
+    def size(self) -> str:
+        """Say what was asked about, for a line."""
+        return ", ".join(dict.fromkeys(str(record.source) for record in self.records))
+
+    def texts(self) -> dict[str, Callable[[], str]]:
+        """Return how each format is written, under its name on the command line."""
+        return {
+            "table": self.text,
+            "csv": lambda: as_csv(self.to_records()),
+            "json": lambda: as_json(self.to_dict()),
+            "markdown": lambda: as_markdown(self.layouts()),
+            "latex": lambda: as_latex(self.paper_layouts()),
+        }
+
+    def table(self, form: str = "table") -> str:
+        """Return the result in a format of the command line: text unless one is named.
+
+        Raises:
+            InputError: There is no such format of this result.
+
+        Example:
+            >>> import numpy as np, repalign
+            >>> x = np.random.default_rng(0).laplace(size=(60, 3))
+            >>> result = repalign.compare(x, 2 * x, quick=True, maps="rigid", names=("A", "B"))
+            >>> result
+            <CompareResult of A → B, 60 rows: 1 record, 1 warning; print it for the table>
+            >>> print(result.table("markdown").splitlines()[0])
+            |  | Rigid ↓ |
+        """
+        texts = self.texts()
+        if not isinstance(form, str) or form not in texts:
+            raise InputError(f"table: got {form!r}, expected one of: {', '.join(texts)}")
+        return texts[form]()
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        counts = f"{_counted(len(self.to_records()), 'record')}, "
+        counts += _counted(len(self.warnings), "warning")
+        return f"<{type(self).__name__} of {self.size()}: {counts}; print it for the table>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the tables, and the warnings behind them."""
+        told, others = self.warnings[:MOST_WARNINGS], self.warnings[MOST_WARNINGS:]
+        more = (f"and {len(others)} more in result.warnings",) if others else ()
+        return as_html(self.page_layouts(), (*told, *more))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

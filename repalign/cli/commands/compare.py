@@ -27,7 +27,13 @@ from repalign.cli.requests import SHOWN, request_of
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
-from repalign.workflows.compare.settings import CHOICE, PRESETS, TRUST, CompareSettings
+from repalign.workflows.compare.settings import (
+    CHOICE,
+    PRESETS,
+    TRUST,
+    CompareSettings,
+    settings_with,
+)
 
 
 @with_presets(PRESETS, CompareSettings(), panel=TRUST)
@@ -154,9 +160,7 @@ def compare(
     matched = None if matches is None else output.choose_format(None, matches)
     if plot is not None:
         output.check_figure(plot)
-    if ("held_out",) in given and ("n_folds",) not in given:
-        given["n_folds",] = 0  # a share that was given stands alone
-    settings = given.settings(preset)
+    settings = settings_with(preset, given)
     talk = talk_of(context)
     gates = read_gates(fail_above, fail_below, baseline, tolerance)
     row_ids = None if ids is None else read_id_lines(ids)
@@ -193,7 +197,7 @@ def compare(
     for warning in result.warnings:
         talk.warn(warning)
     if plot is not None:
-        output.save_figure(result.plot(show, order=order), plot, talk)
+        output.save_figure(result.plot(show=show, order=order), plot, talk)
     if matches is not None and matched is not None:
         records = [match.to_dict() for match in result.matches]
         output.emit(output.render_records(records, matched), matches, talk)

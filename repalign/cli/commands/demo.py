@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from repalign.cli import output
-from repalign.cli.formats import as_csv, as_json, render
+from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import DeviceOption, FormatOption
 from repalign.cli.tables import shown_table_one, terminal_width
 from repalign.cli.talk import talk_of
+from repalign.workflows.tables.records_text import as_csv, as_json
 
 if TYPE_CHECKING:
     from repalign.experiments.table_one import TableOne

@@ -7,13 +7,14 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, with_options
-from repalign.cli.formats import as_csv, as_json, render
+from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MachineDeviceOption
 from repalign.cli.tables import shown_reproduction
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.settings import ReproduceSettings
+from repalign.workflows.tables.records_text import as_csv, as_json
 
 if TYPE_CHECKING:
     from repalign.experiments.reproduce.experiment import Experiment, Preset

@@ -2,13 +2,18 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from jaxtyping import Float, Integer
 
 from repalign.aliases import FloatArray, IntArray, Rows
+from repalign.core.maps.carriers import mapped
 from repalign.exceptions import InputError
+
+if TYPE_CHECKING:
+    import pandas
+    import torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +51,51 @@ class AffineMap:
         column = np.abs(self.matrix).argmax(axis=0)
         return column, self.matrix[column, np.arange(self.target_dim)]
 
-    def apply(self, values: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]:
-        """Return the predicted target rows, in the type of the given rows.
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Check that rows of this shape can be mapped.
 
         Raises:
-            InputError: The rows have another width.
+            InputError: They are no matrix, or have another width.
         """
-        if values.shape[1] != self.source_dim:
+        if len(shape) != 2:
             raise InputError(
-                f"the rows have {values.shape[1]} columns; this {self.kind} map takes "
-                f"{self.source_dim}"
+                f"the rows have the shape {tuple(shape)}; this {self.kind} map takes a matrix of "
+                f"{self.source_dim} columns"
             )
+        if shape[1] != self.source_dim:
+            raise InputError(
+                f"the rows have {shape[1]} columns; this {self.kind} map takes {self.source_dim}"
+            )
+
+    @overload
+    def apply(self, values: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n q"]: ...
+    @overload
+    def apply(self, values: "torch.Tensor") -> "torch.Tensor": ...
+    @overload
+    def apply(self, values: "pandas.DataFrame") -> "pandas.DataFrame": ...
+    def apply(self, values: Any) -> Any:
+        """Return the predicted target rows as the rows are given: array, tensor or frame.
+
+        Floating types are kept, whole numbers become float64; a tensor stays on its device and
+        its gradients pass; a frame keeps its index, and its columns are numbered.
+
+        Raises:
+            InputError: The rows are no matrix of numbers, or have another width.
+
+        Example:
+            >>> import numpy as np, pandas as pd
+            >>> swap = AffineMap("permutation", np.array([[0.0, 1.0], [1.0, 0.0]]), np.zeros(2))
+            >>> swap.apply(np.array([[1, 2]], dtype=np.float32))
+            array([[2., 1.]], dtype=float32)
+            >>> swap.apply(pd.DataFrame({"x": [1.0], "y": [2.0]}, index=["first"]))
+                     0    1
+            first  2.0  1.0
+        """
+        if not isinstance(values, np.ndarray):
+            return mapped(values, self)
+        self.check_shape(values.shape)
+        if values.dtype.kind not in "fiub":
+            raise InputError(f"the rows have the type {values.dtype}; expected real numbers")
         rows = values.astype(np.float64, copy=False)
         if self.entries is None:
             predicted = rows @ self.matrix
@@ -65,7 +104,8 @@ class AffineMap:
             predicted = np.take(rows, column, axis=1)
             predicted *= factor
         predicted += self.shift
-        return predicted.astype(values.dtype, copy=False)
+        dtype = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
+        return predicted.astype(dtype, copy=False)
 
     def inverse(self) -> "AffineMap":
         """Return the map back, so that ``m.inverse().apply(m.apply(x))`` is x.

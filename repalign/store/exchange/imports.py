@@ -10,6 +10,7 @@ from repalign.exceptions import InputError
 from repalign.files import file_sha256, protecting
 from repalign.store.format.schema import VIEW_NAME, Compression, StoredDtype
 from repalign.store.reading.info import StoreInfo
+from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.native import IMPORTED, is_store
 from repalign.store.sources.source import EmbeddingSource
 from repalign.store.writing.arrays import write_store
@@ -19,7 +20,7 @@ MAX_VIEW_NAME = 64
 
 
 def import_store(
-    source: EmbeddingSource,
+    source: Embeddings,
     out: str | Path,
     *,
     view: str | None = None,
@@ -34,7 +35,8 @@ def import_store(
     identifies the rows; rows that only have an order are still matched by order afterwards.
 
     Args:
-        source: opened by ``open_embeddings`` or ``as_source``.
+        source: a path (``x.npz::view``), an array, a tensor, a frame, or what ``open_embeddings``
+            and ``as_source`` return, which take ids.
         out: the store; one file if it ends in ``.h5``.
         view: name of the view in the store; by default that of the source, with other characters
             than letters, digits, ``_``, ``.`` and ``-`` replaced.
@@ -47,7 +49,14 @@ def import_store(
         InputError: the source is a store already, a row is not finite, ``out`` is the source
             itself, or exists.
         StoreError: the store cannot be written.
+
+    Example:
+        >>> import numpy as np
+        >>> np.savez("x.npz", emb=np.eye(3), ids=["a", "b", "c"])
+        >>> import_store("x.npz", "x.h5").n_rows
+        3
     """
+    source = as_source(source)
     if source.path is not None and is_store(source.path):
         raise InputError(
             f"{source.path}: is a repalign store already; use it as it is, or pack or export it"

@@ -1,13 +1,14 @@
 """Writing arrays that are already there as a store, in one call."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from numpy.typing import ArrayLike
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
+from repalign.printable import printable
 from repalign.store.format.directory import parts_directory, remove_directory
 from repalign.store.joining.index import ReadableIndex, pooled_index
 from repalign.store.reading.info import StoreInfo
@@ -20,15 +21,22 @@ _BLOCK_ROWS = 8192
 DEFAULT_VIEW = "embedding"
 
 
+class RowIdentity(TypedDict, total=False):
+    """What the rows are: a text each, or a row index."""
+
+    ids: Sequence[str] | None
+    index: ReadableIndex | None
+
+
 def write_store(
     path: str | Path,
     views: ArrayLike | Rows | Mapping[str, ArrayLike | Rows],
     *,
-    index: ReadableIndex | None = None,
     spec: Mapping[str, Any] | None = None,
     options: WriteOptions | None = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
+    **identity: Unpack[RowIdentity],
 ) -> StoreInfo:
     """Write arrays as a store.
 
@@ -36,17 +44,19 @@ def write_store(
         path: the store; a file if it ends in ``.h5``, else a directory.
         views: ``(rows, dim)`` arrays by name, or one array, whose view is named ``embedding``.
             Anything that is read in slices (:class:`repalign.aliases.Rows`) is copied in blocks.
-        index: identities of the rows; by default pooled samples numbered in row order.
         spec: everything that determines the values, as JSON values.
         options: types, compression, sizes, notes.
         overwrite: replace what is there.
         on_progress: called with the rows written and their total.
+        identity: ``ids``: one text a row; or ``index``: a whole row index. By default pooled
+            samples numbered in row order.
 
     Returns:
         What the store says of itself.
 
     Raises:
-        InputError: arrays that are no embeddings of the same rows, or something exists there.
+        InputError: arrays that are no embeddings of the same rows, not one id a row, an argument
+            of another kind, or something exists there.
         StoreError: the store cannot be written.
 
     Example:
@@ -54,10 +64,14 @@ def write_store(
         >>> info = write_store("digits.h5", np.eye(3), spec={"model": "identity"})
         >>> info.n_rows
         3
+        >>> import repalign
+        >>> info = repalign.write_store("named.h5", np.eye(2), ids=["cat", "dog"])
+        >>> repalign.open_embeddings("named.h5").identity
+        'ids'
     """
+    _check_kinds(path, spec, options)
     sources = _sources(views)
-    n_rows = next(iter(sources.values())).shape[0]
-    index = pooled_index(n_rows) if index is None else index
+    index = _index_of(next(iter(sources.values())).shape[0], identity)
     _check_lengths(sources, index)
     dims = {name: rows.shape[1] for name, rows in sources.items()}
     writer = StoreWriter(path, spec=spec or {}, views=dims, options=options, overwrite=overwrite)
@@ -71,6 +85,49 @@ def write_store(
             remove_directory(directory)
         raise
     return writer.finish()
+
+
+def _check_kinds(path: Any, spec: Any, options: Any) -> None:
+    """Refuse arguments of another kind before anything is written."""
+    if not isinstance(path, str | Path):
+        raise InputError(
+            f"path: got {type(path).__name__}, expected a path; the arrays come behind it"
+        )
+    if spec is not None and not isinstance(spec, Mapping):
+        raise InputError(f"spec: got {type(spec).__name__}, expected a dictionary")
+    if options is not None and not isinstance(options, WriteOptions):
+        raise InputError(f"options: got {type(options).__name__}, expected WriteOptions")
+
+
+def _index_of(n_rows: int, identity: Mapping[str, Any]) -> ReadableIndex:
+    """Return what the rows are, from what was given of ``ids`` and ``index``."""
+    unknown = [name for name in identity if name not in RowIdentity.__annotations__]
+    if unknown:
+        raise InputError(f"{unknown[0]}: is no argument of write_store; expected ids or index")
+    index, ids = identity.get("index"), identity.get("ids")
+    if ids is None:
+        if index is not None and not callable(getattr(index, "slice", None)):
+            raise InputError(
+                f"index: got {type(index).__name__}, expected a row index; texts are ids=…"
+            )
+        return pooled_index(n_rows) if index is None else index
+    if index is not None:
+        raise InputError("ids: got them together with index; expected one of the two")
+    return pooled_index(n_rows, ids=_texts(ids, n_rows))
+
+
+def _texts(ids: Any, n_rows: int) -> list[str]:
+    """Return ids as a list of as many texts as there are rows."""
+    if isinstance(ids, str | bytes | Mapping) or not isinstance(ids, Iterable):
+        raise InputError(f"ids: got {type(ids).__name__}, expected a list of texts, one a row")
+    texts = list(ids)
+    wrong = [(row, text) for row, text in enumerate(texts) if not isinstance(text, str)]
+    if wrong:
+        row, value = wrong[0]
+        raise InputError(f"ids: got {value!r} for row {row}, expected a text")
+    if len(texts) != n_rows:
+        raise InputError(f"ids: got {len(texts)} for {n_rows} rows; expected one a row")
+    return texts
 
 
 def _append_all(
@@ -95,7 +152,7 @@ def _sources(views: Any) -> dict[str, Any]:
     if not named:
         raise InputError("no views given; a store has at least one")
     sources = {
-        name: rows if isinstance(rows, Rows) else unmasked(rows, label=f"view {name}")
+        name: rows if isinstance(rows, Rows) else _array(rows, f"view {name}")
         for name, rows in named.items()
     }
     for name, rows in sources.items():
@@ -105,6 +162,18 @@ def _sources(views: Any) -> dict[str, Any]:
                 "numbers of shape (rows, dim)"
             )
     return sources
+
+
+def _array(rows: Any, label: str) -> Any:
+    try:
+        return unmasked(rows, label=label)
+    except (TypeError, ValueError) as failure:
+        if isinstance(failure, InputError):
+            raise
+        raise InputError(
+            f"{label}: {type(rows).__name__} is no matrix of numbers ({printable(str(failure))}); "
+            "give an array of shape (rows, dim)"
+        ) from failure
 
 
 def _check_lengths(sources: Mapping[str, Any], index: ReadableIndex) -> None:

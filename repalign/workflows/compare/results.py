@@ -1,19 +1,24 @@
 """What ``compare`` returns: tidy error records, what stands behind them, and their renderings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.options import recorded_columns
+from repalign.printable import printable
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
 from repalign.workflows.study.matches import MatchRecord
 from repalign.workflows.tables.errors import ErrorTable, error_table
 from repalign.workflows.tables.grid import Grid
 from repalign.workflows.tables.grid import as_text as grid_text
+from repalign.workflows.tables.layout import Layout, side_name
 from repalign.workflows.tables.matrix import Matrix, make_matrix
 from repalign.workflows.tables.measures import measures_grid
+from repalign.workflows.tables.notes import pair_notes
+from repalign.workflows.tables.records_text import as_csv
 from repalign.workflows.tables.text import as_text
 from repalign.workflows.tidy import TidyResult
 
@@ -95,7 +100,6 @@ class ErrorRecord:
         return told | dict(self.conventions)
 
 
-WELL_MATCHED = 0.9
 # More pairs than this are drawn as a heat map.
 MOST_BARS = 12
 Order = Literal["layers", "cluster"]
@@ -150,50 +154,7 @@ class PairReport:
     warnings: tuple[str, ...]
 
 
-def pair_notes(pair: PairReport) -> tuple[str, ...]:
-    """Say in a line each what set the denominator and how the ICA of both sides went."""
-    first, second = pair.diameter_rows
-    exact = "exact" if pair.diameter_exact else f"at most {pair.diameter_upper:.4g}"
-    spread = f"diameter {pair.diameter:.4g} ({exact}) between rows {first} and {second}"
-    spread += f"; rms radius {pair.rms_radius:.4g}"
-    if pair.diameter_99 is not None:
-        spread += f"; 99 % of distances below {pair.diameter_99:.4g}"
-    notes = [spread, *(_ica_note(report) for report in pair.ica)]
-    if pair.matched_correlations:
-        notes.append(_matching_note(pair.matched_correlations, pair.matched_identifiable))
-    return tuple(notes)
-
-
-def _matching_note(correlations: Sequence[float], identifiable: Sequence[bool]) -> str:
-    """Count matches among components that mean something: chance may match all others as well."""
-    mean = sum(correlations) / len(correlations)
-    note = f"matched components: mean |correlation| {mean:.2f}"
-    counted = [
-        value for value, is_known in zip(correlations, identifiable, strict=True) if is_known
-    ]
-    if not counted:
-        return f"{note}, which says nothing: none is less Gaussian than chance on both sides"
-    good = sum(value > WELL_MATCHED for value in counted)
-    both = "" if len(counted) == len(correlations) else " less Gaussian than chance on both sides"
-    return f"{note}, {good} of {len(counted)}{both} above {WELL_MATCHED}"
-
-
-def _ica_note(report: IcaReport) -> str:
-    state = "converged" if report.converged else "NOT converged"
-    middle = sorted(report.kurtosis)[len(report.kurtosis) // 2]
-    note = (
-        f"ICA of the {report.side}: {state} in {report.iterations} passes (gradient "
-        f"{report.gradient_rms:.0e}), rank {report.rank} of {report.dim}, median kurtosis "
-        f"{middle:.2g}"
-    )
-    if report.identifiable is not None:
-        note += f", {report.identifiable} components less Gaussian than chance"
-    if report.agreement is None:
-        return f"{note}; one start: its own chance is not known (--starts 6 tells)"
-    return f"{note}; best of {report.n_starts} starts agree to {report.agreement:.2f}"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CompareResult(TidyResult):
     """The errors of every pair, map and split, with every convention and its provenance.
 
@@ -225,7 +186,7 @@ class CompareResult(TidyResult):
         return [{name: record.get(name) for name in self.columns} for record in told]
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a reader must know before believing the numbers, without repetition."""
         return tuple(dict.fromkeys(text for pair in self.pairs for text in pair.warnings))
 
@@ -254,29 +215,56 @@ class CompareResult(TidyResult):
         """Return the measures of similarity as a table."""
         return measures_grid([record.to_dict() for record in self.measures])
 
-    def table(self) -> str:
+    def texts(self) -> dict[str, Callable[[], str]]:
+        """Return how each format is written: also one quantity of every pair, as a matrix."""
+        return {
+            **super().texts(),
+            "matrix": lambda: as_csv(self.matrix().to_records()),
+            "matrix-table": lambda: grid_text(list(self.matrix().grids())),
+        }
+
+    def text(self) -> str:
         """Return the table in the paper's layout as text, and the measures below it."""
         parts = [as_text(self.error_table())] if self.records else []
         parts += [grid_text([self.measures_grid()])] if self.measures else []
         return "\n".join(parts)
 
+    def layouts(self) -> list[Layout]:
+        """Return the tables as Markdown, LaTeX and HTML write them."""
+        layouts = [self.error_table().layout()] if self.records else []
+        return layouts + ([self.measures_grid().layout()] if self.measures else [])
+
+    def page_layouts(self) -> list[Layout]:
+        """Return what a notebook shows: of many pairs a matrix."""
+        if len(self.pairs) <= MOST_BARS:
+            return self.layouts()
+        return [grid.layout() for grid in self.matrix().grids()]
+
+    def size(self) -> str:
+        """Say what was compared."""
+        if len(self.pairs) != 1:
+            return f"{len(self.pairs)} pairs"
+        first = self.to_records()[0]
+        sides = [printable(side_name(first, side)) for side in ("source", "target")]
+        return f"{' → '.join(sides)}, {self.pairs[0].n_rows} rows"
+
     def matrix(self, show: str | None = None) -> Matrix:
         """Return one quantity of every pair of views as a matrix; by default the rigid error."""
         return make_matrix(self.to_records(), show)
 
-    def plot(self, show: str | None = None, *, order: Order = "layers") -> "Figure":
-        """Draw the result.
+    def plot(
+        self, path: str | Path | None = None, *, show: str | None = None, order: Order = "layers"
+    ) -> "Figure":
+        """Draw the result, and write it to ``path`` (.png, .pdf, .svg) where one is given.
 
         A few pairs are bars: errors by map, in-sample beside held-out, with intervals and nulls.
         Many pairs, or one quantity to ``show``, are a heat map; ``order="cluster"`` puts similar
         views of it together.
         """
+        from repalign.workflows.figures.drawing import written
         from repalign.workflows.figures.errors import plot_errors
         from repalign.workflows.figures.matrix import plot_matrix
 
         if show is None and order == "layers" and self.records and len(self.pairs) <= MOST_BARS:
-            return plot_errors([record.to_dict() for record in self.records])
-        return plot_matrix(self.matrix(show), order=order)
-
-    def __str__(self) -> str:
-        return self.table()
+            return written(plot_errors([record.to_dict() for record in self.records]), path)
+        return written(plot_matrix(self.matrix(show), order=order), path)

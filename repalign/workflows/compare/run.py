@@ -1,9 +1,9 @@
 """Compare representations of the same inputs: the error table that can be trusted."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from repalign.workflows.compare.plan import Plan, compare_all
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.executor import Executor, InProcess
+from repalign.workflows.keywords import CompareKeywords, settings_of
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.choice import Asked, chosen_pairs
 from repalign.workflows.study.inputs import Names
@@ -31,13 +32,6 @@ if TYPE_CHECKING:
 VERSIONED = ("repalign", "numpy", "scipy", "scikit-learn", "torch", "h5py")
 
 
-class RowLabels(TypedDict, total=False):
-    """What is known of the rows beside what the inputs say."""
-
-    ids: Sequence[str] | None
-    groups: Iterable[Any] | None
-
-
 def compare(
     *embeddings: Embeddings,
     against: "Embeddings | None" = None,
@@ -45,31 +39,35 @@ def compare(
     settings: CompareSettings | None = None,
     machine: Machine | None = None,
     executor: Executor | None = None,
-    **rows: Unpack[RowLabels],
+    **keywords: Unpack[CompareKeywords],
 ) -> CompareResult:
     """Compare two or more representations of the same inputs, every pair of them.
 
     Views of one file or name are one model, and pairs are across models unless
-    ``settings.within``.
+    ``within=True``. The options of the command line are keywords of the same names:
+    ``compare(x, y, maps=["rigid"], measures="svcca", split=0, seed=1)``; so are its presets,
+    ``paper=True``, ``quick=True`` and ``audit=True``.
 
     Args:
         embeddings: Paths (``file``, ``file::view``, ``file::block-*``), arrays, tensors, frames
-            or open sources; ``settings.layers`` chooses views of files given bare.
+            or open sources; ``layers`` chooses views of files given bare.
         against: Compare each of them with this one instead of all pairs.
         names: What to call each of the embeddings, and ``against`` behind them where it is
             given; None for the name it has.
-        settings: Conventions; ``CompareSettings()`` by default.
+        settings: All options as one object, for programs; instead of keywords.
         machine: Device, memory cap and progress callback.
         executor: Who computes: this process by default, or a ``ProcessPool``.
-        rows: ``ids``: one id a row, for inputs that carry none. ``groups``: one group a row of
-            the first input (documents, plates): rows of one group are split together and drawn
-            together; by default rows of one sample are a group.
+        keywords: Options, as ``repalign compare --help`` explains them, and ``ids``: one id a
+            row, for inputs that carry none; ``groups``: one group a row of the first input
+            (documents, plates): rows of one group are split together and drawn together; by
+            default rows of one sample are a group.
 
     Returns:
         The errors of every map and split, with intervals, nulls, warnings and provenance.
 
     Raises:
-        InputError: Fewer than two inputs, or an input that cannot be used.
+        InputError: Fewer than two inputs, an input that cannot be used, a keyword that is none,
+            or a value that is not allowed.
         RowMismatchError: The inputs do not hold the same rows.
 
     Example:
@@ -79,11 +77,14 @@ def compare(
         >>> errors = result.to_frame().set_index(["map", "split"]).error
         >>> bool(errors["rigid", "held-out"] < 1e-6)
         True
+        >>> quick = repalign.compare(x, x + 1, quick=True, maps=["rigid"], names=("A", "B"))
+        >>> [(record.source, record.target, record.map) for record in quick.records]
+        [('A', 'B', 'rigid')]
     """
-    settings = settings or CompareSettings()
+    settings = settings_of(settings, keywords)
     machine = machine or Machine(device=choose_device("auto"))
-    chosen = chosen_pairs(Asked(embeddings, against, names, rows.get("ids")), settings)
-    groups = rows.get("groups")
+    chosen = chosen_pairs(Asked(embeddings, against, names, keywords.get("ids")), settings)
+    groups = keywords.get("groups")
     labels = None if groups is None else np.asarray(list(groups))
     pairs = [_align(pair, settings, labels) for pair in chosen]
     room = machine.memory_bytes // 2

@@ -1,7 +1,8 @@
 """Every convention of ``compare`` that changes a number, with the paper's choice as default."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from repalign.core.ica.settings import PANEL as CONVENTIONS
 from repalign.core.ica.settings import IcaSettings
@@ -9,7 +10,7 @@ from repalign.core.inference.kinds import null_option
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF, PAPER_MAPS
 from repalign.core.similarity.measures import EVERY, measures_called, names_told
 from repalign.exceptions import InputError
-from repalign.options import Settings, option
+from repalign.options import Settings, option, with_values
 
 WidthPolicy = Literal["zero-pad", "pca", "refuse"]
 PermutationCost = Literal["inner-product", "correlation"]
@@ -244,3 +245,13 @@ def preset(name: str, **changes: object) -> CompareSettings:
     raise InputError(
         f"preset: got {name!r}, expected one of: {', '.join(one.name for one in PRESETS)}"
     )
+
+
+def settings_with(base: CompareSettings, given: Mapping[tuple[str, ...], Any]) -> CompareSettings:
+    """Return settings with the options that were given, by the path of their field.
+
+    A share held out that was given stands alone, without the folds of a preset.
+    """
+    if ("held_out",) in given and ("n_folds",) not in given:
+        given = {**given, ("n_folds",): 0}
+    return with_values(base, given)

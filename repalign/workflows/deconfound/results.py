@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.options import recorded_columns
 from repalign.workflows.deconfound.settings import BatchSettings
+from repalign.workflows.tables.layout import Layout
 from repalign.workflows.tidy import TidyResult
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ CONVENTIONS = tuple(name for name in recorded_columns(BatchSettings) if name not
 COLUMNS = (*_OWN_COLUMNS, *CONVENTIONS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DeconfoundResult(TidyResult):
     """Measures with every convention, and what a reader must know before believing them.
 
@@ -82,3 +83,16 @@ class DeconfoundResult(TidyResult):
             "warnings": list(self.warnings),
             "records": self.to_records(),
         }
+
+    def text(self) -> str:
+        """Return the tables as text."""
+        from repalign.workflows.tables.deconfound import batch_tables
+        from repalign.workflows.tables.grid import as_text
+
+        return as_text(list(batch_tables(self)))
+
+    def layouts(self) -> list[Layout]:
+        """Return the tables as Markdown and HTML write them."""
+        from repalign.workflows.tables.deconfound import batch_tables
+
+        return [grid.layout() for grid in batch_tables(self)]

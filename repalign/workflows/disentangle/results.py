@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.options import recorded_columns
 from repalign.workflows.disentangle.settings import FactorSettings
+from repalign.workflows.tables.layout import Layout
 from repalign.workflows.tidy import TidyResult
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ class InformationMatrix:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DisentangleResult(TidyResult):
     """Scores with every convention, and what a reader must know before believing them.
 
@@ -120,8 +122,31 @@ class DisentangleResult(TidyResult):
             "matrices": [matrix.to_dict() for matrix in self.matrices],
         }
 
-    def plot(self) -> "Figure":
-        """Draw what latents know of factors, one picture for each condition."""
+    def plot(self, path: str | Path | None = None) -> "Figure":
+        """Draw what latents know of factors, one picture for each condition.
+
+        It is written to ``path`` (.png, .pdf, .svg) where one is given.
+        """
+        from repalign.workflows.figures.drawing import written
         from repalign.workflows.figures.information import plot_information
 
-        return plot_information(self.matrices)
+        return written(plot_information(self.matrices), path)
+
+    def text(self) -> str:
+        """Return the tables as text."""
+        from repalign.workflows.tables.disentangle import score_tables
+        from repalign.workflows.tables.grid import as_text
+
+        return as_text(list(score_tables(self)))
+
+    def layouts(self) -> list[Layout]:
+        """Return the tables as Markdown and HTML write them."""
+        from repalign.workflows.tables.disentangle import score_tables
+
+        return [grid.layout() for grid in score_tables(self)]
+
+    def paper_layouts(self) -> list[Layout]:
+        """Return the scores in the layout of the paper's Table 2."""
+        from repalign.workflows.tables.disentangle import paper_tables
+
+        return [grid.layout() for grid in paper_tables(self)]

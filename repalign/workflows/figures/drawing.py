@@ -3,9 +3,11 @@
 import io
 import re
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repalign.exceptions import MissingExtraError
+from repalign.exceptions import InputError, MissingExtraError
+from repalign.files import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +43,36 @@ def save(figure: "Figure", out: Any, **options: Any) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(out, **options)
+
+
+def figure_kind(figure: "Figure", path: Path) -> str:
+    """Return the format that the ending of a file says.
+
+    Raises:
+        InputError: No figure can be written with that ending.
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise InputError(
+            f"{path}: no figure can be written with the ending '{path.suffix}'; expected for "
+            "example .png, .pdf or .svg"
+        )
+    return kind
+
+
+def written(figure: "Figure", path: str | Path | None) -> "Figure":
+    """Return a figure, after it was written to a file where one is given.
+
+    Raises:
+        InputError: No figure can be written with that ending, or there.
+    """
+    if path is not None:
+        if not isinstance(path, str | Path):
+            raise InputError(f"plot: got {path!r}, expected the path of a file such as x.png")
+        kind = figure_kind(figure, Path(path))
+        with writing(Path(path)) as whole:
+            save(figure, whole, dpi=150, format=kind)
+    return figure
 
 
 def svg_of(figure: "Figure", name: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any, Literal
 
+from repalign.printable import printable
 from repalign.workflows.tables.layout import Layout, Line, without_minus
 
 UNDEFINED = "n/a"
@@ -74,7 +75,9 @@ def text_lines(grid: Grid, width: int = WIDTH) -> Iterator[tuple[str, Emphasis]]
 
 def as_text(grids: Sequence[Grid], width: int = WIDTH) -> str:
     """Return tables as text of at most this width, where a single column fits."""
-    return "\n".join("".join(f"{line}\n" for line, _ in text_lines(grid, width)) for grid in grids)
+    return "\n".join(
+        "".join(f"{printable(line)}\n" for line, _ in text_lines(grid, width)) for grid in grids
+    )
 
 
 def number(value: float | None) -> str:

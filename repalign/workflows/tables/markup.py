@@ -1,9 +1,9 @@
-"""Tables as Markdown and LaTeX (needs the package booktabs)."""
+"""Tables as Markdown, HTML and LaTeX (needs the package booktabs)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from repalign.printable import for_latex, for_markdown, printable
+from repalign.printable import for_html, for_latex, for_markdown, printable
 from repalign.workflows.tables.layout import Layout, Line
 
 # Points: the text of a page in the class article, and what a letter and the gap between columns
@@ -19,6 +19,52 @@ def as_markdown(layouts: Sequence[Layout]) -> str:
 def as_latex(layouts: Sequence[Layout]) -> str:
     """Return tables as LaTeX, one below another."""
     return "\n\n".join(_latex(layout) for layout in layouts) + "\n"
+
+
+def as_html(layouts: Sequence[Layout], warnings: Sequence[str] = ()) -> str:
+    """Return tables as HTML for a notebook, one below another, and the warnings behind them."""
+    parts = [_html(layout) for layout in layouts]
+    if warnings:
+        told = "".join(f"<li>{for_html(text)}</li>" for text in warnings)
+        parts.append(f"<p><strong>Before you believe it</strong></p><ul>{told}</ul>")
+    return "<div>" + "\n".join(parts) + "</div>"
+
+
+def _html(layout: Layout) -> str:
+    told = " ".join([*([f"{layout.title}."] if layout.title else []), *layout.caption])
+    head = _html_over(layout) + _html_row("th", layout.columns, layout.n_labels)
+    body = "".join(
+        f'<tr><th colspan="{len(layout.columns)}" style="text-align:left">'
+        f"{for_html(line.cells[0].strip())}</th></tr>"
+        if line.is_heading
+        else _html_row("td", line.cells, layout.n_labels)
+        for line in layout.lines
+    )
+    notes = "".join(f"<li>{for_html(text)}</li>" for text in layout.notes)
+    return (
+        f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+        + (f"<p><small>{for_html(told)}</small></p>" if told else "")
+        + (f"<small><ul>{notes}</ul></small>" if notes else "")
+    )
+
+
+def _html_over(layout: Layout) -> str:
+    if layout.over is None:
+        return ""
+    first, last, text = layout.over
+    spans = f'<th colspan="{first}"></th>' if first else ""
+    spans += f'<th colspan="{last - first + 1}" style="text-align:center">{for_html(text)}</th>'
+    after = len(layout.columns) - last - 1
+    return f"<tr>{spans}" + (f'<th colspan="{after}"></th>' if after else "") + "</tr>"
+
+
+def _html_row(kind: str, cells: Sequence[str], n_labels: int) -> str:
+    told = "".join(
+        f'<{kind} style="text-align:{"left" if place < n_labels else "right"}">'
+        f"{for_html(cell.strip())}</{kind}>"
+        for place, cell in enumerate(cells)
+    )
+    return f"<tr>{told}</tr>"
 
 
 def _markdown(layout: Layout) -> str:

@@ -1,0 +1,71 @@
+"""`write_store` with ids, and what it refuses."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import repalign
+from repalign import InputError
+from repalign.store.joining.index import pooled_index
+
+ROWS = np.eye(3)
+IDS = ["a", "ü", "c d"]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, iter])
+def test_a_list_of_texts_names_the_rows(kind: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    repalign.write_store(path, ROWS, ids=kind(IDS))
+    source = repalign.open_embeddings(path)
+    assert source.identity == "ids"
+    assert [value.decode() for value in source.index.ids.tolist()] == IDS
+
+
+def test_rows_are_joined_by_these_ids(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).standard_normal((60, 3))
+    ids = [f"row {number}" for number in range(60)]
+    repalign.write_store(tmp_path / "a.h5", rows, ids=ids)
+    repalign.write_store(tmp_path / "b.h5", rows[::-1], ids=ids[::-1])
+    asked = {"quick": True, "maps": "rigid"}
+    result = repalign.compare(tmp_path / "a.h5", tmp_path / "b.h5", **asked)
+    assert result.records[0].error < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"ids": "abc"}, "ids: got str, expected a list of texts"),
+        ({"ids": 3}, "ids: got int"),
+        ({"ids": ["a", "b"]}, "ids: got 2 for 3 rows"),
+        ({"ids": ["a", None, "c"]}, "ids: got None for row 1, expected a text"),
+        ({"ids": ["a", "", "c"]}, "row index: the id"),
+        ({"ids": IDS, "index": pooled_index(3)}, "ids: got them together with index"),
+        ({"index": IDS}, "index: got list, expected a row index; texts are ids="),
+        ({"names": IDS}, "names: is no argument of write_store"),
+        ({"options": {"dtype": "float16"}}, "options: got dict, expected WriteOptions"),
+        ({"spec": "model"}, "spec: got str, expected a dictionary"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_a_line(
+    given: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as failure:
+        repalign.write_store(tmp_path / "a.h5", ROWS, **given)
+    assert str(failure.value).startswith(told)
+    assert "\n" not in str(failure.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("rows", [None, "x", [[1.0], [1.0, 2.0]], np.zeros(3), [["a"]], {}, 3])
+def test_what_is_no_matrix_is_refused_in_a_line(rows: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as failure:
+        repalign.write_store(tmp_path / "a.h5", rows)
+    assert "\n" not in str(failure.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrays_in_place_of_the_path_are_refused() -> None:
+    with pytest.raises(InputError, match="path: got ndarray, expected a path"):
+        repalign.write_store(ROWS, IDS)

@@ -1,0 +1,92 @@
+"""Keywords of `compare` are the options of the command line, declared once."""
+
+from typing import Any, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+
+import repalign
+from repalign import CompareSettings, InputError
+from repalign.options import plain_type
+from repalign.workflows.compare.settings import PRESETS, preset
+from repalign.workflows.keywords import OPTIONS, CompareKeywords, Names, settings_of
+
+
+def told_type(hint: Any) -> Any:
+    """The type of a keyword, as the field declares it."""
+    return Names if get_origin(plain_type(hint)) is tuple else hint
+
+
+def test_type_checkers_know_the_options_that_are_declared_and_no_others() -> None:
+    hints = get_type_hints(CompareKeywords)
+    presets = {each.name: bool for each in PRESETS}
+    declared = {name: told_type(each.type) for name, each in OPTIONS.items()}
+    assert {name: hints[name] for name in hints if name not in ("ids", "groups")} == (
+        presets | declared
+    )
+
+
+def test_a_keyword_sets_the_field_of_its_option() -> None:
+    given = {"split": 0.3, "null": 5, "ica_solver": "sklearn", "both": True, "seed": 4}
+    settings = settings_of(None, given)
+    assert (settings.held_out, settings.n_null, settings.ica.solver) == (0.3, 5, "sklearn")
+    assert settings.both_directions
+    assert settings.seed == 4
+    assert settings_of(None, {"ids": ["a"], "groups": None}) == CompareSettings()
+
+
+@pytest.mark.parametrize("maps", ["rigid,linear", "rigid, linear", ["rigid", "linear"]])
+def test_names_are_a_list_or_the_text_of_the_command_line(maps: Any) -> None:
+    assert settings_of(None, {"maps": maps}).maps == ("rigid", "linear")
+
+
+def test_no_maps_leave_measures_alone() -> None:
+    settings = settings_of(None, {"maps": "none", "measures": "linear-cka"})
+    assert (settings.maps, settings.measures) == ((), ("linear-cka",))
+
+
+@pytest.mark.parametrize("name", [each.name for each in PRESETS])
+def test_a_preset_is_a_keyword_and_others_change_it(name: str) -> None:
+    assert settings_of(None, {name: True, "seed": 2}) == preset(name, seed=2)
+    assert settings_of(None, {name: False}) == CompareSettings()
+
+
+def test_a_share_that_is_given_stands_without_the_folds_of_a_preset() -> None:
+    settings = settings_of(None, {"audit": True, "split": 0.5})
+    assert (settings.held_out, settings.n_folds) == (0.5, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"map": "rigid"}, "map: is no keyword of compare; did you mean maps"),
+        ({"held_out": 0.1}, "held_out: is no keyword of compare; did you mean split?"),
+        ({"zzz": 1}, "zzz: is no keyword of compare; expected one of: maps, measures"),
+        ({"quick": True, "audit": True}, "quick and audit exclude each other"),
+        ({"quick": "yes"}, "quick: got 'yes', expected True or False"),
+        ({"split": 2}, "split: got 2, expected 0 up to, but less than, 1"),
+        ({"maps": ["rigit"]}, "maps: got rigit, expected some of"),
+        ({"maps": 3}, "maps: got 3"),
+        ({"null": "many"}, "null: got 'many'"),
+        ({"seed": None}, "seed: got None"),
+        ({"on_mismatch": "guess"}, "on_mismatch: got 'guess', expected one of"),
+    ],
+)
+def test_what_is_no_option_is_one_line(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError) as failure:
+        settings_of(None, given)
+    assert str(failure.value).startswith(told)
+    assert "\n" not in str(failure.value)
+
+
+def test_settings_and_keywords_exclude_each_other() -> None:
+    x = np.eye(3)
+    with pytest.raises(InputError, match="settings: got them together with quick, seed; expected"):
+        repalign.compare(x, x, settings=CompareSettings(), quick=True, seed=1)
+
+
+def test_a_call_by_keywords_is_the_call_by_settings() -> None:
+    x = np.random.default_rng(0).standard_normal((60, 3))
+    by_keywords = repalign.compare(x, x + 1, quick=True, maps=["rigid"], seed=1)
+    by_settings = repalign.compare(x, x + 1, settings=preset("quick", maps=("rigid",), seed=1))
+    assert by_keywords.to_dict() == by_settings.to_dict()
