@@ -15,6 +15,7 @@ FAILURES = {
     "gate": GateError("rigid error 0.2 is above 0.15"),
     "extra": MissingExtraError("pyarrow", extra="parquet", purpose="reading x.parquet"),
     "disk": OSError(errno.ENOSPC, "No space left on device", "out.h5"),
+    "memory": MemoryError(),
     "interrupt": KeyboardInterrupt(),
     "bug": ZeroDivisionError("a real bug"),
 }
@@ -46,6 +47,7 @@ def failing() -> typer.Typer:
         ("gate", 3, "error: rigid error 0.2 is above 0.15"),
         ("extra", 1, "install it with: pip install 'repalign[parquet]'"),
         ("disk", 1, "error: out.h5: No space left on device; free some space"),
+        ("memory", 1, "error: the memory does not suffice"),
         ("interrupt", 130, "error: interrupted"),
     ],
 )

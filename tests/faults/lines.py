@@ -47,6 +47,8 @@ OUTPUTS = (
 )  # fmt: skip
 WRITTEN_OPTIONS = {"--output", "--plot", "--save-maps", "--save-transform", "--resume"}
 WRITTEN_ARGUMENTS = {"out"}
+# These keep finished work in the user's folder for caches.
+KEEPS = {"repalign compare", "repalign rerun"}
 
 
 def make_files(folder: Path) -> None:
@@ -129,7 +131,7 @@ def fuzz_lines(folder: Path, count: int, *, seed: int = 0) -> Counts:
             ended = run_apart(line, place)
             outcome, why = judged(ended)
             touched = sorted(state_of(place).items() ^ before.items())
-            touched = [name for name, _ in touched if not may_write(line, words, name)]
+            touched = [name for name, _ in touched if not may_write(line, words, command, name)]
         if touched:
             outcome, why = "wrong", f"touched {touched[:5]}"
         counts.add(outcome, f"{described(line)}: {why}")
@@ -175,18 +177,35 @@ def state_of(place: Path) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def may_write(line: Sequence[str], words: str, name: str) -> bool:
-    """Tell whether a line names a file as its output, or a folder that it lies in."""
-    inputs = {word.split("::")[0] for word in line if word in FILES} - set(OUTPUTS)
-    named = {word for word in line if word in OUTPUTS and word not in inputs}
-    named |= {f"{word}.parts" for word in named} | {f"{Path(word).stem}.ids.txt" for word in named}
-    named |= {str(Path(word).parent) for word in named if not word.startswith("/")} - {"."}
-    if "link.npy" in named:
-        named.add("a.npy")
+def may_write(line: Sequence[str], words: str, command: Any, name: str) -> bool:
+    """Tell whether a line names a file as its output, or a folder that it lies in.
+
+    What the line names elsewhere too is one of its inputs, which stay.
+    """
+    if words in KEEPS and name.startswith("../home/.cache"):
+        return True
+    named, inputs = _outputs_and_inputs(line, command)
     if words == "repalign report":
         named |= {str(Path(word).with_suffix(".html")) for word in line if word in FILES and word}
+    if "link.npy" in named - inputs:
+        named.add("a.npy")
+    named |= {f"{word}.parts" for word in named} | {f"{Path(word).stem}.ids.txt" for word in named}
+    if name in {str(Path(word).parent) for word in named if not word.startswith("/")} - {"."}:
+        return True
     parts = Path(name).parts
-    return any("/".join(parts[: n + 1]) in named for n in range(len(parts)))
+    return any("/".join(parts[: n + 1]) in named - inputs for n in range(len(parts)))
+
+
+def _outputs_and_inputs(line: Sequence[str], command: Any) -> tuple[set[str], set[str]]:
+    flags = {
+        flag for each in command.params if WRITTEN_OPTIONS & set(each.opts) for flag in each.opts
+    }
+    is_last = any(each.name in WRITTEN_ARGUMENTS for each in command.params)
+    outputs, inputs = set(), set()
+    for number, word in enumerate(line):
+        is_output = line[number - 1] in flags or (is_last and number == len(line) - 1)
+        (outputs if is_output else inputs).add(word.split("::")[0])
+    return outputs, inputs
 
 
 def leaf_commands() -> list[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from repalign import compare
-from repalign.cli.formats import FORMATS, render
+from repalign.cli.formats import DRAWN_MATRIX, FORMATS, MATRIX, render
 from repalign.cli.tables import shown_comparison, shown_records
 from repalign.printable import for_html
 from repalign.workflows.compare.results import CompareResult
@@ -22,6 +22,7 @@ PIECES = (
     "[a](javascript:b)", "<script>x</script>", "<b>", "&amp;", "$x^2$", "\\input{x}", "%", "_", "*",
     "[red]x[/red]", "[/]", "{0}", "%s", "→", "é", "日",
 )  # fmt: skip
+OF_PAIRS = (MATRIX, DRAWN_MATRIX)  # what has no pairs of views has no matrix
 ACTS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u202a-\u202e\u2066-\u2069\ufeff]")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -35,7 +36,8 @@ def inject_texts(folder: Path, count: int, *, seed: int = 0) -> Counts:
         text = "".join(rng.choices(PIECES, k=rng.randrange(1, 6)))
         named = _named(result, text)
         for form in FORMATS:
-            for shown in (shown_comparison(named), shown_records([{"name": text, text: 1}])):
+            records = [shown_records([{"name": text, text: 1}])]
+            for shown in (shown_comparison(named), *(records if form not in OF_PAIRS else [])):
                 made = render(shown, form)
                 wrong = _what_acts(made, form, text)
                 counts.add("wrong" if wrong else "equal", f"{text!r} as {form}: {wrong}")
@@ -51,7 +53,7 @@ def _what_acts(made: str, form: str, text: str) -> str:
         "\\\\", "\\"
     ):
         return "" if _in(json.loads(made), text) else "another text"
-    if form == "csv" and any(line.startswith(("=", "@")) for line in made.splitlines()):
+    if form in ("csv", MATRIX) and any(line.startswith(("=", "@")) for line in made.splitlines()):
         return "a formula"
     if form == "latex" and re.search(r"(?<!\\)[$^]x", made):
         return "mathematics"

@@ -1,5 +1,8 @@
 """Writing one HDF5 file of a store: the same for a shard and for a packed store."""
 
+import errno
+import os
+import resource
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -25,6 +28,8 @@ from repalign.store.format.stats import ViewStats, stats_sha256, stats_table
 _GZIP_LEVEL = (
     1  # higher levels gain under two per cent on activations and cost several times as much
 )
+# What a file takes beside its values, at least: descriptions, digests and statistics.
+_OVERHEAD = 2**16
 
 
 class FileWriter:
@@ -56,6 +61,7 @@ class FileWriter:
         self._columns = columns_of(description, index)
         self._leaves: dict[str, list[bytes]] = {column.path: [] for column in self._columns}
         self._stats: dict[str, ViewStats] = {}
+        self._check_limit(path)
         # v110: all metadata has checksums, so that HDF5 itself notices most damage.
         # No chunk cache: whole chunks are written once.
         self._file = h5py.File(path, "x", libver=("v110", "v110"), rdcc_nbytes=0)
@@ -67,6 +73,21 @@ class FileWriter:
 
     def __exit__(self, *failure: object) -> None:
         self._file.close()
+
+    def _check_limit(self, path: Path) -> None:
+        """Refuse what the limit on the size of a file stops: HDF5 cannot close such a file.
+
+        Raises:
+            OSError: the limit is below what the values take uncompressed.
+        """
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        needed = self._n_rows * sum(each.row_bytes for each in self._columns) + _OVERHEAD
+        if limit != resource.RLIM_INFINITY and needed > limit:
+            raise OSError(
+                errno.EFBIG,
+                f"{os.strerror(errno.EFBIG)} for the limit of {limit} bytes (ulimit -f)",
+                str(path),
+            )
 
     def _created(self, column: Column) -> Any:
         """Return the new, empty dataset of a column."""
