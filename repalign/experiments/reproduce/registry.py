@@ -13,6 +13,8 @@ MODULES = (
     "table1",
     "gaussian_null",
     "contrastive",
+    "cross_entropy",
+    "radial_classes",
     "calibration",
 )
 

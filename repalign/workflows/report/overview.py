@@ -22,7 +22,7 @@ from repalign.workflows.tables.quantities import (
 
 # Fewer pairs than this are seen at a glance without a map.
 FEWEST_PAIRS = 3
-# The quantities of the maps, as far as they were measured.
+# The maps that are drawn, as far as they were fitted; measures, which were asked for, all are.
 MAPPED = ("rigid", "linear", "ica", "permutation")
 # So many pairs are named below a warning; the others are counted.
 MOST_NAMED = 6
@@ -98,9 +98,10 @@ def _courses(results: Results, quantity: Quantity) -> str:
 
 
 def _maps(results: Results, quantity: Quantity) -> str:
-    """Return a heat map of what is shown, and smaller ones of the other maps behind a fold."""
-    measured = [each.name for each in quantities_in(results.everything)]
-    others = [name for name in MAPPED if name in measured and name != quantity.name]
+    """Return a heat map of what is shown, and those of other maps and measures behind a fold."""
+    names = {each.name for each in quantities_in(results.everything)}
+    drawn = [*MAPPED, *(str(each["measure"]) for each in results.measures)]
+    others = [name for name in dict.fromkeys(drawn) if name in names and name != quantity.name]
     first = _map(results, quantity.name)
     rest = "".join(_map(results, name) for name in others)
     fold = f"<details><summary>{', '.join(others)}</summary>{rest}</details>" if others else ""

@@ -293,6 +293,8 @@ def test_measures_are_shown_with_maps_and_without(folder, tmp_path: Path, ending
         parse(page)
         assert "<th scope=col>CKA ↑ held-out</th>" in page
         assert page.count("R² pooled ↑") >= 3
+        drawn = "rigid, pooled-r2" if maps else "pooled-r2"
+        assert f"<summary>{drawn}</summary>" in page
 
 
 def test_damaged_measures_are_refused(folder: Path, tmp_path: Path) -> None:

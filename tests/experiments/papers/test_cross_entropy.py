@@ -1,0 +1,43 @@
+from dataclasses import replace
+from pathlib import Path
+
+from repalign.experiments.papers.cross_entropy import (
+    EXCESS,
+    EXPERIMENT,
+    FEW,
+    MAIN,
+    R2,
+    R2_MIXTURE,
+    R2_UNIFORM,
+    SMALL,
+    measure,
+)
+from repalign.experiments.reproduce.experiment import Measured, Work
+from repalign.experiments.reproduce.results import Reproduction
+from repalign.experiments.reproduce.units import Outcome
+from repalign.simulation.fitting import Budget
+from repalign.workflows.machine import Machine
+
+
+def test_a_case_gives_its_scores_its_baselines_and_its_excess_loss() -> None:
+    short = replace(SMALL[0], budget=Budget(2, 16, 1e-2), n_layers=1)
+    found = {m.measure: m.value for m in measure(short, 0, Work(Path(), Machine()))}
+    assert found.keys() == {R2, R2_UNIFORM, R2_MIXTURE, "R² untrained", EXCESS}
+    assert found[R2_MIXTURE] > 0.999  # one layer is a linear mixing
+    assert found[EXCESS] > 0
+
+
+def test_what_has_not_converged_is_named() -> None:
+    def outcome(case) -> Outcome:
+        excess = 0.01 if case.name in (MAIN, *FEW) else 0.2
+        values = {R2: 0.5, R2_UNIFORM: 0.4, R2_MIXTURE: 0.7, EXCESS: excess}
+        return Outcome(case, 0, tuple(Measured(*each) for each in values.items()), 0.0)
+
+    result = Reproduction(EXPERIMENT, "small", (0,), tuple(map(outcome, SMALL)))
+    main, few, _, slow, _ = result.sentences()
+    assert main.startswith("100 classes recover uniform latents with R² 0.400 (lowest seed 0.400)")
+    assert few.startswith("4 classes recover them with R² 0.40 at an excess loss of 0.010: too few")
+    assert slow == (
+        "Not converged (excess loss above 0.05): 100 classes, κ = 20; 100 classes, 3 latents; "
+        "1000 instances, fresh views."
+    )
