@@ -24,20 +24,34 @@ from repalign.core.similarity.distances import (
     ranks_of,
     sum_distances,
 )
-from repalign.core.similarity.neighbours import mutual_share, nearest_kept, nearest_rows
+from repalign.core.similarity.neighbours import (
+    centred,
+    mutual_share,
+    nearest_kept,
+    nearest_rows,
+)
 
 Correlation = Literal["pearson", "spearman"]
 
 
 class HeldSide:
-    """The rows of one side, centred, and what is known of them once it was asked for."""
+    """The rows of one side, and what is known of them once it was asked for.
+
+    Even centring waits: of a side whose neighbours are remembered, often nothing else is asked.
+    """
 
     def __init__(
-        self, values: Float[np.ndarray, "n d"], *, memory_bytes: int = DEFAULT_MEMORY
+        self, rows: Float[np.ndarray, "n d"], *, memory_bytes: int = DEFAULT_MEMORY
     ) -> None:
-        self.values = values - values.mean(axis=0)
+        self._rows = rows
+        self.n = len(rows)
         self.memory_bytes = memory_bytes
-        self._nearest = np.empty((len(values), 0), dtype=np.int64)
+        self._nearest = np.empty((self.n, 0), dtype=np.int64)
+
+    @cached_property
+    def values(self) -> Float[np.ndarray, "n d"]:
+        """The rows in double precision, centred."""
+        return centred(self._rows)
 
     @cached_property
     def radii(self) -> Float[np.ndarray, " n"]:
@@ -50,9 +64,9 @@ class HeldSide:
 
     def listed(self, count: int) -> Int[np.ndarray, "n longer"]:
         """Return more of the nearest rows, so that some can be left out; made once."""
-        longer = min(3 * count + 10, len(self.values) - 1)
+        longer = min(3 * count + 10, self.n - 1)
         if self._nearest.shape[1] < longer:
-            self._nearest = nearest_rows(self.values, longer, memory_bytes=self.memory_bytes)
+            self._nearest = nearest_rows(self._rows, longer, memory_bytes=self.memory_bytes)
         return self._nearest
 
     @cached_property
@@ -101,6 +115,7 @@ class ReorderedSide(HeldSide):
     def __init__(self, base: HeldSide, order: Int[np.ndarray, " n"]) -> None:
         self.base = base
         self.order = order
+        self.n = base.n
         self.memory_bytes = base.memory_bytes
 
     @cached_property
@@ -186,7 +201,7 @@ class HeldRows:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return len(self.source.values)
+        return self.source.n
 
     def with_target_in(self, order: Int[np.ndarray, " n"]) -> "HeldRows":
         """Return the source as it is beside the target in another order."""
@@ -257,6 +272,7 @@ def hold(
     *,
     memory_bytes: int = DEFAULT_MEMORY,
 ) -> HeldRows:
-    """Return paired rows as they are, in double precision."""
-    x, y = source.astype(np.float64), target.astype(np.float64)
-    return HeldRows(HeldSide(x, memory_bytes=memory_bytes), HeldSide(y, memory_bytes=memory_bytes))
+    """Return paired rows as they are."""
+    return HeldRows(
+        HeldSide(source, memory_bytes=memory_bytes), HeldSide(target, memory_bytes=memory_bytes)
+    )

@@ -11,20 +11,26 @@ PAIR_BYTES = 32
 MEMO = ContentMemo(2**27)
 
 
+def centred(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    """Return rows in double precision, less their mean."""
+    values = rows.astype(np.float64, copy=False)
+    return values - values.mean(axis=0)
+
+
 def nearest_rows(
-    values: Float[np.ndarray, "n d"], count: int, *, memory_bytes: int = DEFAULT_MEMORY
+    rows: Float[np.ndarray, "n d"], count: int, *, memory_bytes: int = DEFAULT_MEMORY
 ) -> Int[np.ndarray, "n count"]:
     """Return the numbers of the ``count`` rows nearest to every row, nearest first.
 
     They are remembered for the next partner of these rows and may not be changed. By Euclidean
     distance in double precision; rows as near as each other stand by their number.
-    The rows should be centred: squared distances are ‖x‖² + ‖y‖² − 2⟨x, y⟩.
+    The rows are centred where nothing is remembered: squared distances are ‖x‖² + ‖y‖² − 2⟨x, y⟩.
     """
 
     def compute() -> tuple[np.ndarray, ...]:
-        return (_all_nearest(values, count, memory_bytes),)
+        return (_all_nearest(centred(rows), count, memory_bytes),)
 
-    (found,) = MEMO.of(values, ("nearest", count, memory_bytes), compute)
+    (found,) = MEMO.of(rows, ("nearest", count, memory_bytes), compute)
     return found
 
 

@@ -84,7 +84,7 @@ def make_records(
             ),
             start_half_width=summary.start_half_width(name),
             efficiency_start_half_width=summary.efficiency_start_half_width(name),
-            n_groups=np.unique(errors.groups).size,
+            n_groups=summary.n_groups,
             ci_claim=None if _known(interval.low) is None else interval.claim.value,
             smallest_p=None if null is None or null.refusal else null.smallest_p,
             further_p={column: _p_value(each, number, name) for column, each in further.items()},
@@ -104,6 +104,7 @@ class Summary:
         self.means = norms.mean(axis=1)
         self.diameters = np.array([errors.scales[name].diameter.value for name in self.names])
         self.errors = _ratio(self.means, self.diameters)
+        self.n_groups = np.unique(errors.groups).size
         self.left_out = errors.left_out
         self.start_half_widths = errors.start_half_widths
         self.has_components = _has_components(errors)

@@ -7,8 +7,10 @@ from scipy.spatial.distance import pdist
 from scipy.stats import pearsonr, rankdata, spearmanr
 from sklearn.neighbors import NearestNeighbors
 
+from repalign.core.similarity import neighbours
 from repalign.core.similarity.held_rows import HeldRows, hold
 from repalign.core.similarity.linear import matched_correlation
+from repalign.core.similarity.neighbours import MEMO
 
 # Blocks of the fewest rows, so that there are several.
 SMALL_MEMORY = 200_000
@@ -114,6 +116,20 @@ def test_memory_changes_no_neighbour() -> None:
     x, y = pair()
     lists = [hold(x, y, memory_bytes=cap).source.nearest(9) for cap in (SMALL_MEMORY, 2**30)]
     assert_array_equal(*lists)
+
+
+def test_rows_whose_neighbours_are_remembered_are_not_even_centred() -> None:
+    x, y = (side.astype(np.float32) for side in pair())
+    first = hold(x, y).mutual_neighbours(6)
+    MEMO.clear()
+    rows = hold(x, y)
+    assert rows.mutual_neighbours(6) == first
+    again = hold(x.copy(), y.copy())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbours, "centred", None)
+        assert again.mutual_neighbours(6) == first
+    assert "values" not in vars(again.source)
+    assert_array_equal(again.source.values, x.astype(np.float64) - x.astype(np.float64).mean(0))
 
 
 def test_too_few_rows_define_nothing() -> None:
