@@ -16,7 +16,7 @@ from repalign.workflows.extract.settings import ExtractSettings, ViewSettings
         ({"store_dtype": "half"}, "expected one of: float32, float16"),
         ({"compression": "zip"}, "compression: got 'zip', expected one of: gzip, blosc2"),
         ({"image_backend": "cv2"}, "expected one of: pil, torchvision"),
-        ({"pools": ("middle",)}, "pools: got middle, expected some of: token, mean"),
+        ({"pools": ("middle",)}, "pools: got middle, expected some of: own, token, mean"),
         ({"pools": "mean"}, "pools: got 'mean', expected a tuple"),
         ({"limit": 0}, "limit: got 0, expected at least 1"),
         ({"verify_device": True}, "verify_device: got True, expected a whole number"),

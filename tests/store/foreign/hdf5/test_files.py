@@ -79,10 +79,18 @@ def declared_and_packed(file: Any, secret: Path) -> None:
     data[:256] = 0
 
 
-def huge_chunks(file: Any, secret: Path) -> None:
-    chunks = (2**20, 2**10)
+def one_chunk(file: Any, n_rows: int, stored_bytes: int) -> None:
+    chunks = (n_rows, 2**10)
     data = file.create_dataset("emb", chunks, "f4", chunks=chunks, compression="gzip")
-    data.id.write_direct_chunk((0, 0), b"x" * 2**23)
+    data.id.write_direct_chunk((0, 0), b"x" * stored_bytes)
+
+
+def bomb(file: Any, secret: Path) -> None:
+    one_chunk(file, 2**20, 2**23)
+
+
+def huge_chunks(file: Any, secret: Path) -> None:
+    one_chunk(file, 2**19, 2**25)
 
 
 def nested_in_itself(file: Any, secret: Path) -> None:
@@ -107,7 +115,8 @@ HOSTILE: list[tuple[Callable[[Any, Path], None], str]] = [
     (virtual_dataset, "has its values in other files"),
     (declared_only, r"declares \d+ bytes and holds 0; it is incomplete"),
     (declared_and_packed, r"declares \d+ bytes and holds"),
-    (huge_chunks, "has chunks of 4294967296 bytes; at most"),
+    (bomb, "8388608 bytes expand to 4294967296 bytes, at most"),
+    (huge_chunks, "has chunks of 2147483648 bytes; at most"),
     (nested_in_itself, "a.h5::group/again/: is nested in itself"),
     (unknown_filter, "is compressed with the filter number 32099, which is not available"),
 ]
