@@ -26,6 +26,11 @@ def machine_line(about: Figures) -> str:
     )
 
 
+def _memory_cells(name: str, theirs: Figures, ours: Figures) -> list[str]:
+    a, b = theirs["max_rss_gb"], ours["peak_gb"]
+    return [name, f"{a:.2f} GB", f"{b:.2f} GB", f"{a / b:.1f} ×"]
+
+
 def pair_section(figures: Figures) -> str:
     ours, theirs, stages = figures["ours"], figures["yardstick"], figures["stages"]
     plain, plain_stages = figures["ours_without_ica"], figures["stages_without_ica"]
@@ -42,8 +47,14 @@ def pair_section(figures: Figures) -> str:
         ],
     ]
     cells = [[name, seconds(a), seconds(b), f"{ratio:.1f} ×"] for name, a, b, ratio in rows]
-    memory = f"{theirs['max_rss_gb']:.2f} GB", f"{ours['peak_gb']:.2f} GB"
-    cells.append(["peak memory", *memory, f"{figures['memory_ratio']:.1f} ×"])
+    cells.append(_memory_cells("peak memory", theirs, ours))
+    for name, run in figures.get("presets", {}).items():
+        spent = ("wall", "total_s", "seconds"), ("processor", "total_cpu_s", "cpu_seconds")
+        for clock, theirs_in, ours_in in spent:
+            a, b = theirs[theirs_in], run[ours_in]
+            row = [f"{name}, {clock} time", seconds(a), seconds(b), f"{a / b:.1f} ×"]
+            cells.append(row)
+        cells.append(_memory_cells(f"{name}, peak memory", theirs, run))
     cells += [
         [f"error, {kind}", f"{theirs['error'][kind]:.7f}", f"{ours['errors'][kind]:.7f}", ""]
         for kind in ("permutation", "rigid", "linear", "ica")
