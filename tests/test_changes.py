@@ -218,7 +218,8 @@ class Elsewhere:
 there = Elsewhere()
 here = repalign.compare("x.npy", "y.npy").to_frame()
 assert repalign.compare("x.npy", "y.npy", executor=there).to_frame().equals(here)
-assert there.sent == 7  # moments of two spaces, two ICA of each, one pair
+# moments of two spaces, two starts of each on all rows and on the rest, two spreads, the pair
+assert there.sent == 2 + 8 + 2 + 1
 """,
     ),
     "an experiment": Change(

@@ -21,6 +21,7 @@ DAMAGE: tuple[type[Exception], ...] = (
     OSError,
     RuntimeError,
     SyntaxError,
+    SystemError,
     TypeError,
     ValueError,
     pickle.UnpicklingError,
