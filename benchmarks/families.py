@@ -54,7 +54,7 @@ class Line:
     ``built`` says what was made smaller, ``without`` which layers were refused and why.
     """
 
-    library: str
+    package: str
     name: str
     layers: int = 0
     gap: float = 0.0
@@ -526,12 +526,12 @@ def render(lines: list[Line]) -> str:
         f"{len(lines)} tried, {len(opened)} open, {len(lines) - len(opened)} refused, "
         f"{len(wrong)} wrong (beyond {WRONG:g}); the largest difference is {largest:.1e}.",
     ]
-    for library in dict.fromkeys(line.library for line in lines):
+    for library in dict.fromkeys(line.package for line in lines):
         text += ["", f"## {library}", ""]
         text += ["| model | layers | from a bare pass | in a batch | built with | layers refused |"]
         text += ["|---|---|---|---|---|---|"]
         for line in lines:
-            if line.library != library:
+            if line.package != library:
                 continue
             if line.reason:
                 reason = line.reason.replace("|", "/")
@@ -559,12 +559,12 @@ def main() -> None:
 
     def note(found: Iterator[Line]) -> None:
         for line in found:
-            with (arguments.cache / f"{line.library}.jsonl").open("a") as file:
+            with (arguments.cache / f"{line.package}.jsonl").open("a") as file:
                 file.write(json.dumps(asdict(line)) + "\n")
             print(line, file=sys.stderr, flush=True)
 
     def untried(library: str, names: list[str]) -> list[str]:
-        tried = {line.name for line in cached(arguments.cache) if line.library == library}
+        tried = {line.name for line in cached(arguments.cache) if line.package == library}
         return [name for name in names if name not in tried]
 
     with tempfile.TemporaryDirectory() as folder:
@@ -573,7 +573,7 @@ def main() -> None:
             tiny = tiny_models()
             note(try_transformers(tiny, work))
             note(try_sounds(tiny, work))
-        tried = sum(line.library == "timm" for line in cached(arguments.cache))
+        tried = sum(line.package == "timm" for line in cached(arguments.cache))
         found = try_timm(untried("timm", timm_names()), work, arguments.seconds)
         note(itertools.islice(found, max(0, arguments.timm - tried)))
         names = torchvision.models.list_models(torchvision.models)
