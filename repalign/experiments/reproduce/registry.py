@@ -15,6 +15,7 @@ MODULES = (
     "contrastive",
     "cross_entropy",
     "radial_classes",
+    "layers",
     "calibration",
 )
 
