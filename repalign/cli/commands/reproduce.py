@@ -46,6 +46,15 @@ def reproduce(
         ),
         WRITTEN,
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            help="File or folder of the data set itself, for experiments that take one.",
+            exists=True,
+            show_default="what comes along",
+        ),
+    ] = None,
     device: MachineDeviceOption = "cpu",
     form: FormatOption = None,
 ) -> None:
@@ -83,6 +92,7 @@ def reproduce(
             preset=settings.preset,
             seeds=seeds,
             workers=settings.workers,
+            data=data,
             machine=Machine(choose_device(device), on_stage=on_stage),
         )
     text = render(shown_reproduction(result), chosen)

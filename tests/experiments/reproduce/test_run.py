@@ -3,6 +3,8 @@ from pathlib import Path
 import pytest
 
 from repalign.exceptions import InputError
+from repalign.experiments.reproduce.experiment import Published
+from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.run import reproduce
 from tests.experiments.reproduce.toy import experiment
 
@@ -81,3 +83,22 @@ def test_shared_files_are_made_once_and_only_if_something_is_missing(tmp_path: P
     reproduce(prepared, tmp_path)
     reproduce(prepared, tmp_path)
     assert calls == [tmp_path]
+
+
+def test_data_are_taken_only_where_an_experiment_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="toy takes no data; run it without --data"):
+        reproduce(experiment(), tmp_path, data=tmp_path)
+
+
+def test_other_data_are_other_work_and_other_published_numbers(tmp_path: Path) -> None:
+    given = experiment(
+        find_data=lambda path: GivenData("own" if path else "benchmark", path, str(path)),
+        published=(Published("high", "value", 5.0, data="benchmark"),),
+    )
+    first = reproduce(given, tmp_path, seeds=[0])
+    assert first.find("high", "value").published == 5.0
+    assert "Data: benchmark." in first.sentences()
+    assert first.to_dict()["data"] == {"name": "benchmark", "digest": "None"}
+    other = reproduce(given, tmp_path, seeds=[0], data=tmp_path)
+    assert other.find("high", "value").published is None
+    assert len(log(tmp_path)) == 4
