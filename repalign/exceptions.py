@@ -14,7 +14,7 @@ A message is one line: what was got, what was expected, what to do. It may hold 
 from files, so that every message is made one printable line here, whoever wrote it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from repalign.printable import printable
 
@@ -33,11 +33,17 @@ class InputError(RepalignError):
 
 
 class SeveralViewsError(InputError):
-    """A file holds several views and none was named."""
+    """A file holds several views and none was named; ``shapes`` are of all its arrays."""
 
-    def __init__(self, message: str, views: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        views: Sequence[str] = (),
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:
         super().__init__(message)
         self.views = tuple(views)
+        self.shapes = dict(shapes or {})
 
 
 class StoreError(RepalignError):
