@@ -18,7 +18,7 @@ from repalign.workflows.tables.layout import Layout, side_name
 from repalign.workflows.tables.matrix import Matrix, make_matrix
 from repalign.workflows.tables.measures import measures_grid
 from repalign.workflows.tables.notes import pair_notes
-from repalign.workflows.tables.records_text import as_csv
+from repalign.workflows.tables.records_text import as_csv, sealed
 from repalign.workflows.tables.text import as_text
 from repalign.workflows.tidy import TidyResult
 
@@ -191,8 +191,8 @@ class CompareResult(TidyResult):
         return tuple(dict.fromkeys(text for pair in self.pairs for text in pair.warnings))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {
+        """Return everything, ready for JSON, with a digest of it."""
+        document = {
             "format": "repalign-compare",
             "format_version": 1,
             "settings": dict(self.settings),
@@ -204,6 +204,7 @@ class CompareResult(TidyResult):
             "matches": [asdict(match) for match in self.matches],
             "pairs": [asdict(pair) for pair in self.pairs],
         }
+        return sealed(document)
 
     def error_table(self) -> ErrorTable:
         """Return the cells of the table in the paper's layout."""
