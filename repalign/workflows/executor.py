@@ -101,6 +101,15 @@ class ProcessPool:
 
     Raises:
         InputError: There is not at least one.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> x = np.random.default_rng(0).laplace(size=(50, 3))
+        >>> with ProcessPool(1) as pool:
+        ...     result = repalign.compare(x, x + 1, quick=True, maps="rigid", executor=pool)
+        >>> ProcessPool(0)
+        Traceback (most recent call last):
+        repalign.exceptions.InputError: workers: got 0, expected at least 1
     """
 
     def __init__(self, workers: int) -> None:

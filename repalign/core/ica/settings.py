@@ -39,6 +39,10 @@ class IcaSettings(Settings):
             (sklearn: all rows).
         max_rank: Fit at most this many leading principal directions.
         sklearn_tolerance: ``tol`` of scikit-learn's FastICA.
+
+    Example:
+        >>> IcaSettings(contrast="exp").passes
+        400
     """
 
     solver: IcaSolver = option(

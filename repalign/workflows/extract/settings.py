@@ -69,6 +69,14 @@ class ExtractSettings(ViewSettings):
 
     Empty ``layers`` and ``pools``, and None anywhere, mean the family's or machine's default.
     ``batch_size`` counts tokens (padding included) for text and images for images.
+
+    Example:
+        >>> from pathlib import Path
+        >>> settings = ExtractSettings(
+        ...     "hf:EleutherAI/pythia-160m", "corpus.txt", Path("a.h5"), layers=("all",), limit=100
+        ... )
+        >>> settings.layers, settings.limit
+        (('all',), 100)
     """
 
     model: str
