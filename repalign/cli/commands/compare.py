@@ -162,7 +162,7 @@ def compare(
         output.check_figure(plot)
     settings = settings_with(preset, given)
     talk = talk_of(context)
-    gates = read_gates(fail_above, fail_below, baseline, tolerance)
+    gates = read_gates(fail_above, fail_below, baseline, tolerance, talk)
     row_ids = None if ids is None else read_id_lines(ids)
     names = names_of(name or [], [*stores, *([] if against is None else [against])])
     asked = Asked(stores, against, names, row_ids)
@@ -178,6 +178,8 @@ def compare(
             f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"
         )
         cache = None if no_cache else open_cache()
+        if cache is not None:
+            cache.check_private()
         remembering = None if cache is None else Remembering(executor, cache)
         result = run(
             *stores,

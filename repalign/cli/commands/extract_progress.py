@@ -1,4 +1,4 @@
-"""The bar of an extraction: samples, rows, tokens per second, time left."""
+"""The bar of an extraction: samples, rows, speed, time left."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 
 def describe_rate(progress: "ExtractProgress") -> str:
-    """Rows so far and tokens per second, in words."""
-    rate = progress.tokens / progress.seconds if progress.seconds > 0 else 0.0
-    return f"{progress.rows:,} rows, {rate:,.0f} tokens/s"
+    """Rows so far and their speed, in words."""
+    return f"{progress.rows:,} rows, {progress.speed}"
 
 
 @contextmanager

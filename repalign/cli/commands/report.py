@@ -47,5 +47,7 @@ def report(
     target = to or results.with_suffix(".html")
     check_output(target)
     with talk.progress("drawing") as on_progress:
-        page = make_report(results, on_progress, show=show, by_revision=by == "revision")
+        page = make_report(
+            results, on_progress, show=show, by_revision=by == "revision", on_note=talk.note
+        )
     output.emit(page, target, talk)

@@ -11,6 +11,7 @@ _ROOM = "repalign.experiments.papers"
 # In the order in which they are shown.
 MODULES = (
     "table1",
+    "warmup",
     "gaussian_null",
     "contrastive",
     "cross_entropy",

@@ -3,7 +3,7 @@ import pytest
 
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.figures.drawing import svg_of
+from repalign.workflows.figures.drawing import new_figure, svg_of
 from repalign.workflows.figures.errors import MOST_PANELS, plot_errors
 from repalign.workflows.figures.matrix import array_of, best_targets, limits, plot_matrix
 from repalign.workflows.figures.pair import (
@@ -203,3 +203,7 @@ def test_twenty_eight_pairs_of_views_of_one_file_have_a_panel_each() -> None:
     assert len(panels) == 28
     assert len({axes.get_title() for axes in panels}) == 28
     assert all(len(axes.patches) == 1 for axes in panels)
+
+
+def test_a_notebook_shows_a_figure_without_pyplot() -> None:
+    assert new_figure()._repr_png_().startswith(b"\x89PNG")
