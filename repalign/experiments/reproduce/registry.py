@@ -16,6 +16,9 @@ MODULES = (
     "contrastive",
     "cross_entropy",
     "radial_classes",
+    "data_size",
+    "width",
+    "layers",
     "calibration",
 )
 
