@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from repalign.exceptions import InputError
-from repalign.workflows.figures.drawing import new_figure
 from repalign.printable import for_figure
 from repalign.workflows.disentangle.results import InformationMatrix
+from repalign.workflows.figures.drawing import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
