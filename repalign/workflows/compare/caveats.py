@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.left_out import FLAGGED_GROUPS
 from repalign.core.maps.kinds import KIND_OF
+from repalign.core.moments import PairMoments
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.results import ErrorRecord
@@ -13,6 +16,8 @@ from repalign.workflows.compare.similarity.judge import SplitValues
 
 FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0
+# Of the source's variance: more than rounding to half precision makes.
+FREE_SHARE = 1e-6
 LARGEST_CHANCE = 0.05
 CLEARLY = 1.02
 TESTED_MAPS = ("permutation", "rigid", "linear")
@@ -78,6 +83,32 @@ def warn_of_components(errors: SplitErrors) -> list[str]:
         f"no ICA efficiency: neither side has a component that is less Gaussian than those which "
         f"ICA finds in Gaussian rows of this size ({rows} rows, {rank} components)"
     ]
+
+
+def warn_of_free_directions(judged: Sequence[SplitErrors], total: PairMoments) -> list[str]:
+    """Warn where the rows leave part of a rigid map to a convention, and how much hangs on it.
+
+    Directions in which nothing varies although there are rows enough, as of a LayerNorm, are
+    not told: no error hangs on them.
+    """
+    found = []
+    for errors in judged:
+        fitted = [one for one in errors.maps.by_name.values() if one.free is not None]
+        if not fitted or fitted[0].free is None or fitted[0].free.shape[1] == 0:
+            continue
+        free, width = fitted[0].free, min(total.source_dim, total.target_dim)
+        spread = float(np.trace(total.sxx))
+        share = float(np.sum(free * (total.sxx @ free))) / spread if spread > 0 else 0.0
+        share = share if share > FREE_SHARE else 0.0
+        if share == 0 and errors.n_fit_rows > width:
+            continue
+        holding = f" which hold {100 * share:.2g} % of the source's variance," if share > 0 else ""
+        found.append(
+            f"{errors.split}, {errors.n_fit_rows} rows determine the rigid map in "
+            f"{len(free) - free.shape[1]} of {width} directions; in the others,{holding} it leaves "
+            "columns as nearly as they are as it can, by convention; use more rows"
+        )
+    return found
 
 
 def _warn_of_starts(ica: ErrorRecord) -> list[str]:

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -5,6 +6,8 @@ import numpy as np
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.caveats import warn_of_sources
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings
 
 
 def source(seed: int, **spec: object) -> EmbeddingSource:
@@ -45,3 +48,35 @@ def test_equal_weights_are_told_and_other_weights_are_not() -> None:
 def test_equal_content_is_told() -> None:
     (warning,) = warn_of_sources(source(0), source(0))
     assert "hold exactly the same values" in warning
+
+
+def told_of_rigid(x: np.ndarray, y: np.ndarray) -> list[str]:
+    settings = CompareSettings(maps=("rigid",), n_null=0, n_refits=0)
+    return [text for text in compare(x, y, settings=settings).warnings if "determine" in text]
+
+
+def test_what_the_rows_leave_to_a_convention_is_told() -> None:
+    x = np.random.default_rng(0).standard_normal((20, 30))
+    first, second = told_of_rigid(x, x[:, ::-1].copy())
+    assert first == (
+        "in-sample, 20 rows determine the rigid map in 19 of 30 directions; in the others, it "
+        "leaves columns as nearly as they are as it can, by convention; use more rows"
+    )
+    share = re.search(
+        r"held-out, 16 rows determine the rigid map in 15 of 30 directions; in the others, "
+        r"which hold (\S+) % of the source's variance, it leaves",
+        second,
+    )
+    assert share
+    assert 1 < float(share[1]) < 40
+
+
+def test_repeated_rows_that_vary_in_nothing_else_are_no_reason_to_warn() -> None:
+    x = np.repeat(np.random.default_rng(0).standard_normal((8, 10)), 5, axis=0)
+    assert told_of_rigid(x, x[:, ::-1].copy()) == []  # nothing varies where nothing is known
+
+
+def test_columns_without_any_variance_are_no_reason_to_warn() -> None:
+    x = np.random.default_rng(0).standard_normal((80, 6))
+    level = (x - x.mean(axis=1, keepdims=True)).astype(np.float32)  # as LayerNorm leaves it
+    assert told_of_rigid(level, level[:, ::-1].copy()) == []
