@@ -8,7 +8,8 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.config import ConfigOption
-from repalign.cli.declared import Given, with_options, with_presets
+from repalign.cli.declared import Given, with_options, with_presets, with_shared
+from repalign.cli.engine import PANEL, EngineOptions, say_connection
 from repalign.cli.formats import render
 from repalign.cli.gates import (
     BaselineOption,
@@ -36,6 +37,7 @@ from repalign.workflows.compare.settings import (
 )
 
 
+@with_shared(EngineOptions)
 @with_presets(PRESETS, CompareSettings(), panel=TRUST)
 @with_options(CompareSettings)
 def compare(
@@ -81,13 +83,16 @@ def compare(
     device: MachineDeviceOption = "auto",
     memory: MemoryOption = "2GiB",
     workers: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             help="Processes that share out stores, starts of ICA and pairs, each with one thread "
             "and the memory cap; 1 is this one, with all its threads.",
+            show_default="1; with --engine ray all processors of the cluster",
+            rich_help_panel=PANEL,
         ),
-    ] = 1,
+    ] = None,
+    shared: EngineOptions,
     no_cache: Annotated[
         bool,
         typer.Option(
@@ -150,7 +155,6 @@ def compare(
     from repalign.core.compute import choose_device, thread_count
     from repalign.store.foreign.identifiers import read_id_lines
     from repalign.workflows.compare.run import compare as run
-    from repalign.workflows.executor import InProcess, ProcessPool
     from repalign.workflows.machine import Machine, parse_memory
     from repalign.workflows.study.cache import open_cache
     from repalign.workflows.study.choice import Asked, planned_pairs
@@ -170,8 +174,9 @@ def compare(
     check_gates(gates, settings, lambda: planned_pairs(asked, settings))
     with (
         talk.stages("comparing") as on_stage,
-        InProcess() if workers == 1 else ProcessPool(workers) as executor,
+        shared.chosen(workers).open() as executor,
     ):
+        say_connection(executor, talk)
         machine = Machine(choose_device(device), parse_memory(memory), on_stage)
         talk.detail(
             f"device {machine.device}, up to {thread_count()} threads, "
