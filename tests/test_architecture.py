@@ -48,7 +48,16 @@ OWNERS = {
     "rich": {"cli"},
 }
 # Never at the top of a module: `import repalign` and `repalign --help` must stay light.
-HEAVY = {"torch", "torchvision", "transformers", "timm", "datasets", "lightgbm", "matplotlib", "ray"}
+HEAVY = {
+    "torch",
+    "torchvision",
+    "transformers",
+    "timm",
+    "datasets",
+    "lightgbm",
+    "matplotlib",
+    "ray",
+}
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "base"}
 IMPORT_NAMES = {"scikit-learn": "sklearn", "pillow": "PIL"}
 MAX_LINES = 300

@@ -53,6 +53,7 @@ NOT_RUN = {
     "pytest": "would run itself; a step of .ci/run",
     "python -m repalign.cli.reference": "writes into the clone; tests/test_docs.py compares",
     "ruff": "a step of .ci/run",
+    "mkdocs": "a step of .ci/run",
     "python benchmarks/": "takes minutes, and a device that may not be here",
     "repalign.extract(module, ": "a form, run by tests/workflows/extract/test_module.py",
     "import numpy as np\nimport torch": _RECIPE,

@@ -8,7 +8,6 @@ import typer
 from repalign.cli.requests import SHOWN
 
 if TYPE_CHECKING:
-    from repalign.cli.talk import Talk
     from repalign.workflows.engines.opening import Engine
 
 PANEL = "Who does the work"
@@ -48,10 +47,3 @@ class EngineOptions:
         from repalign.workflows.engines.opening import Engine
 
         return Engine(self.engine, workers, self.ray_address)
-
-
-def say_connection(executor: object, talk: "Talk") -> None:
-    """Warn of what a connection to a cluster means."""
-    connection = getattr(executor, "connection", None)
-    for warning in () if connection is None else connection.warnings:
-        talk.warn(warning)

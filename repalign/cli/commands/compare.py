@@ -9,7 +9,7 @@ import typer
 from repalign.cli import output
 from repalign.cli.config import ConfigOption
 from repalign.cli.declared import Given, with_options, with_presets, with_shared
-from repalign.cli.engine import PANEL, EngineOptions, say_connection
+from repalign.cli.engine import PANEL, EngineOptions
 from repalign.cli.formats import render
 from repalign.cli.gates import (
     BaselineOption,
@@ -166,6 +166,9 @@ def compare(
         output.check_figure(plot)
     settings = settings_with(preset, given)
     talk = talk_of(context)
+    engine = shared.chosen(workers)
+    for warning in engine.warnings:
+        talk.warn(warning)
     gates = read_gates(fail_above, fail_below, baseline, tolerance)
     row_ids = None if ids is None else read_id_lines(ids)
     names = names_of(name or [], [*stores, *([] if against is None else [against])])
@@ -174,9 +177,8 @@ def compare(
     check_gates(gates, settings, lambda: planned_pairs(asked, settings))
     with (
         talk.stages("comparing") as on_stage,
-        shared.chosen(workers).open() as executor,
+        engine.open() as executor,
     ):
-        say_connection(executor, talk)
         machine = Machine(choose_device(device), parse_memory(memory), on_stage)
         talk.detail(
             f"device {machine.device}, up to {thread_count()} threads, "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from repalign.experiments.reproduce.experiment import Experiment
+from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.units import Outcome
 
 VERSIONED = ("repalign", "numpy", "scipy", "torch")
@@ -56,6 +57,7 @@ class Reproduction:
     preset: str
     seeds: tuple[int, ...]
     outcomes: tuple[Outcome, ...]
+    data: GivenData | None = None
 
     @property
     def seconds(self) -> float:
@@ -74,7 +76,12 @@ class Reproduction:
 
     def summaries(self) -> tuple[Summary, ...]:
         """Return the means over seeds, in the order of the cases and what they measured."""
-        known = {(each.case, each.measure): each.value for each in self.experiment.published}
+        own = ("", "" if self.data is None else self.data.name)
+        known = {
+            (each.case, each.measure): each.value
+            for each in self.experiment.published
+            if each.data in own
+        }
         groups: dict[tuple[str, str, float | None], list[float]] = {}
         order = {case: number for number, case in enumerate(self.cases)}
         for outcome in sorted(self.outcomes, key=lambda each: order[each.case.name]):
@@ -113,7 +120,8 @@ class Reproduction:
 
     def sentences(self) -> tuple[str, ...]:
         """Say what the numbers mean, and how the set-up differs from the published one."""
-        return (*self.experiment.sentences(self), f"Set-up: {self.experiment.differs}")
+        data = () if self.data is None else (f"Data: {self.data.name}.",)
+        return (*self.experiment.sentences(self), *data, f"Set-up: {self.experiment.differs}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
@@ -123,6 +131,7 @@ class Reproduction:
             "shows": self.experiment.shows,
             "differs": self.experiment.differs,
             "preset": self.preset,
+            "data": self.data and {"name": self.data.name, "digest": self.data.digest},
             "seeds": list(self.seeds),
             "processor_seconds": self.seconds,
             "versions": {name: version(name) for name in VERSIONED},

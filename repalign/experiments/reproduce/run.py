@@ -18,6 +18,7 @@ def reproduce(
     preset: str = "small",
     seeds: Sequence[int] | None = None,
     engine: Engine | None = None,
+    data: Path | None = None,
     machine: Machine | None = None,
 ) -> Reproduction:
     """Run an experiment in a folder; the same call continues after a stop.
@@ -30,26 +31,29 @@ def reproduce(
         preset: ``small`` or ``paper``.
         seeds: Seeds; those of the preset by default.
         engine: Who does the units, each with one thread: this process by default.
+        data: The user's data, for experiments that take some.
         machine: Device and progress callback.
 
     Raises:
-        InputError: A preset or seed that does not exist, or a file in the
-            folder that holds something else.
+        InputError: A preset or seed that does not exist, data that cannot be read, or a file
+            in the folder that holds something else.
     """
     chosen = experiment.preset(preset)
     wanted = tuple(range(chosen.n_seeds) if seeds is None else seeds)
     if not wanted or min(wanted) < 0 or len(set(wanted)) < len(wanted):
         raise InputError(f"seeds: got {list(wanted)}, expected different numbers from 0")
     machine = machine or Machine()
+    given = experiment.data(data)
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    units = units_of(experiment, chosen, wanted, folder)
+    units = units_of(experiment, chosen, wanted, folder, given)
     kept = {unit.key: outcome for unit in units if (outcome := unit.kept()) is not None}
     missing = [unit for unit in units if unit.key not in kept]
     if missing and experiment.prepare is not None:
-        experiment.prepare(chosen, Work(folder, machine))
+        experiment.prepare(chosen, Work(folder, machine, given))
     for unit, outcome in zip(missing, _done(missing, engine or Engine(), machine), strict=True):
         kept[unit.key] = outcome
-    return Reproduction(experiment, preset, wanted, tuple(kept[unit.key] for unit in units))
+    outcomes = tuple(kept[unit.key] for unit in units)
+    return Reproduction(experiment, preset, wanted, outcomes, given)
 
 
 def _done(units: Sequence[SeedUnit], engine: Engine, machine: Machine) -> list[Outcome]:

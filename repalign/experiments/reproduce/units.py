@@ -13,6 +13,7 @@ from typing import Any
 
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.experiment import Case, Experiment, Measured, Preset, Work
+from repalign.experiments.reproduce.given_data import GivenData
 from repalign.files import open_regular, writing
 from repalign.workflows.machine import Machine
 
@@ -39,11 +40,16 @@ class SeedUnit:
     seed: int
     measure: Callable[[Case, int, Work], Sequence[Measured]]
     folder: Path
+    data: GivenData | None = None
 
     @cached_property
     def key(self) -> str:
         """Digest of everything that the numbers depend on."""
-        parts = (self.experiment, self.version, version("repalign"), self.case, self.seed)
+        parts: tuple[object, ...] = (
+            self.experiment, self.version, version("repalign"), self.case, self.seed
+        )  # fmt: skip
+        if self.data is not None:
+            parts += (self.data.name, self.data.digest)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @property
@@ -61,9 +67,10 @@ class SeedUnit:
         """Measure, and keep the outcome in one step: the file is there whole or not at all."""
         from repalign.core.thread_choice import one_thread
 
+        work = Work(self.folder, machine, self.data)
         started = time.process_time()
         with one_thread():
-            measured = tuple(self.measure(self.case, self.seed, Work(self.folder, machine)))
+            measured = tuple(self.measure(self.case, self.seed, work))
         outcome = Outcome(self.case, self.seed, measured, time.process_time() - started)
         record = {
             "key": self.key,
@@ -108,11 +115,15 @@ def _plain(each: Measured) -> list[Any]:
 
 
 def units_of(
-    experiment: Experiment, preset: Preset, seeds: Sequence[int], folder: Path
+    experiment: Experiment,
+    preset: Preset,
+    seeds: Sequence[int],
+    folder: Path,
+    data: GivenData | None = None,
 ) -> list[SeedUnit]:
     """Return every unit, all cases of the first seed before those of the next."""
     return [
-        SeedUnit(experiment.name, experiment.version, case, seed, experiment.measure, folder)
+        SeedUnit(experiment.name, experiment.version, case, seed, experiment.measure, folder, data)
         for seed in seeds
         for case in preset.cases
     ]

@@ -11,9 +11,9 @@ import secrets
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,38 +22,16 @@ from repalign.exceptions import InputError, MissingExtraError, RepalignError
 # Arrays that units share, and results on their way; what does not fit goes to the disk.
 OBJECT_STORE_BYTES = 2**30
 SMALLEST_STORE = 80 * 2**20
-SHARED_MEMORY = "/dev/shm"  # noqa: S108
+SHARED_MEMORY = "/dev/shm"
 PRIVATE = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # On Linux too this is what makes every service of a local cluster bind to loopback.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-OPEN = (
-    "Ray was imported before repalign started its cluster, whose services may listen on every "
-    "interface (with a token); let repalign import it first"
-)
-REMOTE = (
-    "whoever reaches a Ray cluster can run code on it: keep {address} inside a network that you "
-    "trust, with token authentication (RAY_AUTH_MODE=token)"
-)
-
-
-@dataclass(frozen=True)
-class Connection:
-    """What this process is connected to.
-
-    Attributes:
-        address: As it was asked for; None for a cluster of this machine alone.
-        warnings: What people should know of it.
-    """
-
-    address: str | None
-    warnings: tuple[str, ...] = ()
 
 
 @contextmanager
-def connected(address: str | None, workers: int | None) -> Iterator[Connection]:
+def connected(address: str | None, workers: int | None) -> Iterator[None]:
     """Be connected to Ray while the block runs.
 
     Args:
@@ -67,27 +45,29 @@ def connected(address: str | None, workers: int | None) -> Iterator[Connection]:
     """
     if address is not None and address.startswith("ray://"):
         raise InputError(
-            f"--ray-address: got {address!r}, expected host:port or auto; run the command on a node "
-            "of the cluster, where its stores are mounted"
+            f"--ray-address: got {address!r}, expected host:port or auto; run the command on a "
+            "node of the cluster, where its stores are mounted"
         )
     scratch = None
     if address is None:
         # a short path: sockets in it may have 107 characters in all
         scratch = tempfile.mkdtemp(prefix="repalign-ray-", dir=_short_temporary())
-    warnings = [] if address is None else [REMOTE.format(address=address)]
-    if address is None and "ray" in sys.modules and not _is_ours():
-        warnings.append(OPEN)
+    if address is None and "ray" in sys.modules and not _is_private():
+        raise InputError(
+            "Ray was imported before repalign could keep its cluster to the loopback address; "
+            "import it later, or start a cluster and give its --ray-address"
+        )
     with _environment({} if address else _private()):
         ray = _import_ray()
         if ray.is_initialized():
             raise InputError("this process is connected to Ray already; call ray.shutdown() first")
         try:
             _connect(ray, address, workers, scratch)
-            yield Connection(address, tuple(warnings))
+            yield
         finally:
             ray.shutdown()
             if scratch is not None:
-                shutil.rmtree(scratch, ignore_errors=True)
+                _remove(scratch)
 
 
 def object_store_bytes() -> int:
@@ -98,18 +78,12 @@ def object_store_bytes() -> int:
     return SMALLEST_STORE
 
 
-def cluster_cpus() -> float:
-    """Return how many processors the cluster has at this moment."""
+def cluster_has(resource: str) -> float:
+    """Return how many processors (``CPU``) or cards (``GPU``) the cluster has at this moment."""
     import ray
 
-    return float(ray.cluster_resources().get("CPU", 0.0))
-
-
-def cluster_gpus() -> float:
-    """Return how many GPUs the cluster has at this moment."""
-    import ray
-
-    return float(ray.cluster_resources().get("GPU", 0.0))
+    found: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return float(found.get(resource, 0.0))
 
 
 def _connect(ray: Any, address: str | None, workers: int | None, scratch: str | None) -> None:
@@ -142,7 +116,7 @@ def _import_ray() -> Any:
     return ray
 
 
-def _is_ours() -> bool:
+def _is_private() -> bool:
     """Tell whether Ray was imported with the variables of a private cluster."""
     from ray._private.ray_constants import ENABLE_RAY_CLUSTER
 
@@ -167,8 +141,17 @@ def _token() -> str:
     return secrets.token_hex(32)  # Ray keeps the first one for as long as the process lives
 
 
+def _remove(scratch: str) -> None:
+    """Remove the files of a cluster that ends: its last processes may still write a line."""
+    for _ in range(20):
+        shutil.rmtree(scratch, ignore_errors=True)
+        if not Path(scratch).exists():
+            return
+        time.sleep(0.1)
+
+
 def _short_temporary() -> str | None:
-    return "/tmp" if os.path.isdir("/tmp") else None  # noqa: PTH112, S108
+    return "/tmp" if os.path.isdir("/tmp") else None  # noqa: PTH112
 
 
 @contextmanager

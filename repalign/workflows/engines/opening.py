@@ -35,6 +35,16 @@ class Engine:
             raise InputError(f"workers: got {self.workers}, expected at least 1")
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What people should know before they connect to a cluster that is not theirs alone."""
+        if self.ray_address is None:
+            return ()
+        return (
+            f"whoever reaches a Ray cluster can run code on it: keep {self.ray_address} inside a "
+            "network that you trust, with token authentication (RAY_AUTH_MODE=token)",
+        )
+
+    @property
     def is_elsewhere(self) -> bool:
         """Whether others than this process do the work."""
         return self.name == "ray" or (self.workers or 1) > 1

@@ -10,13 +10,12 @@ import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from repalign.exceptions import InputError, RepalignError
-from repalign.workflows.engines.cluster import Connection, cluster_cpus, connected
-from repalign.workflows.engines.parcels import Packer, Parcel, unpack
+from repalign.workflows.engines.cluster import cluster_has, connected
+from repalign.workflows.engines.parcels import Packer, unpack
 from repalign.workflows.executor import Done, Progress, Unit, do_unit, hold_threads, result_of
 from repalign.workflows.machine import Machine, ignore_stage
 
@@ -80,12 +79,11 @@ class RayTasks:
         self.workers, self.address, self.threads = workers, address, threads
         self.shared_bytes = 0
         self._stack: ExitStack | None = None
-        self.connection = Connection(address)
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             processors = None if self.workers is None else self.workers * self.threads
-            self.connection = stack.enter_context(connected(self.address, processors))
+            stack.enter_context(connected(self.address, processors))
             self._stack = stack.pop_all()
         return self
 
@@ -93,14 +91,6 @@ class RayTasks:
         assert self._stack is not None
         self._stack.close()
         self._stack = None
-
-    @cached_property
-    def _task(self) -> Any:
-        import ray
-
-        return ray.remote(_do_parcel).options(
-            num_cpus=self.threads, max_retries=RETRIES, retry_exceptions=False
-        )
 
     def map(self, units: Sequence[Unit[T]], machine: Machine) -> list[T]:
         """Return the result of every unit.
@@ -116,7 +106,7 @@ class RayTasks:
         place = Workplace(str(Path.cwd()), self.threads)
         packer, progress = Packer(), Progress(units, machine)
         done = _Results[T]([None] * len(units))
-        slots = self._slots()
+        task, slots = self._task(machine), self._slots(machine)
         size = min(max(len(units) // (slots * TASKS_EACH), 1), LARGEST_TASK)
         waiting = list(range(0, len(units), size))[::-1]
         running: dict[Any, int] = {}
@@ -124,7 +114,7 @@ class RayTasks:
             while waiting and len(running) < slots * AHEAD:
                 start = waiting.pop()
                 parcel = packer.pack(units[start : start + size])
-                running[self._submit(parcel, place, quiet)] = start
+                running[task.remote(parcel.content, place, quiet, *parcel.arrays)] = start
             for start, found in self._finished(running):
                 done.put(start, found)
                 progress.add(len(found))
@@ -133,13 +123,22 @@ class RayTasks:
         self.shared_bytes += packer.shared_bytes
         return done.in_order()
 
-    def _slots(self) -> int:
+    def _task(self, machine: Machine) -> Any:
+        import ray
+
+        return ray.remote(_do_parcel).options(
+            num_cpus=self.threads,
+            num_gpus=0 if machine.device == "cpu" else 1,
+            max_retries=RETRIES,
+            retry_exceptions=False,
+        )
+
+    def _slots(self, machine: Machine) -> int:
+        """Return how many tasks can run at the same time."""
         if self.workers is not None:
             return self.workers
-        return max(int(cluster_cpus() // self.threads), 1)
-
-    def _submit(self, parcel: Parcel, place: Workplace, machine: Machine) -> Any:
-        return self._task.remote(parcel.content, place, machine, *parcel.arrays)
+        found = cluster_has("CPU") // self.threads
+        return max(int(found if machine.device == "cpu" else min(found, cluster_has("GPU"))), 1)
 
     def _finished(self, running: dict[Any, int]) -> list[tuple[int, list[Done[Any]]]]:
         """Wait for tasks, take what they did from those that run, and return it by first unit."""
@@ -148,9 +147,9 @@ class RayTasks:
         import ray
 
         ready, _ = ray.wait(list(running), num_returns=1, timeout=PATIENCE)
-        if not ready and cluster_cpus() < self.threads:
+        if not ready and cluster_has("CPU") < self.threads:
             raise RepalignError(
-                f"the Ray cluster has {cluster_cpus():g} processors left, and a task needs "
+                f"the Ray cluster has {cluster_has('CPU'):g} processors left, and a task needs "
                 f"{self.threads}; add nodes and run the command again, which goes on"
             )
         found = []

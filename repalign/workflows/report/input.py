@@ -6,51 +6,26 @@ What is read has the types of the dataclasses that were written; see ``typed``.
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from repalign.core.maps.kinds import ALL_MAPS
 from repalign.exceptions import InputError
 from repalign.files import open_regular
-from repalign.options import options_of, plain_type
+from repalign.options import plain_type
 from repalign.printable import from_csv
-from repalign.workflows.compare.results import COLUMNS, ErrorRecord, PairReport
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.report.measures import checked_measures, is_measured
-from repalign.workflows.report.typed import field_types, typed, typed_fields
+from repalign.workflows.compare.results import PairReport
+from repalign.workflows.report.records import MAP_RECORDS, MEASURE_RECORDS, Record, is_measured
+from repalign.workflows.report.typed import typed
 from repalign.workflows.tables.layout import side_name
-
-Record = Mapping[str, Any]
 
 LARGEST_FILE = 2**29
 SIDES = ("source", "target")
-SPLITS = ("in-sample", "held-out")
 _FORMAT = "repalign-compare"
-# What every drawing and table needs; other columns may be missing.
-_NEEDED = COLUMNS[: COLUMNS.index("seed") + 1]
 _WHY_DAMAGED = "expected what `repalign compare -o results.json` writes"
-
-
-def _recorded_type(kind: Any) -> Any:
-    """Return how an option is recorded: several values are one text; none where it is not used."""
-    return (kind if kind in (int, float, bool) else str) | None
-
-
-# The type of every column, from the dataclasses that write them.
-COLUMN_TYPES = {
-    name: kind for name, kind in field_types(ErrorRecord).items() if name in COLUMNS
-} | {
-    each.column: _recorded_type(plain_type(each.type))
-    for each in options_of(CompareSettings)
-    if each.column in COLUMNS and each.column not in field_types(ErrorRecord)
-}
-PAIR_TYPES = field_types(PairReport)
 # What the demo adds to a record.
 _MORE_TEXTS = {"pair", "paper_pair"}
-# What is no number below nothing, or no share.
-_NOT_NEGATIVE = ("error", "ci_low", "ci_high", "null", "p_value", "diameter", "rms_radius")
 
 
 @dataclass(frozen=True)
@@ -139,8 +114,8 @@ def _from_csv(text: str, path: Path) -> Results:
         for row in rows[1:]
     ]
     # measures of similarity stand in the same table, without a map
-    checked = _checked((each for each in records if not is_measured(each)), path)
-    measures = checked_measures(filter(is_measured, records), path)
+    checked = MAP_RECORDS.checked((each for each in records if not is_measured(each)), path)
+    measures = MEASURE_RECORDS.checked(filter(is_measured, records), path)
     return Results(path.name, tuple(_pairs(checked, measures, path)), {}, {})
 
 
@@ -162,7 +137,8 @@ def _from_json(text: str, path: Path) -> Results:
     for number, pair in enumerate(details, start=1):
         _check_details(pair, f"{path}: pair {number}")
     told = typed(content.get("measures", []), tuple[Mapping[str, Any], ...], f"{path}: measures")
-    pairs = list(_pairs(_checked(records, path), checked_measures(told, path), path))
+    checked = MAP_RECORDS.checked(records, path)
+    pairs = list(_pairs(checked, MEASURE_RECORDS.checked(told, path), path))
     if len(pairs) != len(details):
         raise InputError(
             f"{path}: holds records of {len(pairs)} pairs and details of {len(details)}; it was "
@@ -190,7 +166,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _value(name: str, cell: str) -> Any:
     """Return what a cell holds, by the type of its column, or by its looks where it has none."""
-    kind = COLUMN_TYPES.get(name, str if name in _MORE_TEXTS else None)
+    kind = MAP_RECORDS.types.get(name, str if name in _MORE_TEXTS else None)
     plain = plain_type(kind)
     if plain is str:
         # a view without a name is empty; any other empty text was undefined
@@ -205,37 +181,6 @@ def _value(name: str, cell: str) -> Any:
         except ValueError:
             continue
     return from_csv(cell)
-
-
-def _checked(records: Iterable[Record], path: Path) -> list[Record]:
-    """Return records whose columns have their types; unknown ones stay as they are."""
-    checked: list[Record] = []
-    for number, record in enumerate(records, start=1):
-        where = f"{path}: record {number}"
-        missing = [name for name in _NEEDED if name not in record]
-        if missing:
-            raise InputError(
-                f"{path}: lacks the column {missing[0]!r}; expected what `repalign compare` writes"
-            )
-        told = typed_fields(record, COLUMN_TYPES, where)
-        _check_values(told, where)
-        checked.append({**record, **told})
-    return checked
-
-
-def _check_values(record: Record, where: str) -> None:
-    for name, allowed in (("map", ALL_MAPS), ("split", SPLITS)):
-        if record[name] not in allowed:
-            raise InputError(
-                f"{where}: {name}: got {record[name]!r}, expected one of {', '.join(allowed)}"
-            )
-    for name in _NOT_NEGATIVE:
-        value = record.get(name)
-        if value is not None and value < 0:
-            raise InputError(f"{where}: {name}: got {value}, expected no negative number")
-    for low, high in (("ci_low", "ci_high"), ("efficiency_low", "efficiency_high")):
-        if (record[low] is None) != (record[high] is None):
-            raise InputError(f"{where}: has one of {low} and {high}, expected both or none")
 
 
 def _check_details(details: Mapping[str, Any], where: str) -> None:

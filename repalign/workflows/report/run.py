@@ -13,7 +13,7 @@ from repalign.workflows.figures.pair import (
     plot_spectra,
     plot_splits,
 )
-from repalign.workflows.report.input import SPLITS, PairResults, Record, Results, read_results
+from repalign.workflows.report.input import PairResults, Results, read_results
 from repalign.workflows.report.overview import (
     SCRIPT,
     figure_of,
@@ -22,6 +22,7 @@ from repalign.workflows.report.overview import (
     script_digest,
 )
 from repalign.workflows.report.page import PAGE
+from repalign.workflows.report.records import SPLITS, Record
 from repalign.workflows.tables.errors import error_table
 from repalign.workflows.tables.grid import Grid
 from repalign.workflows.tables.measures import measures_grid

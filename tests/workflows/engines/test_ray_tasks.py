@@ -115,7 +115,7 @@ def test_failures_are_one_line(tasks, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(gone)
     gone.rmdir()
     monkeypatch.setattr(Path, "cwd", lambda: gone)
-    with pytest.raises(InputError, match="has no folder .*gone, where the command was started"):
+    with pytest.raises(InputError, match=r"has no folder .*gone, where the command was started"):
         tasks.map([Writing(0, tmp_path)], Machine())
     with pytest.raises(InputError, match="connected to Ray already"), RayTasks(1):
         pass
@@ -128,7 +128,6 @@ def test_a_cluster_of_this_machine_is_private(tasks) -> None:
     assert [node["NodeManagerAddress"] for node in nodes] == ["127.0.0.1"]
     assert os.environ["RAY_AUTH_MODE"] == "token"
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
-    assert tasks.connection.warnings == ()
     assert nodes[0]["Resources"]["object_store_memory"] <= cluster.OBJECT_STORE_BYTES
 
 
@@ -136,6 +135,8 @@ def test_wrong_engines_are_refused_before_anything_starts() -> None:
     for wrong in ({"workers": 0}, {"threads": 0}):
         with pytest.raises(InputError, match=r"got 0, expected at least 1"):
             RayTasks(**wrong)
+    with pytest.raises(InputError, match="workers: got 0, expected at least 1"):
+        Engine(workers=0)
     with pytest.raises(InputError, match="use it in a with block"):
         RayTasks(1).map([], Machine())
     with pytest.raises(InputError, match="expected host:port or auto"), RayTasks(address="ray://x"):
@@ -144,6 +145,9 @@ def test_wrong_engines_are_refused_before_anything_starts() -> None:
         Engine("dask")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="--ray-address is of --engine ray"):
         Engine(ray_address="auto")
+    assert Engine("ray").warnings == ()
+    (warning,) = Engine("ray", ray_address="auto").warnings
+    assert "whoever reaches a Ray cluster can run code on it: keep auto inside" in warning
     assert isinstance(Engine().open(), InProcess)
     assert isinstance(Engine(workers=2).open(), ProcessPool)
     assert isinstance(Engine("ray", workers=2).open(), RayTasks)
