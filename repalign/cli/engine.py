@@ -8,7 +8,9 @@ import typer
 from repalign.cli.requests import SHOWN
 
 if TYPE_CHECKING:
+    from repalign.cli.talk import Talk
     from repalign.workflows.engines.opening import Engine
+    from repalign.workflows.engines.ray_shards import Actors
 
 PANEL = "Who does the work"
 
@@ -47,3 +49,61 @@ class EngineOptions:
         from repalign.workflows.engines.opening import Engine
 
         return Engine(self.engine, workers, self.ray_address)
+
+
+@dataclass(frozen=True)
+class ActorOptions:
+    """Who makes the shards of an extraction; no row hangs on it."""
+
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(
+            "--engine",
+            help="local: this process, or those of torchrun or Slurm. ray: actors of a Ray "
+            "cluster (extra ray), that each load the model and pull shards.",
+            rich_help_panel=PANEL,
+        ),
+    ] = "local"
+    ray_address: RayAddressOption = None
+    actors: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many load the model.",
+            show_default="one for each GPU of the cluster, or where there is none for each "
+            "--actor-cpus",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    actor_cpus: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Processors of each actor, and its threads.", rich_help_panel=PANEL
+        ),
+    ] = 1
+    actor_gpus: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="GPUs of each actor.",
+            show_default="1 where the cluster has some",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+
+    def actors_asked(self) -> "Actors":
+        """Return how many actors the line asks for, and what each has."""
+        from repalign.workflows.engines.ray_shards import Actors
+
+        return Actors(self.actors, self.actor_cpus, self.actor_gpus, self.ray_address)
+
+    def warn(self, talk: "Talk") -> None:
+        """Say what should be known of a connection to a cluster.
+
+        Raises:
+            InputError: An address without Ray.
+        """
+        from repalign.workflows.engines.opening import Engine
+
+        for warning in Engine(self.engine, ray_address=self.ray_address).warnings:
+            talk.warn(warning)

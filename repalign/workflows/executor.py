@@ -165,12 +165,17 @@ def result_of(done: Done[T]) -> T:
         RepalignError: What the unit raised.
     """
     if done.failure is not None:
-        kind, message = done.failure
-        # Not by calling the class: some take other arguments than their message.
-        error = kind.__new__(kind, message)
-        Exception.__init__(error, message)
-        raise error
+        raise error_of(done.failure)
     return done.result  # type: ignore[return-value]
+
+
+def error_of(failure: tuple[type[RepalignError], str]) -> RepalignError:
+    """Return the failure that came back as its kind and message."""
+    kind, message = failure
+    # Not by calling the class: some take other arguments than their message.
+    error = kind.__new__(kind, message)
+    Exception.__init__(error, message)
+    return error
 
 
 def do_unit(unit: Unit[T], machine: Machine) -> Done[T]:

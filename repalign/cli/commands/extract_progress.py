@@ -19,10 +19,22 @@ if TYPE_CHECKING:
     from repalign.workflows.extract.settings import ExtractProgress
 
 
+MOST_WORKERS = 4
+
+
 def describe_rate(progress: "ExtractProgress") -> str:
-    """Rows so far and tokens per second, in words."""
+    """Rows so far and tokens per second, of all and of each worker, in words."""
     rate = progress.tokens / progress.seconds if progress.seconds > 0 else 0.0
-    return f"{progress.rows:,} rows, {rate:,.0f} tokens/s"
+    done, total = progress.stores
+    told = "" if total == 1 else f"{done} of {total} stores, "
+    told += f"{progress.rows:,} rows, {rate:,.0f} tokens/s"
+    if progress.workers:
+        # of many, the slowest say more than a line that runs out of the terminal
+        slowest = sorted(progress.workers, key=lambda worker: worker[1])[:MOST_WORKERS]
+        told += " (" + ", ".join(f"{name} {each:,.0f}" for name, each in slowest)
+        more = len(progress.workers) - len(slowest)
+        told += f" and {more} faster)" if more else ")"
+    return told
 
 
 @contextmanager

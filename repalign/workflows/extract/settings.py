@@ -159,13 +159,19 @@ class ExtractSettings(ViewSettings):
 
 @dataclass(frozen=True)
 class ExtractProgress:
-    """How far an extraction has come, in this process: samples, rows, tokens, seconds."""
+    """How far an extraction has come: samples, rows, tokens, seconds.
+
+    Of several processes or stores, ``workers`` has the tokens per second of each process and
+    ``stores`` says how many stores are done, and of how many.
+    """
 
     samples_done: int
     samples_total: int
     rows: int
     tokens: int
     seconds: float
+    workers: tuple[tuple[str, float], ...] = ()
+    stores: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)

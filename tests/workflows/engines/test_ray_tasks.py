@@ -90,6 +90,7 @@ def test_a_comparison_is_that_of_one_process_to_the_last_bit(tasks, tmp_path: Pa
     assert len(here.records) == 10 * 3 * 2
 
 
+@pytest.mark.slow
 def test_a_lost_process_costs_only_its_unit(tasks, tmp_path: Path) -> None:
     folder = tmp_path / "marks"
     folder.mkdir()
@@ -104,6 +105,7 @@ def test_a_lost_process_costs_only_its_unit(tasks, tmp_path: Path) -> None:
     assert len(done) == 71
 
 
+@pytest.mark.slow
 def test_failures_are_one_line(tasks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     units = [Writing(0, tmp_path), Writing(1, tmp_path, "fails"), Writing(2, tmp_path, "fails")]
     with pytest.raises(MissingExtraError, match="this needs the package lightgbm"):
