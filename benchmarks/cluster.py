@@ -1,12 +1,13 @@
-"""Two nodes by Ray's own test cluster: what is lost when processes and nodes die, and what it costs.
+"""Two nodes by Ray's own test cluster: what is lost when processes die, and what it costs.
 
 python benchmarks/cluster.py faults [--directory DIR]
 python benchmarks/cluster.py overhead [--repeats 3] [--directory DIR]
+python benchmarks/cluster.py plan [--directory DIR]
 
 ``faults`` compares 20 stores and extracts one, each once undisturbed by this process alone and once
 on two nodes, where a process is killed after a third of the work and a node is removed after half.
 ``overhead`` times the same comparison by two processes and by Ray, in turn, from a started executor
-to the results, and with the start of both.
+to the results, and with the start of both. ``plan`` measures what plans foretell.
 """
 
 import argparse
@@ -26,22 +27,25 @@ from typing import Any
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
-from marked import Counts, Marking, count, latest_process  # noqa: E402
-from study import make_stores  # noqa: E402
+from marked import Counts, Marking, count, latest_process, measured
+from study import make_stores
 
-import repalign  # noqa: E402
-from repalign.workflows.compare.settings import CompareSettings  # noqa: E402
-from repalign.workflows.engines.ray_shards import Actors, extract_on_ray  # noqa: E402
-from repalign.workflows.engines.ray_tasks import RayTasks  # noqa: E402
-from repalign.workflows.executor import ProcessPool  # noqa: E402
-from repalign.workflows.extract.run import extract  # noqa: E402
-from repalign.workflows.extract.settings import ExtractProgress, ExtractSettings  # noqa: E402
-from repalign.workflows.machine import Machine  # noqa: E402
-from repalign.workflows.study.cache import WorkCache  # noqa: E402
-from repalign.workflows.study.remembering import Remembering  # noqa: E402
+import repalign
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.engines.costs import Stores, compare_costs, in_words
+from repalign.workflows.engines.ray_shards import Actors, extract_on_ray
+from repalign.workflows.engines.ray_tasks import RayTasks
+from repalign.workflows.executor import ProcessPool
+from repalign.workflows.extract.run import extract
+from repalign.workflows.extract.settings import ExtractProgress, ExtractSettings
+from repalign.workflows.machine import Machine
+from repalign.workflows.study.cache import WorkCache
+from repalign.workflows.study.remembering import Remembering
 
 CPUS = {"num_cpus": 1, "include_dashboard": False}
 SETTINGS = CompareSettings(maps=("permutation", "rigid", "linear"), n_null=19, n_refits=19)
+
+WITHOUT_ICA = CompareSettings(maps=("mean", "permutation", "rigid", "linear"))
 
 
 @contextmanager
@@ -77,9 +81,9 @@ class Misfortune:
             self.told.append(f"removed a node after {done} of {total}")
 
 
-def compared(paths: list[Path], executor: Any, machine: Machine | None = None) -> str:
+def compared(paths: list[Path], executor: Any, settings: CompareSettings = SETTINGS) -> str:
     """Return the table of all pairs."""
-    result = repalign.compare(*paths, settings=SETTINGS, machine=machine, executor=executor)
+    result = repalign.compare(*paths, settings=settings, executor=executor)
     return result.to_frame().to_csv()
 
 
@@ -151,14 +155,15 @@ def run_extract(folder: Path) -> dict[str, Any]:
     return {
         "shards": -(-found.samples // 16),
         "shards reported": len(shards),
-        "rows": found.rows_new,
+        "rows made": found.rows_new,
+        "rows of the store": found.n_rows,
         "equal fingerprint": found.fingerprint == plain.fingerprint,
         "happened": misfortune.told,
     }
 
 
 def run_overhead(folder: Path, repeats: int) -> dict[str, Any]:
-    paths = make_stores(folder, 20, 1, (1000, 48))
+    paths = make_stores(folder, 20, 1, (1000, 64))
     seconds: dict[str, list[float]] = {}
     tables = set()
     for _ in range(repeats):
@@ -167,7 +172,7 @@ def run_overhead(folder: Path, repeats: int) -> dict[str, Any]:
             with make() as executor:
                 executor.map([], Machine())
                 begun = time.perf_counter()
-                tables.add(compared(paths, executor))
+                tables.add(compared(paths, executor, WITHOUT_ICA))
                 seconds.setdefault(f"{name}, work", []).append(time.perf_counter() - begun)
             seconds.setdefault(f"{name}, all", []).append(time.perf_counter() - started)
     best = {name: min(values) for name, values in seconds.items()}
@@ -179,9 +184,80 @@ def run_overhead(folder: Path, repeats: int) -> dict[str, Any]:
     }
 
 
+PLANNED = [  # views, rows, columns, memory
+    (6, 12_000, 300, 2**30),
+    (4, 40_000, 200, 450 * 2**20),
+    (20, 1_000, 64, 2**31),
+]
+
+
+def run_plan(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield, for each case and quantity, what the plan says and what was measured."""
+    for n_views, n_rows, dim, memory in PLANNED:
+        here = folder / f"{n_views}-{n_rows}-{dim}"
+        marks = here / "marks"
+        marks.mkdir(parents=True)
+        paths = make_stores(here, n_views, 1, (n_rows, dim))
+        settings = replace(SETTINGS, n_null=4, n_refits=4)
+        told = compare_costs(Stores(n_views, n_rows, dim), settings, workers=2, memory_bytes=memory)
+        planned = {each.quantity: each.amount for each in told}
+        with RayTasks(2) as tasks:
+            repalign.compare(
+                *paths,
+                settings=settings,
+                executor=Marking(tasks, marks),
+                machine=Machine(memory_bytes=memory),
+            )
+            sent = tasks.shared_bytes
+        n_read, most = measured(marks)
+        found = {"bytes read": n_read, "memory of a worker": most, "bytes sent to a node": sent}
+        for quantity, value in found.items():
+            yield {
+                "case": f"{n_views} × {n_rows} × {dim}, {in_words(memory)}",
+                "quantity": quantity,
+                "planned": planned[quantity],
+                "measured": value,
+                "ratio": round(planned[quantity] / value, 3) if value else None,
+            }
+
+
+def run_extract_plan(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the same of an extraction."""
+    import subprocess
+    import sys
+
+    from repalign.zoo.shipped import shipped_path
+
+    for limit, layer in (("400", "all"), ("891", "final")):
+        line = [sys.executable, "-m", "repalign", "extract", str(shipped_path("gpt-neox-seed0"))]
+        line += ["--data", "builtin:shakespeare", "--limit", limit, "--layer", layer]
+        line += ["-o", str(folder / f"{limit}.h5"), "--format", "json"]
+        planned = subprocess.run([*line, "--plan"], capture_output=True, check=True).stdout
+        amounts = {each["quantity"]: each["amount"] for each in json.loads(planned)}
+        timed = ["/usr/bin/env", "python3", "-c", _MEMORY_OF, *line]
+        ended = subprocess.run(timed, capture_output=True, check=True, text=True)
+        most = 1024 * int(ended.stdout.split()[-1])
+        size = (folder / f"{limit}.h5").stat().st_size
+        found = {"bytes of the store": size, "memory of a worker": most}
+        for quantity, value in found.items():
+            yield {
+                "case": f"{limit} texts, layer {layer}",
+                "quantity": quantity,
+                "planned": amounts[quantity],
+                "measured": value,
+                "ratio": round(amounts[quantity] / value, 3),
+            }
+
+
+_MEMORY_OF = (
+    "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
+    "stdout=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["faults", "overhead"])
+    parser.add_argument("what", choices=["faults", "overhead", "plan"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--directory", type=Path)
     given = parser.parse_args()
@@ -190,6 +266,9 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if given.what == "overhead":
             print(json.dumps(run_overhead(folder, given.repeats), indent=1))
+        elif given.what == "plan":
+            for each in (*run_extract_plan(folder), *run_plan(folder)):
+                print(json.dumps(each, ensure_ascii=False), flush=True)
         else:
             print(json.dumps({"extract": run_extract(folder)}, indent=1), flush=True)
             print(json.dumps({"compare": run_compare(folder)}, indent=1))

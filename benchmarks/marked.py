@@ -28,8 +28,11 @@ class Marked:
 
     def run(self, machine: Machine) -> Any:
         mark = self.folder / f"{self.key}~{os.getpid()}~{time.monotonic_ns()}"
-        mark.write_text("begun")
+        mark.touch()
+
+        before = _bytes_read()
         result = self.unit.run(machine)
+        mark.write_text(f"{_bytes_read() - before} {_most_memory()}")
         mark.rename(mark.with_name(mark.name + "~done"))
         return result
 
@@ -67,6 +70,21 @@ def count(folder: Path) -> Counts:
         begun_again=sum(n - 1 for n in begun.values()),
         done_again=sum(n - 1 for n in done.values()),
     )
+
+
+def _bytes_read() -> int:
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+def _most_memory() -> int:
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+
+def measured(folder: Path) -> tuple[int, int]:
+    """Return the bytes that units read, and the most memory of a process that did some."""
+    texts = [path.read_text().split() for path in folder.iterdir() if path.name.endswith("~done")]
+    return sum(int(text[0]) for text in texts), max(int(text[1]) for text in texts)
 
 
 def latest_process(folder: Path) -> int | None:

@@ -1,6 +1,8 @@
 """Options that say who does the work, shared by the commands that can leave one machine."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -8,7 +10,9 @@ import typer
 from repalign.cli.requests import SHOWN
 
 if TYPE_CHECKING:
+    from repalign.cli.formats import FormatName
     from repalign.cli.talk import Talk
+    from repalign.workflows.engines.costs import Cost
     from repalign.workflows.engines.opening import Engine
     from repalign.workflows.engines.ray_shards import Actors
 
@@ -31,6 +35,15 @@ RayAddressOption = Annotated[
         help="With --engine ray: host:port of a running cluster, or auto for the one that this "
         "machine belongs to. Stores and folders must have the same paths on all of its nodes.",
         show_default="a cluster of this machine, for this command alone",
+        rich_help_panel=PANEL,
+    ),
+    SHOWN,
+]
+PlanOption = Annotated[
+    bool,
+    typer.Option(
+        "--plan",
+        help="Only say what it would take: units, bytes read and sent, memory; compute nothing.",
         rich_help_panel=PANEL,
     ),
     SHOWN,
@@ -107,3 +120,18 @@ class ActorOptions:
 
         for warning in Engine(self.engine, ray_address=self.ray_address).warnings:
             talk.warn(warning)
+
+    def planned_workers(self) -> int:
+        """Return how many actors a plan counts: without Ray or a number, one."""
+        return self.actors or 1
+
+
+def show_plan(costs: "Sequence[Cost]", form: "FormatName | None", to: Path | None = None) -> None:
+    """Print a plan instead of doing it."""
+    from repalign.cli import output
+
+    chosen = output.choose_format(form, to)
+    told = [cost.to_dict() for cost in costs]
+    keys = ("quantity", "about", "rule") if chosen == "table" else tuple(told[0])
+    records = [{key: each[key] for key in keys} for each in told]
+    output.emit(output.render_records(records, chosen), to)

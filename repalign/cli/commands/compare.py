@@ -9,7 +9,7 @@ import typer
 from repalign.cli import output
 from repalign.cli.config import ConfigOption
 from repalign.cli.declared import Given, with_options, with_presets, with_shared
-from repalign.cli.engine import PANEL, EngineOptions
+from repalign.cli.engine import PANEL, EngineOptions, PlanOption, show_plan
 from repalign.cli.formats import render
 from repalign.cli.gates import (
     BaselineOption,
@@ -93,6 +93,7 @@ def compare(
         ),
     ] = None,
     shared: EngineOptions,
+    plan: PlanOption = False,
     no_cache: Annotated[
         bool,
         typer.Option(
@@ -155,9 +156,10 @@ def compare(
     from repalign.core.compute import choose_device, thread_count
     from repalign.store.foreign.identifiers import read_id_lines
     from repalign.workflows.compare.run import compare as run
+    from repalign.workflows.engines.costs import compare_costs, sizes_of
     from repalign.workflows.machine import Machine, parse_memory
     from repalign.workflows.study.cache import open_cache
-    from repalign.workflows.study.choice import Asked, planned_pairs
+    from repalign.workflows.study.choice import Asked, chosen_pairs, planned_pairs
     from repalign.workflows.study.remembering import Remembering
 
     chosen = output.choose_format(form, to)
@@ -175,6 +177,11 @@ def compare(
     asked = Asked(stores, against, names, row_ids)
     check_shown(show, settings)
     check_gates(gates, settings, lambda: planned_pairs(asked, settings))
+    if plan:
+        sizes = sizes_of(chosen_pairs(asked, settings))
+        room, n_workers = parse_memory(memory), engine.expected_workers()
+        show_plan(compare_costs(sizes, settings, workers=n_workers, memory_bytes=room), form, to)
+        return None
     with (
         talk.stages("comparing") as on_stage,
         engine.open() as executor,

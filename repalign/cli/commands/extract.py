@@ -9,7 +9,7 @@ from rich.markup import escape
 from repalign.cli import output
 from repalign.cli.commands.extract_progress import extract_bar
 from repalign.cli.declared import Given, with_options, with_shared
-from repalign.cli.engine import ActorOptions
+from repalign.cli.engine import ActorOptions, PlanOption, show_plan
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
 from repalign.cli.talk import Talk, talk_of
@@ -18,6 +18,7 @@ from repalign.models.naming.loaders import FORMS
 from repalign.workflows.extract.settings import ExtractSettings
 
 if TYPE_CHECKING:
+    from repalign.workflows.engines.costs import Cost
     from repalign.workflows.extract.settings import ExtractResult
 
 
@@ -59,6 +60,7 @@ def extract(
     ] = None,
     given: Given,
     shared: ActorOptions,
+    plan: PlanOption = False,
     form: FormatOption = None,
 ) -> None:
     """Extract embeddings of a pretrained model into a store; run it again to continue.
@@ -80,6 +82,9 @@ def extract(
         _say_preset(talk, settings.model)
     else:
         wanted = settings_of_list(read_models(models), store, settings)
+    if plan:
+        show_plan(_costs(wanted, shared.planned_workers()), form)
+        return
     shared.warn(talk)
     with extract_bar(quiet=talk.quiet) as on_progress:
         if shared.engine == "ray":
@@ -107,6 +112,20 @@ def extract(
             f"{len(failures)} of {len(found)} models could not be extracted, the first is "
             f"{lines[0]}"
         )
+
+
+def _costs(wanted: "list[ExtractSettings]", workers: int) -> "list[Cost]":
+    """Return what the extractions will take: the first is prepared, the others are like it."""
+    from repalign.workflows.engines.costs import extract_costs, times
+    from repalign.workflows.extract.job import prepare_job
+    from repalign.workflows.machine import peak_memory
+
+    job = prepare_job(wanted[0])
+    try:
+        found = extract_costs(job, workers=workers, process_bytes=peak_memory())
+    finally:
+        job.pool.shutdown(wait=False, cancel_futures=True)
+    return times(found, len(wanted))
 
 
 def _say_preset(talk: Talk, model: str) -> None:

@@ -11,18 +11,23 @@ import secrets
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from repalign.exceptions import InputError, MissingExtraError, RepalignError
+from repalign.printable import printable
 
 # Arrays that units share, and results on their way; what does not fit goes to the disk.
 OBJECT_STORE_BYTES = 2**30
 SMALLEST_STORE = 80 * 2**20
 SHARED_MEMORY = "/dev/shm"
+# The thread in which Ray prints, on standard output, that a process or a node died.
+LISTENER = "ray_listen_error_messages"
+LONGEST_LINE = 200
 PRIVATE = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # On Linux too this is what makes every service of a local cluster bind to loopback.
@@ -62,12 +67,31 @@ def connected(address: str | None, workers: int | None) -> Iterator[None]:
         if ray.is_initialized():
             raise InputError("this process is connected to Ray already; call ray.shutdown() first")
         try:
-            _connect(ray, address, workers, scratch)
-            yield
+            with redirect_stdout(cast(TextIO, _WithoutRay(sys.stdout))):
+                _connect(ray, address, workers, scratch)
+                yield
         finally:
             ray.shutdown()
             if scratch is not None:
                 _remove(scratch)
+
+
+class _WithoutRay:
+    """Standard output, without what Ray says of processes that died: of that a line on stderr."""
+
+    def __init__(self, real: TextIO) -> None:
+        self._real = real
+
+    def write(self, text: str) -> int:
+        """Write what is not Ray's."""
+        if threading.current_thread().name != LISTENER:
+            return self._real.write(text)
+        for line in text.strip().splitlines()[:1]:
+            sys.stderr.write(f"{printable(line)[:LONGEST_LINE]}\n")
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
 
 
 def object_store_bytes() -> int:

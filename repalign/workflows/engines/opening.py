@@ -1,5 +1,6 @@
 """Which executor does the units: this process, a pool of processes, or Ray."""
 
+import os
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal
@@ -48,6 +49,12 @@ class Engine:
     def is_elsewhere(self) -> bool:
         """Whether others than this process do the work."""
         return self.name == "ray" or (self.workers or 1) > 1
+
+    def expected_workers(self) -> int:
+        """Return how many workers a plan counts: with Ray and no number, one a processor here."""
+        if self.workers is not None or self.name == "local":
+            return self.workers or 1
+        return os.cpu_count() or 1
 
     def open(self) -> AbstractContextManager[Executor]:
         """Return the executor; use it in a ``with`` block.

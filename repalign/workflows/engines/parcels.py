@@ -6,6 +6,7 @@ and every process of a node reads the same memory.
 """
 
 import pickle
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # Smaller arrays travel with their unit.
 SHARED_BYTES = 2**18
+# What is kept in the object store for units to come; the longest unused goes first.
+KEPT_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Parcel:
 
 
 class Packer:
-    """Packs units, and puts every large array of theirs into the object store once.
+    """Packs units, and puts large arrays of theirs into the object store, where they stay a while.
 
     Use one for units that are alive together.
 
@@ -38,8 +41,9 @@ class Packer:
 
     def __init__(self) -> None:
         # The buffer is kept with its reference, so that no other array gets its address.
-        self._put: dict[tuple[int, int], tuple[pickle.PickleBuffer, ObjectRef[Any]]] = {}
-        self.shared_bytes = 0
+        self._put: OrderedDict[tuple[int, int], tuple[pickle.PickleBuffer, ObjectRef[Any]]]
+        self._put = OrderedDict()
+        self._kept_bytes = self.shared_bytes = 0
 
     def pack(self, units: Sequence[Any]) -> Parcel:
         """Return units ready to be sent."""
@@ -59,11 +63,17 @@ class Packer:
 
         values = np.frombuffer(buffer.raw(), dtype=np.uint8)
         where = (values.__array_interface__["data"][0], values.nbytes)
-        known = self._put.get(where)
-        if known is None:
-            known = self._put[where] = (buffer, ray.put(values))
+        if where not in self._put:
+            self._put[where] = (buffer, ray.put(values))
             self.shared_bytes += values.nbytes
-        return known[1]
+            self._kept_bytes += values.nbytes
+        self._put.move_to_end(where)
+        reference = self._put[where][1]
+        while self._kept_bytes > KEPT_BYTES and len(self._put) > 1:
+            # Tasks on their way hold theirs, so that nothing is lost.
+            (_, n_bytes), _ = self._put.popitem(last=False)
+            self._kept_bytes -= n_bytes
+        return reference
 
 
 def unpack(content: bytes, arrays: Sequence[Any]) -> list[Any]:

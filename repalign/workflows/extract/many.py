@@ -68,7 +68,6 @@ def settings_of_list(
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; expected a folder for the stores of --models")
-    folder.mkdir(parents=True, exist_ok=True)
     return [
         replace(settings, model=each.model, output=folder / f"{each.name}{ENDING}")
         for each in models
