@@ -25,8 +25,10 @@ COPIES_SHARE = 0.6
 # Passes over both sides of a pair whose rows do not stay in memory, and over a space for its
 # diameter, whole and held out (measured with nulls and a held-out share; data move them a little).
 PAIR_PASSES, DIAMETER_PASSES = 6, 14
-# A row of the index: sample number, token, hash.
-INDEX_BYTES = 8 + 4 + 16
+# A row of the index (sample number, token, hash), and what a pair has of its own: group and part.
+INDEX_BYTES, OWN_BYTES = 8 + 4 + 16, 8 + 8
+# What opening a store reads beside its rows: structure, and index and digests of each row.
+OPENING_BYTES, OPENING_ROW_BYTES = 80 * 1024, 60
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ def compare_costs(
     n_tiles = -(-n_views // side) * (-(-n_views // side) + 1) // 2
     parts = settings.n_folds or (2 if settings.held_out else 1)
     square = 8 * stores.dim**2
-    carried = 2 * n_pairs if square < SHARED_BYTES else n_views
     task = min(max(n_pairs // (workers * TASKS_EACH), 1), LARGEST_TASK)
+    n_tasks = -(-n_pairs // task)
     n_read = n_views * size  # the moments of every view
     if is_kept:
         held, rule = min(n_views * size, room), "each worker reads a view once a tile"
@@ -104,6 +106,8 @@ def compare_costs(
     else:
         held, rule = 0, "views do not fit into --memory: every pass reads them"
         n_read += size * (2 * PAIR_PASSES * n_pairs + DIAMETER_PASSES * n_targets)
+    opened = n_views * (1 + min(workers, n_tasks))
+    n_read += opened * (OPENING_BYTES + OPENING_ROW_BYTES * stores.rows)
     process = WORKER_BYTES + (TORCH_BYTES if settings.has_ica else 0)
     nulls = int(COPIES_SHARE * min(working, memory_bytes)) if settings.n_null != 0 else 0
     memory = process + held + nulls + 4 * parts * square
@@ -117,15 +121,14 @@ def compare_costs(
             f"{side:,} × {side:,} views, whose rows "
             + ("stay in memory" if is_kept else "are read in blocks"),
         ),
-        Cost("tasks", -(-n_pairs // task), "", f"of {task} pairs each, one after the other"),
+        Cost("tasks", n_tasks, "", f"of {task} pairs each, one after the other"),
         Cost("bytes of all views", n_views * size, "bytes", "rows × columns × bytes of a value"),
         Cost("bytes read", n_read, "bytes", f"the moments once; {rule}"),
         Cost(
-            "bytes sent to a node",
-            carried * parts * square,
+            "bytes sent to workers",
+            _sent_bytes(stores, parts * square, n_tasks),
             "bytes",
-            "moments: columns² × 8 for each part of the split, of every view once, or with every "
-            "pair where they are small",
+            "moments (columns² × 8 for each part of the split), and who the rows are",
         ),
         Cost("memory of a worker", memory, "bytes", "libraries, rows held, nulls, moments"),
         Cost("memory of all workers", workers * memory, "bytes", f"{workers} × that"),
@@ -136,6 +139,17 @@ def compare_costs(
             "libraries, and the moments of all views",
         ),
     ]
+
+
+def _sent_bytes(stores: Stores, moments: int, n_tasks: int) -> int:
+    """Return what goes to workers: large arrays once, small ones with every task."""
+    n_views, n_pairs, n_rows = stores.views, stores.n_pairs, stores.rows
+    if 8 * stores.dim**2 >= SHARED_BYTES:
+        sent = n_views * moments
+    else:  # of the pairs of a task one side is mostly the same
+        sent = (n_tasks + n_pairs) * moments
+    indices = n_views if 8 * n_rows >= SHARED_BYTES else n_tasks
+    return sent + n_rows * (OWN_BYTES * n_pairs + INDEX_BYTES * indices)
 
 
 def extract_costs(job: "ExtractJob", *, workers: int, process_bytes: int) -> list[Cost]:

@@ -64,6 +64,7 @@ class RayTasks:
 
     Attributes:
         shared_bytes: Bytes of arrays that were put into the object store for all units.
+        sent_bytes: These, and what went along with every task.
 
     Raises:
         InputError: Not at least one worker or thread.
@@ -77,7 +78,7 @@ class RayTasks:
         if threads < 1:
             raise InputError(f"threads: got {threads}, expected at least 1")
         self.workers, self.address, self.threads = workers, address, threads
-        self.shared_bytes = 0
+        self.shared_bytes = self.sent_bytes = 0
         self._stack: ExitStack | None = None
 
     def __enter__(self) -> Self:
@@ -114,6 +115,7 @@ class RayTasks:
             while waiting and len(running) < slots * AHEAD:
                 start = waiting.pop()
                 parcel = packer.pack(units[start : start + size])
+                self.sent_bytes += len(parcel.content)
                 running[task.remote(parcel.content, place, quiet, *parcel.arrays)] = start
             for start, found in self._finished(running):
                 done.put(start, found)
@@ -121,6 +123,7 @@ class RayTasks:
             if done.has_failed:
                 waiting.clear()  # those before the failure run already
         self.shared_bytes += packer.shared_bytes
+        self.sent_bytes += packer.shared_bytes
         return done.in_order()
 
     def _task(self, machine: Machine) -> Any:

@@ -11,6 +11,8 @@ from repalign import compare, write_store
 from repalign.store.reading.column import ColumnReader
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.engines.costs import (
+    OPENING_BYTES,
+    OPENING_ROW_BYTES,
     Stores,
     compare_costs,
     extract_costs,
@@ -48,14 +50,15 @@ def test_what_is_read_is_foretold(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sizes == Stores(4, 2_000, 16, pairs=6)
     assert sum(read) == 0  # a plan reads no row
     compare(*paths, settings=CHEAP)
-    planned = amounts(sizes)["bytes read"]
+    opening = 4 * 2 * (OPENING_BYTES + OPENING_ROW_BYTES * 2_000)  # structure and indices
+    planned = amounts(sizes)["bytes read"] - opening
     assert abs(sum(read) - planned) <= 0.2 * planned
 
 
 def test_what_does_not_fit_is_read_again_and_again() -> None:
     small, large = Stores(10, 1_000, 64), Stores(1_000, 10**8, 4_096)
     assert amounts(small)["tiles"] == 1
-    assert amounts(small, workers=4)["bytes read"] == 5 * amounts(small)["bytes of all views"]
+    assert 5 <= amounts(small, workers=4)["bytes read"] / (10 * small.view_bytes) <= 10
     huge = amounts(large, workers=100, memory=2**36)
     assert huge["pairs"] == 499_500
     assert huge["bytes of all views"] == 1_000 * 10**8 * 4_096 * 4
