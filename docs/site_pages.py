@@ -25,6 +25,7 @@ PAGES = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "benchmarks/README.md": "benchmarks.md",
+    "docs/tour.ipynb": "tour.md",
 }
 _FILES = {page: file for file, page in PAGES.items()}
 _LINK = re.compile(r"(\]\()([^)\s#:]+)([^)]*\))")

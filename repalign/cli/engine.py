@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from repalign.cli.requests import SHOWN
+from repalign.cli.inputs import SHOWN
 
 if TYPE_CHECKING:
     from repalign.cli.formats import FormatName

@@ -14,10 +14,11 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from repalign.exceptions import InputError, RepalignError
 from repalign.workflows.machine import Machine, ignore_stage
+from repalign.workflows.side_by_side import run_side_by_side
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -53,8 +54,17 @@ class Executor(Protocol):
         ...
 
 
+@runtime_checkable
+class Parallel(Protocol):
+    """A unit that leaves threads idle, so that several are best done at once in one process."""
+
+    def lanes(self, machine: Machine) -> int:
+        """Return how many like it."""
+        ...
+
+
 class InProcess:
-    """Does one unit after the other in this process."""
+    """Does one unit after the other in this process, or those that say so side by side."""
 
     def __enter__(self) -> Self:
         return self
@@ -64,7 +74,12 @@ class InProcess:
 
     def map(self, units: Sequence[Unit[T]], machine: Machine) -> list[T]:
         """Return the result of every unit."""
-        return [unit.run(machine) for unit in units]
+        wanted = (unit.lanes(machine) if isinstance(unit, Parallel) else 1 for unit in units)
+        lanes = min(len(units), *wanted) if len(units) > 1 else 1
+        if lanes == 1:
+            return [unit.run(machine) for unit in units]
+        works = [unit.run for unit in units]
+        return run_side_by_side(works, machine, lanes=lanes, stage=units[0].stage)
 
 
 @dataclass(frozen=True)
@@ -86,6 +101,15 @@ class ProcessPool:
 
     Raises:
         InputError: There is not at least one.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> x = np.random.default_rng(0).laplace(size=(50, 3))
+        >>> with ProcessPool(1) as pool:
+        ...     result = repalign.compare(x, x + 1, quick=True, maps="rigid", executor=pool)
+        >>> ProcessPool(0)
+        Traceback (most recent call last):
+        repalign.exceptions.InputError: workers: got 0, expected at least 1
     """
 
     def __init__(self, workers: int) -> None:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import typer
 
 from repalign.cli import output
-from repalign.cli.config import ConfigOption
 from repalign.cli.declared import Given, with_options, with_presets, with_shared
 from repalign.cli.engine import PANEL, EngineOptions, PlanOption, show_plan
 from repalign.cli.formats import render
@@ -21,10 +20,10 @@ from repalign.cli.gates import (
     judge_gates,
     read_gates,
 )
-from repalign.cli.inputs import WRITTEN
+from repalign.cli.inputs import SHOWN, WRITTEN
 from repalign.cli.names import names_of
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
-from repalign.cli.requests import SHOWN, request_of
+from repalign.cli.requests import request_of
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
@@ -77,7 +76,6 @@ def compare(
             exists=True,
         ),
     ] = None,
-    config: ConfigOption = None,
     preset: CompareSettings,
     given: Given,
     device: MachineDeviceOption = "auto",
@@ -171,7 +169,7 @@ def compare(
     engine = shared.chosen(workers)
     for warning in engine.warnings:
         talk.warn(warning)
-    gates = read_gates(fail_above, fail_below, baseline, tolerance)
+    gates = read_gates(fail_above, fail_below, baseline, tolerance, talk)
     row_ids = None if ids is None else read_id_lines(ids)
     names = names_of(name or [], [*stores, *([] if against is None else [against])])
     asked = Asked(stores, against, names, row_ids)
@@ -192,6 +190,8 @@ def compare(
             f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"
         )
         cache = None if no_cache else open_cache()
+        if cache is not None:
+            cache.check_private()
         remembering = None if cache is None else Remembering(executor, cache)
         result = run(
             *stores,

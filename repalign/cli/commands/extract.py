@@ -146,7 +146,7 @@ def _record(result: "ExtractResult") -> dict[str, Any]:
         "rows": result.n_rows,
         "views": " ".join(f"{key}:{dim}" for key, dim in result.views.items()),
         "new_rows": result.rows_new,
-        "seconds": round(result.seconds, 3),
+        "seconds": round(result.speed.seconds, 3),
         "device": result.device,
         "fingerprint": result.fingerprint,
     }
@@ -162,5 +162,7 @@ def _say(talk: Talk, result: "ExtractResult") -> None:
     elif result.rows_new == 0:
         talk.note("the store was complete already; nothing was computed")
     else:
-        rate = result.tokens / result.seconds if result.seconds else 0.0
-        talk.note(f"{result.rows_new:,} rows in {result.seconds:.1f} s ({rate:,.0f} tokens/s)")
+        speed = result.speed
+        talk.note(
+            f"wrote {result.path}: {result.rows_new:,} rows in {speed.seconds:.1f} s ({speed})"
+        )

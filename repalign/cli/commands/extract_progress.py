@@ -1,4 +1,4 @@
-"""The bar of an extraction: samples, rows, tokens per second, time left."""
+"""The bar of an extraction: samples, rows, speed, time left."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -23,15 +23,14 @@ MOST_WORKERS = 4
 
 
 def describe_rate(progress: "ExtractProgress") -> str:
-    """Rows so far and tokens per second, of all and of each worker, in words."""
-    rate = progress.tokens / progress.seconds if progress.seconds > 0 else 0.0
+    """Rows so far and their speed, of all and of each worker, in words."""
     done, total = progress.stores
     told = "" if total == 1 else f"{done} of {total} stores, "
-    told += f"{progress.rows:,} rows, {rate:,.0f} tokens/s"
+    told += f"{progress.rows:,} rows, {progress.speed}"
     if progress.workers:
         # of many, the slowest say more than a line that runs out of the terminal
-        slowest = sorted(progress.workers, key=lambda worker: worker[1])[:MOST_WORKERS]
-        told += " (" + ", ".join(f"{name} {each:,.0f}" for name, each in slowest)
+        slowest = sorted(progress.workers, key=lambda worker: worker[1].rate)[:MOST_WORKERS]
+        told += " (" + ", ".join(f"{name} {speed}" for name, speed in slowest)
         more = len(progress.workers) - len(slowest)
         told += f" and {more} faster)" if more else ")"
     return told

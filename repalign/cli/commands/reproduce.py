@@ -15,6 +15,7 @@ from repalign.cli.tables import shown_reproduction
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.settings import ReproduceSettings
+from repalign.files import open_regular
 from repalign.workflows.tables.records_text import as_csv, as_json
 
 if TYPE_CHECKING:
@@ -152,9 +153,10 @@ def _check_folder(where: Path, experiment: "Experiment", preset: str) -> None:
     if not path.exists():
         return
     try:
-        record: Any = json.loads(path.read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            record: Any = json.load(file)
         found = (record["experiment"], record["preset"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         found = ("something", "else")
     if found != (experiment.name, preset):
         raise InputError(

@@ -16,6 +16,7 @@ from repalign.experiments.reproduce.experiment import Case, Experiment, Measured
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.files import open_regular, writing
 from repalign.workflows.machine import Machine
+from repalign.workflows.tables.records_text import DIGEST, digest_of, sealed
 
 FOLDER = "units"
 
@@ -81,7 +82,8 @@ class SeedUnit:
             "measured": [_plain(each) for each in measured],
         }
         with writing(self.path) as whole:
-            whole.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            text = json.dumps(sealed(record), indent=1, allow_nan=False)
+            whole.write_text(text + "\n", encoding="utf-8")
         return outcome
 
     def kept(self) -> Outcome | None:
@@ -97,12 +99,15 @@ class SeedUnit:
                 record = json.load(file)
             if record["key"] != self.key:
                 raise ValueError("another key")
+            # files of earlier versions have none
+            if DIGEST in record and record[DIGEST] != digest_of(record):
+                raise ValueError("another content")
             measured = tuple(
                 Measured(name, float("nan") if value is None else float(value), at)
                 for name, value, at in record["measured"]
             )
             return Outcome(self.case, self.seed, measured, float(record["seconds"]))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"{self.path} holds no result of {self.case.name}, seed {self.seed}; remove it, "
                 "and it is computed again"

@@ -57,6 +57,13 @@ def join_sources(sources: Sequence[EmbeddingSource], *, policy: MismatchPolicy =
     Raises:
         RowMismatchError: rows differ and the policy is "refuse"; a row occurs twice; no row is
             common; or rows can only be matched by order and the numbers of rows differ.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> one = repalign.as_source(np.eye(3), ids=["a", "b", "c"])
+        >>> other = repalign.as_source(np.eye(3), ids=["c", "b", "d"])
+        >>> join_sources([one, other], policy="intersect").index.ids
+        array([b'b', b'c'], dtype='|S1')
     """
     if len(sources) < 2:
         raise InputError(f"join: got {len(sources)} set of embeddings; give at least two")

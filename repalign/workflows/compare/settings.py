@@ -54,6 +54,14 @@ class CompareSettings(Settings):
         within: Also compare the views of one model with each other.
         max_pairs: More pairs than this are refused, with what they would cost.
         seed: Seed of splits, nulls, draws and ICA.
+
+    Example:
+        >>> settings = CompareSettings(maps=("rigid", "linear"), n_null=199, seed=1)
+        >>> settings.has_ica
+        False
+        >>> CompareSettings(maps=("rigit",))
+        Traceback (most recent call last):
+        repalign.exceptions.InputError: maps: got rigit, expected some of: mean, identity, ...
     """
 
     maps: tuple[str, ...] = option(

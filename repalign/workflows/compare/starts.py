@@ -4,7 +4,9 @@ Starts are made in rounds. What the first ones say of each other decides whether
 so that the number hangs on the space alone, never on who computes or on what else is computed.
 """
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ import numpy as np
 
 from repalign.aliases import FloatArray, Rows
 from repalign.core.ica.components import IcaFit
+from repalign.core.ica.settings import WHITENED_BYTES
 from repalign.core.ica.starts import (
     AGREEMENT,
     FIRST_STARTS,
@@ -137,6 +140,21 @@ class StartUnit:
         """Name of the work."""
         return f"{self.ica.key}-{self.number}"
 
+    def lanes(self, machine: Machine) -> int:
+        """Return how many starts of this size are best searched at once: one a thread.
+
+        Between its products a search does much that only one thread can do. Beyond that a start
+        with a thread of its own ends at the same rotation on one core as on two.
+        """
+        ica = self.ica
+        is_small_search = is_small(ica.space.n_rows, ica.space.dim)
+        if machine.device != "cpu" or is_small_search or ica.settings.ica.solver == "sklearn":
+            return 1
+        import torch
+
+        room = machine.memory_bytes // 2 // (WHITENED_BYTES * ica.n_rows * ica.space.dim)
+        return max(min(torch.get_num_threads(), room), 1)
+
     def run(self, machine: Machine) -> IcaFit:
         """Fit it.
 
@@ -149,7 +167,8 @@ class StartUnit:
         with one_thread_if(is_small(ica.space.n_rows, ica.space.dim)):
             seed = start_seed(ica.settings.seed, ica.space.source.fingerprint, self.number)
             try:
-                return _LAST.prepared(ica, machine).fit(seed, machine.on_progress("ICA"))
+                with _LAST.rows(ica, machine) as prepared:
+                    return prepared.fit(seed, machine.on_progress("ICA"))
             except InputError as failure:
                 raise InputError(
                     f"ICA of the {ica.side} on {ica.n_rows} rows: {failure}, or leave ICA out "
@@ -157,27 +176,50 @@ class StartUnit:
                 ) from failure
 
 
-class _LastPrepared:
-    """The rows that this process whitened last: its next start is mostly of the same space."""
+class _Whitened:
+    """The rows of one space, whitened by the first who needs them."""
 
     def __init__(self) -> None:
-        self._key: tuple[str, Machine] | None = None
+        self.n_users = 0
+        self._lock = threading.Lock()
         self._prepared: Prepared | None = None
 
-    def prepared(self, ica: IcaOfSpace, machine: Machine) -> "Prepared":
-        """Return the rows of a space, whitened."""
-        key = (ica.key, machine)
-        if self._prepared is None or key != self._key:
-            self.forget()  # before the next ones take memory
-            self._key, self._prepared = key, ica.prepare(machine)
-        return self._prepared
+    def get(self, ica: IcaOfSpace, machine: Machine) -> "Prepared":
+        """Return them; whoever comes while they are made waits."""
+        with self._lock:
+            if self._prepared is None:
+                self._prepared = ica.prepare(machine)
+            return self._prepared
+
+
+class _LastWhitened:
+    """The spaces that starts are searched in, or were last: the next is mostly of the same."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[tuple[str, str, int], _Whitened] = {}
+
+    @contextlib.contextmanager
+    def rows(self, ica: IcaOfSpace, machine: Machine) -> "Iterator[Prepared]":
+        """Hold the rows of a space inside the block, and then until another is asked for."""
+        key = (ica.key, machine.device, machine.memory_bytes)
+        with self._lock:
+            if key not in self._held:  # the idle ones go before the next ones take memory
+                self._held = {name: it for name, it in self._held.items() if it.n_users}
+            space = self._held.setdefault(key, _Whitened())
+            space.n_users += 1
+        try:
+            yield space.get(ica, machine)
+        finally:
+            with self._lock:
+                space.n_users -= 1
 
     def forget(self) -> None:
         """Let the rows go."""
-        self._key = self._prepared = None
+        self._held = {}
 
 
-_LAST = _LastPrepared()
+_LAST = _LastWhitened()
 forget_whitened = _LAST.forget
 """Let the rows go that this process whitened last."""
 

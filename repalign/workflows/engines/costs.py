@@ -25,8 +25,9 @@ COPIES_SHARE = 0.6
 # Passes over both sides of a pair whose rows do not stay in memory, and over a space for its
 # diameter, whole and held out (measured with nulls and a held-out share; data move them a little).
 PAIR_PASSES, DIAMETER_PASSES = 6, 14
-# A row of the index (sample number, token, hash), and what a pair has of its own: group and part.
-INDEX_BYTES, OWN_BYTES = 8 + 4 + 16, 8 + 8
+# A row of the index: sample number, token, hash. With a pair its group and part are sent too, with
+# the units of a view its part and which rows judge.
+INDEX_BYTES, PAIR_ROW_BYTES, VIEW_ROW_BYTES = 8 + 4 + 16, 40, 16
 # What opening a store reads beside its rows: structure, and index and digests of each row.
 OPENING_BYTES, OPENING_ROW_BYTES = 80 * 1024, 60
 
@@ -82,51 +83,84 @@ class Stores:
         return self.rows * self.dim * self.value_bytes
 
 
-def compare_costs(
-    stores: Stores, settings: CompareSettings, *, workers: int, memory_bytes: int
-) -> list[Cost]:
-    """Return what a comparison by so many workers will take."""
+@dataclass(frozen=True)
+class Walk:
+    """How the pairs of a comparison are walked, and what rows are read on the way.
+
+    Attributes:
+        n_tiles: Tiles of the matrix of pairs.
+        side: Views of a side of a tile.
+        task: Pairs of a task.
+        n_tasks: Tasks of pairs.
+        held: Bytes of rows that stay in the memory of a worker.
+        n_read: Bytes that all workers read.
+        nulls: Bytes that nulls copy.
+    """
+
+    n_tiles: int
+    side: int
+    task: int
+    n_tasks: int
+    held: int
+    n_read: int
+    nulls: int
+
+
+def walk_of(stores: Stores, settings: CompareSettings, workers: int, memory_bytes: int) -> Walk:
+    """Return how so many workers walk the pairs."""
     n_views, n_pairs, size = stores.views, stores.n_pairs, stores.view_bytes
-    n_targets = n_views if settings.both_directions else n_views - 1
     working = COPIES * 8 * 2 * stores.dim * min(stores.rows, MAX_NULL_ROWS)
     room = max(memory_bytes - working - BLOCKS_BYTES, 0) // 2
-    is_kept = 2 * size <= room
     side = max(room // (2 * size), 1) if n_views * size > room else n_views
     n_tiles = -(-n_views // side) * (-(-n_views // side) + 1) // 2
-    parts = settings.n_folds or (2 if settings.held_out else 1)
-    square = 8 * stores.dim**2
     task = min(max(n_pairs // (workers * TASKS_EACH), 1), LARGEST_TASK)
     n_tasks = -(-n_pairs // task)
-    n_read = n_views * size  # the moments of every view
-    if is_kept:
-        held, rule = min(n_views * size, room), "each worker reads a view once a tile"
+    opened = n_views * (1 + min(workers, n_tasks))
+    n_read = n_views * size + opened * (OPENING_BYTES + OPENING_ROW_BYTES * stores.rows)
+    held = min(n_views * size, room) if 2 * size <= room else 0
+    if held:
         # A tile is some consecutive tasks, and each of them may be another worker's.
         per_tile = min(workers, -(-max(n_pairs // n_tiles, 1) // task) + (n_tiles > 1))
         n_read += size * (n_views if n_tiles == 1 else n_tiles * 2 * side) * per_tile
     else:
-        held, rule = 0, "views do not fit into --memory: every pass reads them"
+        n_targets = n_views if settings.both_directions else n_views - 1
         n_read += size * (2 * PAIR_PASSES * n_pairs + DIAMETER_PASSES * n_targets)
-    opened = n_views * (1 + min(workers, n_tasks))
-    n_read += opened * (OPENING_BYTES + OPENING_ROW_BYTES * stores.rows)
-    process = WORKER_BYTES + (TORCH_BYTES if settings.has_ica else 0)
     nulls = int(COPIES_SHARE * min(working, memory_bytes)) if settings.n_null != 0 else 0
-    memory = process + held + nulls + 4 * parts * square
+    return Walk(n_tiles, side, task, n_tasks, held, n_read, nulls)
+
+
+def compare_costs(
+    stores: Stores, settings: CompareSettings, *, workers: int, memory_bytes: int
+) -> list[Cost]:
+    """Return what a comparison by so many workers will take."""
+    walk = walk_of(stores, settings, workers, memory_bytes)
+    n_views, n_pairs = stores.views, stores.n_pairs
+    moments = 8 * stores.dim**2 * (settings.n_folds or (2 if settings.held_out else 1))
+    process = WORKER_BYTES + (TORCH_BYTES if settings.has_ica else 0)
+    memory = process + walk.held + walk.nulls + 4 * moments
+    kept = "each worker reads a view once a tile"
+    rule = kept if walk.held else "views do not fit into --memory: every pass reads them"
     return [
         Cost("views", n_views, "", f"{stores.rows:,} × {stores.dim:,} each"),
         Cost("pairs", n_pairs, "", "units of work; ICA starts and moments come before them"),
         Cost(
             "tiles",
-            n_tiles,
+            walk.n_tiles,
             "",
-            f"{side:,} × {side:,} views, whose rows "
-            + ("stay in memory" if is_kept else "are read in blocks"),
+            f"{walk.side:,} × {walk.side:,} views, whose rows "
+            + ("stay in memory" if walk.held else "are read in blocks"),
         ),
-        Cost("tasks", n_tasks, "", f"of {task} pairs each, one after the other"),
-        Cost("bytes of all views", n_views * size, "bytes", "rows × columns × bytes of a value"),
-        Cost("bytes read", n_read, "bytes", f"the moments once; {rule}"),
+        Cost("tasks", walk.n_tasks, "", f"of {walk.task} pairs each, one after the other"),
+        Cost(
+            "bytes of all views",
+            n_views * stores.view_bytes,
+            "bytes",
+            "rows × columns × bytes of a value",
+        ),
+        Cost("bytes read", walk.n_read, "bytes", f"the moments once; {rule}"),
         Cost(
             "bytes sent to workers",
-            _sent_bytes(stores, parts * square, n_tasks),
+            _sent_bytes(stores, moments, walk.n_tasks),
             "bytes",
             "moments (columns² × 8 for each part of the split), and who the rows are",
         ),
@@ -134,7 +168,7 @@ def compare_costs(
         Cost("memory of all workers", workers * memory, "bytes", f"{workers} × that"),
         Cost(
             "memory of the command",
-            process + n_views * parts * square,
+            process + n_views * moments,
             "bytes",
             "libraries, and the moments of all views",
         ),
@@ -148,8 +182,7 @@ def _sent_bytes(stores: Stores, moments: int, n_tasks: int) -> int:
         sent = n_views * moments
     else:  # of the pairs of a task one side is mostly the same
         sent = (n_tasks + n_pairs) * moments
-    indices = n_views if 8 * n_rows >= SHARED_BYTES else n_tasks
-    return sent + n_rows * (OWN_BYTES * n_pairs + INDEX_BYTES * indices)
+    return sent + n_rows * (PAIR_ROW_BYTES * n_pairs + VIEW_ROW_BYTES * n_views)
 
 
 def extract_costs(job: "ExtractJob", *, workers: int, process_bytes: int) -> list[Cost]:

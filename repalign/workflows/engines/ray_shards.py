@@ -19,7 +19,12 @@ from repalign.workflows.engines.ray_tasks import PATIENCE, Workplace
 from repalign.workflows.engines.shard_board import Job, Piece, ShardBoard
 from repalign.workflows.executor import Done, error_of
 from repalign.workflows.extract.portion import Made, Portion
-from repalign.workflows.extract.settings import ExtractProgress, ExtractResult, ExtractSettings
+from repalign.workflows.extract.settings import (
+    ExtractProgress,
+    ExtractResult,
+    ExtractSettings,
+    Speed,
+)
 
 OnExtract = Callable[[ExtractProgress], None]
 
@@ -231,15 +236,15 @@ class _Run:
             return
         jobs = self._board.jobs
         made = sum((job.made for job in jobs), Made())
-        rates = {n: m.tokens / m.seconds for n, m in self._made.items() if m.seconds > 0}
+        unit = next(job.plan.unit for job in jobs if job.plan is not None)
+        workers = {n: Speed(m.n_units, unit, m.seconds) for n, m in self._made.items()}
         self._on_progress(
             ExtractProgress(
                 samples_done=made.samples,
                 samples_total=sum(job.samples_total for job in jobs),
                 rows=made.rows,
-                tokens=made.tokens,
-                seconds=time.perf_counter() - self._started,
-                workers=tuple(sorted(rates.items())),
+                speed=Speed(made.n_units, unit, time.perf_counter() - self._started),
+                workers=tuple(sorted(workers.items())),
                 stores=(sum(job.is_over for job in jobs), len(jobs)),
             )
         )

@@ -22,12 +22,14 @@ class ShardPlan:
     Attributes:
         sizes: Samples of every shard.
         missing: Shards that nobody has committed yet.
+        unit: What its speed counts: tokens, images, sounds.
         is_complete: Whether the store is finished.
         device_difference: As in ``ExtractResult``, where that was asked for.
     """
 
     sizes: tuple[int, ...]
     missing: tuple[int, ...]
+    unit: str
     is_complete: bool
     device_difference: float | None = None
 
@@ -38,7 +40,7 @@ class Made:
 
     samples: int = 0
     rows: int = 0
-    tokens: int = 0
+    n_units: int = 0
     n_cut: int = 0
     seconds: float = 0.0
 
@@ -46,7 +48,7 @@ class Made:
         return Made(
             self.samples + other.samples,
             self.rows + other.rows,
-            self.tokens + other.tokens,
+            self.n_units + other.n_units,
             self.n_cut + other.n_cut,
             self.seconds + other.seconds,
         )
@@ -82,6 +84,7 @@ class Portion:
         return ShardPlan(
             sizes=tuple(stop - start for start, stop in bounds),
             missing=tuple(number for number in range(job.n_shards) if number not in present),
+            unit=job.feed.unit,
             is_complete=self._writer.is_complete,
             device_difference=difference,
         )
@@ -93,7 +96,7 @@ class Portion:
         tally = Tally(self._job, None, [number])
         with exact_float32():
             make_shards(self._job, self._writer, [number], tally)
-        return Made(tally.samples, tally.rows, tally.tokens, tally.n_cut, tally.seconds)
+        return Made(tally.samples, tally.rows, tally.n_units, tally.n_cut, tally.seconds)
 
     def finish(self, made: Made, difference: float | None) -> ExtractResult:
         """Complete the store, all shards of which are there; ``made`` is what all made of it."""
@@ -101,9 +104,9 @@ class Portion:
             self._writer.finish_when_whole()
         tally = Tally(self._job, None)
         tally.samples, tally.rows = made.samples, made.rows
-        tally.tokens, tally.n_cut = made.tokens, made.n_cut
+        tally.n_units, tally.n_cut = made.n_units, made.n_cut
         found = result_of_job(self._job, self._writer, tally, difference)
-        return replace(found, seconds=made.seconds)
+        return replace(found, speed=replace(found.speed, seconds=made.seconds))
 
     def close(self) -> None:
         """Let the store and the model go."""

@@ -12,7 +12,12 @@ from repalign.workflows.extract.device import Fetcher, exact_float32
 from repalign.workflows.extract.feed import Event, HostBatch, ShardEnd, ShardStart, prefetch
 from repalign.workflows.extract.job import ExtractJob, prepare_job
 from repalign.workflows.extract.plan import read_rank, shard_bounds
-from repalign.workflows.extract.settings import ExtractProgress, ExtractResult, ExtractSettings
+from repalign.workflows.extract.settings import (
+    ExtractProgress,
+    ExtractResult,
+    ExtractSettings,
+    Speed,
+)
 from repalign.workflows.extract.shards import ShardBuffer
 from repalign.workflows.extract.verify import verify_device
 
@@ -65,7 +70,8 @@ class Tally:
     ) -> None:
         bounds = [shard_bounds(n, len(job.selection), job.per_shard) for n in numbers]
         self.total = sum(stop - start for start, stop in bounds)
-        self.samples = self.rows = self.tokens = self.n_cut = 0
+        self.samples = self.rows = self.n_units = self.n_cut = 0
+        self._unit = job.feed.unit
         self._on_progress = on_progress
         self._started = time.perf_counter()
 
@@ -78,12 +84,11 @@ class Tally:
         """Count a batch that is done, and tell."""
         self.samples += len(batch.members)
         self.rows += rows
-        self.tokens += batch.tokens
+        self.n_units += batch.n_units
         self.n_cut += batch.n_cut
         if self._on_progress is not None:
-            self._on_progress(
-                ExtractProgress(self.samples, self.total, self.rows, self.tokens, self.seconds)
-            )
+            speed = Speed(self.n_units, self._unit, self.seconds)
+            self._on_progress(ExtractProgress(self.samples, self.total, self.rows, speed))
 
 
 def open_writer(job: ExtractJob, n_writers: int) -> StoreWriter:
@@ -163,8 +168,7 @@ def result_of_job(
         views=job.dims,
         rows_new=tally.rows,
         samples=len(job.selection),
-        tokens=tally.tokens,
-        seconds=tally.seconds,
+        speed=Speed(tally.n_units, job.feed.unit, tally.seconds),
         device=str(job.runner.device),
         device_difference=difference,
         n_cut=tally.n_cut,

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,17 @@ def test_a_file_that_is_no_result_is_named(tmp_path: Path) -> None:
     reproduce(experiment(), tmp_path, seeds=[0])
     broken = next((tmp_path / "units").glob("low-seed0-*.json"))
     broken.write_text("{}")
+    with pytest.raises(InputError, match=r"low-seed0-\w+\.json holds no result of low, seed 0"):
+        reproduce(experiment(), tmp_path, seeds=[0])
+
+
+@pytest.mark.parametrize("is_deep", [False, True])
+def test_a_result_that_was_changed_is_named(tmp_path: Path, is_deep: bool) -> None:
+    reproduce(experiment(), tmp_path, seeds=[0])
+    changed = next((tmp_path / "units").glob("low-seed0-*.json"))
+    record = json.loads(changed.read_text())
+    record["measured"][0][1] += 0.5
+    changed.write_text("[" * 10**5 if is_deep else json.dumps(record))
     with pytest.raises(InputError, match=r"low-seed0-\w+\.json holds no result of low, seed 0"):
         reproduce(experiment(), tmp_path, seeds=[0])
 

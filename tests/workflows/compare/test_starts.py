@@ -1,17 +1,20 @@
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TypeVar
 
 import numpy as np
 import pytest
+import torch
 
 from repalign.core.ica.settings import IcaSettings
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
 from repalign.workflows.compare.spaces import affordable_starts
-from repalign.workflows.compare.starts import IcaOfSpace
+from repalign.workflows.compare.starts import IcaOfSpace, StartUnit
 from repalign.workflows.executor import InProcess, Unit
 from repalign.workflows.machine import Machine
+from repalign.workflows.side_by_side import run_side_by_side
 
 T = TypeVar("T")
 
@@ -139,3 +142,47 @@ def test_every_start_is_a_unit_and_the_rows_of_a_space_are_whitened_once_a_round
     assert (len(first), len({*first, *more})) == (4, sum(made))
     assert len(whitened) == 2  # the target was the last, and is not whitened again
     assert row == ica_rows(compared(x, y))["in-sample"]
+
+
+def test_large_starts_are_searched_side_by_side_to_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, y = turned(np.random.default_rng(0).standard_normal((300, 6)))
+    alone = ica_rows(compared(x, y))
+    monkeypatch.setattr("repalign.workflows.compare.starts.is_small", lambda *size: False)
+    lanes = []
+
+    def counted(*given: object, **how: object) -> list[object]:
+        lanes.append(how["lanes"])
+        return run_side_by_side(*given, **how)
+
+    monkeypatch.setattr("repalign.workflows.executor.run_side_by_side", counted)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert ica_rows(compared(x, y)) == alone
+    finally:
+        torch.set_num_threads(before)
+    assert set(lanes) == {2}
+
+
+@pytest.mark.parametrize(
+    ("shape", "memory", "options", "lanes"),
+    [
+        ((50_000, 384), 2**31, {}, 2),
+        ((50_000, 384), 2**28, {}, 1),
+        ((3000, 20), 2**31, {}, 1),
+        ((50_000, 384), 2**31, {"ica": IcaSettings(solver="sklearn")}, 1),
+    ],
+)
+def test_starts_share_the_cores_where_they_are_large_and_memory_holds_them(
+    shape: tuple[int, int], memory: int, options: dict[str, object], lanes: int
+) -> None:
+    space = SimpleNamespace(n_rows=shape[0], dim=shape[1])
+    ica = SimpleNamespace(space=space, n_rows=shape[0], settings=CompareSettings(**options))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert StartUnit(ica, 0).lanes(Machine(memory_bytes=memory)) == lanes
+    finally:
+        torch.set_num_threads(before)

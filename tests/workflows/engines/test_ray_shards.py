@@ -79,7 +79,7 @@ def test_a_lost_actor_costs_only_its_shard(settings: ExtractSettings, tmp_path: 
     last = killing.told[-1]
     assert (last.samples_done, last.samples_total, last.rows) == (96, 96, 96)
     assert len(last.workers) <= 3
-    assert all(rate > 0 for _, rate in last.workers)
+    assert all(speed.rate > 0 for _, speed in last.workers)
     assert not parts_directory(tmp_path / "b.h5").exists()
     with pytest.raises(InputError, match="remove the old store first"):
         extract_on_ray([replace(settings, overwrite=True)], Actors(1))

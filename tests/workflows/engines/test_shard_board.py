@@ -5,9 +5,10 @@ from pathlib import Path
 from repalign.exceptions import ModelError
 from repalign.workflows.engines.shard_board import RETRIES, Piece, ShardBoard
 from repalign.workflows.extract.portion import Made, ShardPlan
-from repalign.workflows.extract.settings import ExtractResult, ExtractSettings
+from repalign.workflows.extract.settings import ExtractResult, ExtractSettings, Speed
 
-PLAN = ShardPlan(sizes=(16, 16, 4), missing=(0, 1, 2), is_complete=False)
+SPEED = Speed(0, "tokens", 0.0)
+PLAN = ShardPlan(sizes=(16, 16, 4), missing=(0, 1, 2), unit="tokens", is_complete=False)
 
 
 def board(n_jobs: int) -> ShardBoard:
@@ -15,7 +16,7 @@ def board(n_jobs: int) -> ShardBoard:
 
 
 def result(path: str) -> ExtractResult:
-    return ExtractResult(Path(path), True, 36, "f", {"final": 4}, 36, 36, 0, 0.0, "cpu")
+    return ExtractResult(Path(path), True, 36, "f", {"final": 4}, 36, 36, SPEED, "cpu")
 
 
 def test_a_worker_keeps_its_model_and_others_begin_new_ones() -> None:
@@ -26,7 +27,7 @@ def test_a_worker_keeps_its_model_and_others_begin_new_ones() -> None:
     assert [run.give(0), run.give(0), run.give(0)] == [Piece(0, "shard", n) for n in range(3)]
     # all of it is given: help with the other model, be ready for it, or wait
     assert run.give(0) == Piece(1, "plan")
-    run.planned(Piece(1, "plan"), ShardPlan((16,), (), is_complete=True))
+    run.planned(Piece(1, "plan"), ShardPlan((16,), (), "tokens", is_complete=True))
     assert run.give(1) == Piece(1, "finish")
     assert run.give(1) is None
     for number in range(3):
