@@ -54,7 +54,6 @@ def extract(
         typer.Option(
             help="Instead of a model, a file with one a line, MODEL or NAME=MODEL; the store of "
             "each is NAME.h5 in the folder of --output.",
-            exists=True,
             dir_okay=False,
         ),
     ] = None,

@@ -168,9 +168,9 @@ def compare_costs(
         Cost("memory of all workers", workers * memory, "bytes", f"{workers} × that"),
         Cost(
             "memory of the command",
-            process + n_views * moments,
+            process + n_views * moments + n_pairs * PAIR_ROW_BYTES * stores.rows,
             "bytes",
-            "libraries, and the moments of all views",
+            "libraries, the moments of all views, and who the rows of every pair are",
         ),
     ]
 
