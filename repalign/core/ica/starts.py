@@ -22,6 +22,8 @@ AGREEMENT = 0.99
 FIRST_STARTS = 2
 MORE_STARTS = 6
 """Starts that are made where the first do not agree; of these the better half is kept."""
+MOST_STARTS = 10
+"""Starts of a pair whose efficiency still hangs on them more than on the rows."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from repalign.core.ica.starts import (
     AGREEMENT,
     FIRST_STARTS,
     MORE_STARTS,
+    MOST_STARTS,
     best_starts,
     start_agreement,
 )
@@ -80,23 +81,30 @@ class IcaOfSpace:
         """Covariance of the rows without the part left out."""
         return self.moments.sxx / self.moments.n
 
-    def next_starts(self, made: Sequence[IcaFit]) -> "list[StartUnit]":
+    def next_starts(self, made: Sequence[IcaFit], most: int = MORE_STARTS) -> "list[StartUnit]":
         """Return the starts to make after those made: none where these are enough."""
+        wanted = self.settings.starts or self._enough(made, most)
+        return [StartUnit(self, number) for number in range(len(made), wanted)]
+
+    def _enough(self, made: Sequence[IcaFit], most: int) -> int:
         affordable = affordable_starts(self.n_rows, self.moments.source_dim, self.settings)
-        wanted = self.settings.starts or min(FIRST_STARTS, affordable)
-        if self.settings.starts is None and len(made) == wanted > 1 and affordable >= MORE_STARTS:
+        if len(made) < FIRST_STARTS:
+            return min(FIRST_STARTS, affordable)
+        limit = min(most, affordable)
+        more = [n for n in (MORE_STARTS, MOST_STARTS) if len(made) < n <= limit]
+        if more and len(made) == FIRST_STARTS:
             agreement = start_agreement(made, self.covariance)
             assert agreement is not None
-            wanted = wanted if agreement >= AGREEMENT else MORE_STARTS
-        return [StartUnit(self, number) for number in range(len(made), wanted)]
+            more = [] if agreement >= AGREEMENT else more
+        return more[0] if more else len(made)
 
     def choose(self, made: Sequence[IcaFit]) -> SpaceIca:
         """Return the starts that are kept: both of two that agree, else the better half."""
         agreement = start_agreement(made, self.covariance)
         if self.settings.starts is None and len(made) == FIRST_STARTS:
-            return SpaceIca(best_starts(made, len(made)), len(made), agreement)
+            return SpaceIca(self.key, best_starts(made, len(made)), len(made), agreement)
         kept = best_starts(made, (len(made) + 1) // 2)
-        return SpaceIca(kept, len(made), start_agreement(kept, self.covariance))
+        return SpaceIca(self.key, kept, len(made), start_agreement(kept, self.covariance))
 
     def prepare(self, machine: Machine) -> "Prepared":
         """Whiten the rows, for all starts."""
@@ -224,12 +232,29 @@ forget_whitened = _LAST.forget
 """Let the rows go that this process whitened last."""
 
 
-def fit_spaces(
-    wanted: Mapping[str, IcaOfSpace], executor: Executor, machine: Machine
-) -> dict[str, SpaceIca]:
-    """Return the ICA of every space by key, the starts of all of them done together."""
-    made: dict[str, list[IcaFit]] = {key: [] for key in wanted}
-    while units := [unit for key, ica in wanted.items() for unit in ica.next_starts(made[key])]:
+def make_starts(
+    wanted: Mapping[str, IcaOfSpace],
+    executor: Executor,
+    machine: Machine,
+    *,
+    most: int = MORE_STARTS,
+    made: Mapping[str, Sequence[IcaFit]] | None = None,
+) -> dict[str, list[IcaFit]]:
+    """Return the starts of every space by key, those of all of them done together.
+
+    ``made`` are the first of them, ``most`` how many a space may get.
+    """
+    starts = {key: list((made or {}).get(key, ())) for key in wanted}
+    while units := [
+        unit for key, ica in wanted.items() for unit in ica.next_starts(starts[key], most)
+    ]:
         for unit, fit in zip(units, executor.map(units, machine), strict=True):
-            made[unit.ica.key].append(fit)
+            starts[unit.ica.key].append(fit)
+    return starts
+
+
+def choose_starts(
+    wanted: Mapping[str, IcaOfSpace], made: Mapping[str, Sequence[IcaFit]]
+) -> dict[str, SpaceIca]:
+    """Return the ICA of every space by key."""
     return {key: ica.choose(made[key]) for key, ica in wanted.items()}

@@ -37,16 +37,28 @@ def turned(sources: np.ndarray, noise: float = 0.5) -> tuple[np.ndarray, np.ndar
     return x, y + noise * rng.standard_normal(y.shape)
 
 
-def test_starts_that_agree_are_two_and_others_six() -> None:
+def rugged() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    clear = ica_rows(compared(*turned(rng.laplace(size=(1500, 5)))))["in-sample"]
-    assert (clear["source_starts"], clear["target_starts"]) == (2, 2)
-    assert clear["efficiency_start_half_width"] < 0.01
-    rugged = np.hstack([rng.laplace(size=(300, 2)), rng.standard_normal((300, 6))])
-    found = ica_rows(compared(*turned(rugged)))["in-sample"]
-    assert (found["source_starts"], found["target_starts"]) == (6, 6)
-    half = (found["efficiency_high"] - found["efficiency_low"]) / 2
-    assert half > found["efficiency_start_half_width"] > 0.01
+    rng.laplace(size=(1500, 5))
+    return turned(np.hstack([rng.laplace(size=(300, 2)), rng.standard_normal((300, 6))]))
+
+
+def starts_of(row: dict[str, object]) -> tuple[object, object]:
+    return row["source_starts"], row["target_starts"]
+
+
+def test_starts_that_agree_are_two_and_others_six_or_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear = ica_rows(compared(*turned(np.random.default_rng(0).laplace(size=(1500, 5)))))
+    assert starts_of(clear["in-sample"]) == (2, 2)
+    assert clear["in-sample"]["efficiency_start_half_width"] < 0.01
+    ten = ica_rows(compared(*rugged()))["in-sample"]
+    assert starts_of(ten) == (10, 10)
+    half = (ten["efficiency_high"] - ten["efficiency_low"]) / 2
+    assert half > ten["efficiency_start_half_width"] > 0.1
+    monkeypatch.setattr("repalign.workflows.study.doubt.NARROW", 0.3)
+    six = ica_rows(compared(*rugged()))["in-sample"]
+    assert starts_of(six) == (6, 6)
+    assert 0.3 > six["efficiency_start_half_width"] > ten["efficiency_start_half_width"]
 
 
 def test_the_error_is_a_mean_over_pairs_of_starts_and_the_map_that_of_the_best() -> None:
@@ -186,3 +198,19 @@ def test_starts_share_the_cores_where_they_are_large_and_memory_holds_them(
         assert StartUnit(ica, 0).lanes(Machine(memory_bytes=memory)) == lanes
     finally:
         torch.set_num_threads(before)
+
+
+def test_all_splits_and_twins_of_a_pair_have_its_ten_starts() -> None:
+    result = compared(*rugged(), held_out=0.2, n_refits=0, n_gaussian=2)
+    assert {starts_of(row) for row in ica_rows(result).values()} == {(10, 10)}
+    assert starts_of(ica_rows(compared(*rugged(), starts=6))["in-sample"]) == (6, 6)
+
+
+def test_starts_of_a_pair_are_its_own_whatever_else_is_compared() -> None:
+    x, y = rugged()
+    z = turned(np.random.default_rng(5).laplace(size=(300, 8)))[0]
+    settings = CompareSettings(maps=EFFICIENCY, n_null=0, n_gaussian=0, held_out=0, n_refits=0)
+    of_three = compare(x, y, z, settings=settings, names=("x", "y", "z"))
+    alone = compare(x, z, settings=settings, names=("x", "z"))
+    chosen = [row for row in of_three.to_records() if (row["source"], row["target"]) == ("x", "z")]
+    assert chosen == alone.to_records()
