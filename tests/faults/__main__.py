@@ -31,6 +31,7 @@ CAMPAIGNS: dict[str, tuple[int, int, str]] = {
     "checkpoints": (2500, 60, "checkpoints:damage_checkpoints"),
     "places": (77, 6, "places:odd_places"),
     "lines": (5000, 20, "lines:fuzz_lines"),
+    "processes": (112, 3, "processes:compare_processes"),
 }
 
 

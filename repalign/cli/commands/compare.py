@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import typer
 
 from repalign.cli import output
-from repalign.cli.config import ConfigOption
 from repalign.cli.declared import Given, with_options, with_presets
 from repalign.cli.formats import render
 from repalign.cli.gates import (
@@ -20,10 +19,10 @@ from repalign.cli.gates import (
     judge_gates,
     read_gates,
 )
-from repalign.cli.inputs import WRITTEN
+from repalign.cli.inputs import SHOWN, WRITTEN
 from repalign.cli.names import names_of
 from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
-from repalign.cli.requests import SHOWN, request_of
+from repalign.cli.requests import request_of
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
@@ -75,7 +74,6 @@ def compare(
             exists=True,
         ),
     ] = None,
-    config: ConfigOption = None,
     preset: CompareSettings,
     given: Given,
     device: MachineDeviceOption = "auto",

@@ -52,7 +52,6 @@ def reproduce(
         typer.Option(
             "--data",
             help="File or folder of the data set itself, for experiments that take one.",
-            exists=True,
             show_default="what comes along",
         ),
     ] = None,

@@ -139,8 +139,10 @@ class Experiment:
         """Return the data that it is run on, None if it takes none.
 
         Raises:
-            InputError: It takes none and some were given, or it cannot read them.
+            InputError: It takes none and some were given, or they are not there or not readable.
         """
+        if path is not None and not path.exists():
+            raise InputError(f"{path}: no such file or folder; give the data set itself to --data")
         if self.find_data is not None:
             return self.find_data(path)
         if path is not None:

@@ -15,6 +15,7 @@ MODULES = (
     "gaussian_null",
     "contrastive",
     "cross_entropy",
+    "proxy_factors",
     "radial_classes",
     "data_size",
     "width",

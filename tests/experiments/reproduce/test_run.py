@@ -100,6 +100,8 @@ def test_shared_files_are_made_once_and_only_if_something_is_missing(tmp_path: P
 def test_data_are_taken_only_where_an_experiment_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="toy takes no data; run it without --data"):
         reproduce(experiment(), tmp_path, data=tmp_path)
+    with pytest.raises(InputError, match="missing: no such file or folder; give the data set"):
+        reproduce(experiment(), tmp_path, data=tmp_path / "missing")
 
 
 def test_other_data_are_other_work_and_other_published_numbers(tmp_path: Path) -> None:
