@@ -169,8 +169,17 @@ def _followed(path: Path) -> Path | int:
             return int(path.name)
         if not path.is_symlink():
             return folder / path.name if path.name else folder
+        _check_link(folder / path.name)
         path = folder / path.readlink()
     raise RuntimeError("too many links")
+
+
+def _check_link(path: Path) -> None:
+    """Refuse a link that somebody else put where everybody may, as the system does on opening."""
+    folder, link = path.parent.stat(), path.lstat()
+    everybody = stat.S_ISVTX | stat.S_IWOTH
+    if folder.st_mode & everybody == everybody and link.st_uid not in (os.geteuid(), folder.st_uid):
+        raise RuntimeError("a link of somebody else, in a folder into which everybody writes")
 
 
 def check_no_input(

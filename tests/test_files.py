@@ -95,6 +95,20 @@ def test_a_link_is_followed_and_stays(tmp_path: Path, is_there: bool) -> None:
     assert names(tmp_path / "folder") == ["x"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a link to somebody else")
+def test_a_link_of_somebody_else_where_everybody_writes_is_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    (folder / "out").symlink_to(tmp_path / "mine")
+    write(folder / "out")
+    (tmp_path / "mine").write_text("mine")
+    os.lchown(folder / "out", 12345, 12345)
+    with pytest.raises(InputError, match=r"cannot be written \(a link of somebody else"):
+        write(folder / "out")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")

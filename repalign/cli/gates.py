@@ -63,8 +63,9 @@ def read_gates(
     below: Sequence[str] | None,
     baseline: Path | None,
     tolerance: float | None,
+    talk: Talk,
 ) -> "Gates":
-    """Return the gates that stand on the line.
+    """Return the gates that stand on the line, and say what is to be known of a baseline.
 
     Raises:
         BadParameter: They cannot be read.
@@ -76,7 +77,12 @@ def read_gates(
     bounds = _as_usage(
         lambda: (*parse_bounds(above or (), "above"), *parse_bounds(below or (), "below"))
     )
-    return Gates(bounds, None if baseline is None else read_baseline(baseline, tolerance or 0.0))
+    if baseline is None:
+        return Gates(bounds)
+    earlier = read_baseline(baseline, tolerance or 0.0)
+    for note in earlier.earlier.notes:
+        talk.note(note)
+    return Gates(bounds, earlier)
 
 
 def check_gates(

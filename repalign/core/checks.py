@@ -8,8 +8,11 @@ from jaxtyping import Float
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
 
-LARGEST = 1e100
-"""Largest magnitude that is accepted: sums of squares of larger values overflow."""
+LARGEST = 1e25
+"""Largest magnitude that is accepted: eighth powers, which measures of similarity and their nulls
+take, and single precision, in which ICA computes, overflow for much larger values."""
+SMALLEST = 1e-25
+"""Smallest magnitude that the largest value of a space may have: powers of smaller ones vanish."""
 
 _FLOATS = (np.float16, np.float32, np.float64)
 
@@ -50,17 +53,21 @@ def check_shape(shape: tuple[int, ...], *, name: str = "values") -> None:
 
 def check_finite_block(
     block: Float[np.ndarray, "rows columns"], *, first_row: int, name: str = "values"
-) -> None:
-    """Refuse NaN, infinity and values whose squares overflow, naming the first such row.
+) -> float:
+    """Refuse NaN, infinity and values whose powers overflow, naming the first such row.
 
-    ``first_row`` is the number of the block's first row in the whole.
+    ``first_row`` is the number of the block's first row in the whole. Returned is the largest
+    magnitude in the block, for ``check_not_vanishing``.
 
     Raises:
         InputError: Naming row, column and value of the first bad entry.
     """
+    if block.size == 0:
+        return 0.0
     # The extremes are NaN where any value is, and comparing with NaN is false.
-    if block.size == 0 or -LARGEST <= float(block.min()) <= float(block.max()) <= LARGEST:
-        return
+    low, high = float(block.min()), float(block.max())
+    if -LARGEST <= low <= high <= LARGEST:
+        return max(-low, high)
     bad = ~(np.abs(block.astype(np.float64)) <= LARGEST)
     row = int(np.argmax(bad.any(axis=1)))
     column = int(np.argmax(bad[row]))
@@ -68,6 +75,19 @@ def check_finite_block(
         f"{name} has {block[row, column]} at row {first_row + row}, column {column}; "
         f"expected finite numbers of at most {LARGEST:g}: remove the row or rescale the values"
     )
+
+
+def check_not_vanishing(largest: float, *, name: str = "values") -> None:
+    """Refuse a space whose largest magnitude is so small that powers of its values are lost.
+
+    Raises:
+        InputError: It is, and not zero.
+    """
+    if 0 < largest < SMALLEST:
+        raise InputError(
+            f"{name} has no value beyond {largest:.3g}; expected one of at least {SMALLEST:g}, "
+            "since powers of smaller ones vanish: rescale the values"
+        )
 
 
 def check_paired(source: Rows, target: Rows) -> int:

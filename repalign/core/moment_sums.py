@@ -8,7 +8,7 @@ from jaxtyping import Integer
 
 from repalign.aliases import Rows
 from repalign.core.arrays import DeviceArray, numbers_on, on_device, zeros
-from repalign.core.checks import check_finite_block, check_parts
+from repalign.core.checks import check_finite_block, check_not_vanishing, check_parts
 from repalign.core.compute import one_pool
 from repalign.core.rows import DEFAULT_MEMORY, OnProgress, block_rows_for
 
@@ -74,8 +74,8 @@ def sum_moments(
     """Return the sums of every part, reading all rows once; without ``y`` of the source alone.
 
     Raises:
-        InputError: A value is not finite (the row is named), the part numbers are wrong, or the
-            memory cap is too small for the statistics.
+        InputError: A value is not finite (the row is named), all are so small that their powers
+            vanish, the part numbers are wrong, or the memory cap is too small for the statistics.
     """
     n_rows, p = x.shape
     q = 0 if y is None else y.shape[1]
@@ -91,24 +91,29 @@ def sum_moments(
     )
     names = ("the space", "") if y is None else ("the source", "the target")
     sums = [MomentSums(p, q, products, device) for _ in range(parts.n)]
+    largest = dict.fromkeys(names, 0.0)
     with one_pool(device):
         for start in range(0, n_rows, block_rows):
             stop = min(start + block_rows, n_rows)
-            source = _to_device(x, start, stop, device=device, name=names[0])
+            source = _to_device(x.read(start, stop), start, device, names[0], largest)
             if y is None:
                 target = zeros((stop - start, 0), device)
             else:
-                target = _to_device(y, start, stop, device=device, name=names[1])
+                target = _to_device(y.read(start, stop), start, device, names[1], largest)
             labels = None if parts.of_row is None or parts.n == 1 else parts.of_row[start:stop]
             _add_block(sums, source, target, labels, device)
             if on_progress is not None:
                 on_progress(stop, n_rows)
+    for name, magnitude in largest.items():
+        check_not_vanishing(magnitude, name=name)
     return sums
 
 
-def _to_device(rows: Rows, start: int, stop: int, *, device: str, name: str) -> DeviceArray:
-    block = rows.read(start, stop)
-    check_finite_block(block, first_row=start, name=name)
+def _to_device(
+    block: np.ndarray, first_row: int, device: str, name: str, largest: dict[str, float]
+) -> DeviceArray:
+    magnitude = check_finite_block(block, first_row=first_row, name=name)
+    largest[name] = max(largest[name], magnitude)
     return on_device(block, device, copy=True)
 
 

@@ -10,6 +10,9 @@ ENDINGS = (".aif", ".aiff", ".flac", ".mp3", ".oga", ".ogg", ".wav")
 MAX_SECONDS = 1800
 _RATES = (1000, 768_000)
 _MOST_CHANNELS = 64
+# Silence packs to nearly nothing: megabytes of it would become gigabytes. Half an hour of two
+# channels at 48 kHz has fewer.
+MOST_VALUES = 2**28
 
 
 def decode_sound(raw: bytes, name: str) -> Sound:
@@ -49,6 +52,11 @@ def _check(file: Any, name: str) -> None:
     if file.frames > MAX_SECONDS * file.samplerate:
         seconds = file.frames / file.samplerate
         raise InputError(f"{name} lasts {seconds:.0f} s; at most {MAX_SECONDS} s are read: cut it")
+    if file.frames * file.channels > MOST_VALUES:
+        raise InputError(
+            f"{name} expands to {file.frames * file.channels} values; at most {MOST_VALUES} are "
+            "read: cut it, or take fewer channels or samples a second"
+        )
 
 
 def _mixed(values: Any, name: str) -> Any:

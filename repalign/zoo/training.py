@@ -95,9 +95,15 @@ def _restore(task: Task, optimizer: "Optimizer", recipe: Recipe, seed: int, path
 
     if not path.exists():
         return 0
-    with open_regular(path) as file:
-        state: dict[str, Any] = torch.load(file, weights_only=True)
-    if state["identity"] != _identity(recipe, seed):
+    try:
+        with open_regular(path) as file:
+            state: dict[str, Any] = torch.load(file, weights_only=True)
+        identity = state["identity"]
+    except InputError:
+        raise
+    except Exception as error:  # whatever torch says of other bytes
+        raise InputError(f"{path} holds no training; remove it, and it begins anew") from error
+    if identity != _identity(recipe, seed):
         raise InputError(
             f"{path} belongs to another recipe or seed; remove it or choose another --output"
         )

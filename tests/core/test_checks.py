@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from repalign.core.checks import check_matrix, check_paired
+from repalign.core.checks import check_matrix, check_not_vanishing, check_paired
 from repalign.core.rows import ArrayRows
 from repalign.exceptions import InputError
 
@@ -43,3 +43,16 @@ def test_paired_rows_have_one_number() -> None:
 def test_rows_without_columns_do_not_pair() -> None:
     with pytest.raises(InputError, match=r"the target has shape \(4, 0\)"):
         check_paired(ArrayRows(np.ones((4, 2))), ArrayRows(np.ones((4, 0))))
+
+
+@pytest.mark.parametrize("values", [[[2e25, 0]], [[-1e99, 1]]])
+def test_values_whose_powers_overflow_are_refused(values: object) -> None:
+    with pytest.raises(InputError, match=r"row 0, column 0; expected finite numbers of at most 1e"):
+        check_matrix(values)
+
+
+def test_values_whose_powers_vanish_are_refused_but_not_zeros() -> None:
+    check_not_vanishing(0.0)
+    check_not_vanishing(1e-25)
+    with pytest.raises(InputError, match="x has no value beyond 1e-26; expected one of at least"):
+        check_not_vanishing(1e-26, name="x")

@@ -26,10 +26,12 @@ CAMPAIGNS: dict[str, tuple[int, int, str]] = {
     "folds": (1500, 40, "own:damage_folds"),
     "texts": (1000, 20, "texts:inject_texts"),
     "kills": (1000, 12, "kills:kill_commands"),
+    "stops": (280, 2, "kills:kill_long_commands"),
     "foreign": (3000, 90, "foreign:damage_foreign"),
     "checkpoints": (2500, 60, "checkpoints:damage_checkpoints"),
     "places": (77, 6, "places:odd_places"),
     "lines": (5000, 20, "lines:fuzz_lines"),
+    "processes": (112, 3, "processes:compare_processes"),
 }
 
 

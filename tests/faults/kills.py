@@ -12,21 +12,20 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-import repalign
 from repalign.store import StoreWriter, WriteOptions, open_store, verify_store
 from repalign.store.joining.index import RowIndex
+from repalign.workflows.study.cache import SUFFIX, WorkCache
 from tests.faults.counts import Counts, Outcome
 from tests.faults.forks import Ended, Limits, forked, import_all
 from tests.faults.lines import make_files, run_apart
+from tests.faults.stages import CHEAP, MODEL, RECORDED, Stage, long_stages, stages
 
 CALLS = (
     "openat", "write", "pwrite64", "rename", "unlink", "unlinkat", "rmdir", "mkdir", "fsync",
@@ -34,64 +33,27 @@ CALLS = (
 )  # fmt: skip
 # What changes files, where most kills come.
 CHANGES = ("write", "pwrite64", "rename", "unlink", "fsync", "ftruncate", "mkdir")
-MODEL = Path(repalign.__file__).parent / "zoo" / "weights" / "gpt-neox-seed0"
+# What a command says that lost one of its processes.
+TOLD = "a worker process ended before its work was done"
+# A run makes a few calls more or less than another, so that a kill may come too late.
+MOST_TRIES = 5
+NOT_KILLED = "ended before it was killed"
 OLD = b"what was there before\n"
-CHEAP = ["--maps", "mean,rigid", "--null", "0", "--gaussian-null", "0"]
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A command with what it writes.
-
-    Args:
-        name: what is killed.
-        line: its words; none for the writer of a store, called from Python.
-        outputs: files that appear.
-        old: whether a file of the same name is there before, which stays or is replaced.
-        is_store: whether the first output is a store, of which the rows count.
-        share: how often its turn comes.
-    """
-
-    name: str
-    line: tuple[str, ...]
-    outputs: tuple[str, ...]
-    old: bool = False
-    is_store: bool = False
-    share: int = 1
-    found: dict[str, Any] = field(default_factory=dict, compare=False)
-
-
-def stages() -> list[Stage]:
-    """Return what is killed: every command that writes, and the shards and packing of stores."""
-    extract = ("extract", str(MODEL), "--data", "texts.txt", "--shard-samples", "4", "--offline")
-    compare = ("compare", "a.h5", "b.h5", *CHEAP)
-    folds = ("deconfound", "a.h5", "--table", "factors.csv", "--label", "f", "--batch", "batch")
-    return [
-        Stage("writer", (), ("run.h5",), is_store=True, share=12),
-        Stage("extract", (*extract, "-o", "new.h5"), ("new.h5",), is_store=True, share=2),
-        Stage("extract shards", (*extract, "-o", "new"), ("new",), is_store=True),
-        Stage("pack", ("store", "pack", "shards", "new.h5", "--overwrite"), ("new.h5",),
-              is_store=True, share=3),
-        Stage("import", ("store", "import", "a.npy", "new.h5", "--overwrite"), ("new.h5",),
-              is_store=True, share=3),
-        Stage("export npz", ("store", "export", "a.h5", "new.npz", "--overwrite"), ("new.npz",),
-              old=True),
-        Stage("export npy", ("store", "export", "a.h5", "new.npy", "--overwrite"),
-              ("new.npy", "new.ids.txt")),
-        Stage("compare", (*compare, "-o", "new.csv"), ("new.csv",), old=True),
-        Stage("saved maps", (*compare, "-o", "new.csv", "--save-maps", "maps"),
-              ("new.csv", "maps")),
-        Stage("report", ("report", "result.csv", "-o", "new.html"), ("new.html",), old=True),
-        Stage("apply", ("apply", "map.safetensors", "a.h5", "-o", "new.h5", "--overwrite"),
-              ("new.h5",), is_store=True),
-        Stage("folds", (*folds, "--resume", "folds.jsonl", "-o", "new.csv"), ("new.csv",)),
-    ]  # fmt: skip
 
 
 def kill_commands(folder: Path, count: int, *, seed: int = 0) -> Counts:
     """Kill commands, look at what is left, run them again, and compare with one that was not."""
+    return _kill_all("kills", stages(), folder, count, seed)
+
+
+def kill_long_commands(folder: Path, count: int, *, seed: int = 0) -> Counts:
+    """The same of the commands that keep finished work and go on from it."""
+    return _kill_all("stops", long_stages(), folder, count, seed)
+
+
+def _kill_all(name: str, chosen: Sequence[Stage], folder: Path, count: int, seed: int) -> Counts:
     import_all()
-    counts = Counts("kills")
+    counts = Counts(name)
     files = folder / "files"
     files.mkdir()
     make_files(files)
@@ -101,15 +63,22 @@ def kill_commands(folder: Path, count: int, *, seed: int = 0) -> Counts:
     given = ["extract", str(MODEL), "--data", "texts.txt", "--shard-samples", "4", "-o", "shards"]
     with _copied(files) as place:
         assert run_apart([*given, "--offline"], place).status == 0
+        assert run_apart(["compare", "a.h5", "b.h5", *CHEAP, "-o", RECORDED], place).status == 0
         shutil.copytree(place / "shards", files / "shards")
-    turns = [each for each in stages() for _ in range(each.share)]
+        shutil.copy(place / RECORDED, files)
+    turns = [each for each in chosen for _ in range(each.share)]
     for number in range(count):
         stage = turns[number % len(turns)]
         if "whole" not in stage.found:
             _undisturbed(stage, files)
-        rng = random.Random(f"kills {seed} {number}")
-        with _copied(files) as place:
-            outcome, why = _killed(stage, place, rng)
+        rng = random.Random(f"{name} {seed} {number}")
+        for _ in range(MOST_TRIES):
+            with _copied(files) as place:
+                outcome, why = _killed(stage, place, rng)
+            if why != NOT_KILLED:
+                break
+        if why == NOT_KILLED:
+            outcome = "refused"  # counted apart: nothing was killed
         counts.add(outcome, f"{stage.name}, kill {number} of seed {seed}: {why}")
     return counts
 
@@ -121,6 +90,7 @@ def _undisturbed(stage: Stage, files: Path) -> None:
         assert ended.status == 0, f"{stage.name}: {ended.said[-800:]}"
         stage.found["whole"] = [_content(stage, place / name) for name in stage.outputs]
         stage.found["seconds"] = ended.seconds
+        stage.found["names"] = _visible(place)
     if shutil.which("strace"):
         with _copied(files) as place:
             log = place.parent / "calls"
@@ -143,7 +113,8 @@ def _killed(stage: Stage, place: Path, rng: random.Random) -> tuple[Outcome, str
         (place / stage.outputs[0]).write_bytes(OLD)
     before = _inputs(place, stage)
     when, ended = _kill(stage, place, rng)
-    if ended.status not in (-signal.SIGKILL, 0):
+    is_told = stage.workers and ended.status == 1 and TOLD in ended.said
+    if ended.status not in (-signal.SIGKILL, 0) and not is_told:
         return "traceback", f"{when}: status {ended.status}: {ended.said[-300:]}"
     if _inputs(place, stage) != before:
         return "wrong", f"{when}: an input was changed"
@@ -155,6 +126,8 @@ def _killed(stage: Stage, place: Path, rng: random.Random) -> tuple[Outcome, str
             return "wrong", f"{when}: {name} is gone"
         if _appeared(stage, path) and _content(stage, path) != whole:
             return "wrong", f"{when}: {name} is not whole"
+    if damaged := _unsound_units(place):
+        return "wrong", f"{when}: the cache holds {damaged}"
     store = place / stage.outputs[0]
     is_begun = stage.is_store and not _appeared(stage, store)
     if is_begun and (lost := _unsound_shards(store)):
@@ -165,7 +138,12 @@ def _killed(stage: Stage, place: Path, rng: random.Random) -> tuple[Outcome, str
     if again.is_hung or again.status:
         return "traceback", f"{when}: again: {again.status} {again.said[-300:]}"
     found = [_content(stage, place / name) for name in stage.outputs]
-    return ("equal", "") if found == stage.found["whole"] else ("wrong", f"{when}: other rows")
+    if found != stage.found["whole"]:
+        return "wrong", f"{when}: other rows"
+    extra = _visible(place) ^ stage.found["names"]
+    if extra:
+        return "wrong", f"{when}: left {sorted(extra)}"
+    return "equal", "" if ended.status else NOT_KILLED
 
 
 def _kill(stage: Stage, place: Path, rng: random.Random) -> tuple[str, Ended]:
@@ -189,7 +167,9 @@ def _run(
     limits: Limits | None = None,
 ) -> Ended:
     if stage.line:
-        return run_apart(list(stage.line), place, attach=attach, limits=limits)
+        return run_apart(
+            list(stage.line), place, prepare=stage.prepare, attach=attach, limits=limits
+        )
     path = place / stage.outputs[0]
     return forked(lambda: _write(path), place, attach=attach, limits=limits)
 
@@ -219,6 +199,8 @@ def _tracer(*arguments: str) -> Callable[[int], Callable[[], object]]:
 
 def _appeared(stage: Stage, path: Path) -> bool:
     # a folder of shards has its name from the start, and is whole when it has a manifest
+    if stage.is_folder:
+        return path.exists()
     return path.is_file() or (stage.is_store and (path / "manifest.json").exists())
 
 
@@ -227,7 +209,7 @@ def _content(stage: Stage, path: Path) -> str:
         assert verify_store(path).problems == ()
         with open_store(path) as store:
             return store.fingerprint
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    files = sorted(path.glob("[!.]*")) if path.is_dir() else [path]
     return sha256(b"".join(each.read_bytes() for each in files)).hexdigest()
 
 
@@ -237,6 +219,19 @@ def _unsound_shards(path: Path) -> str:
     if not any(parts.glob("part-*.h5")):
         return ""
     return "; ".join(verify_store(parts, allow_incomplete=True).problems)
+
+
+def _unsound_units(place: Path) -> str:
+    """Say which finished units are kept and cannot be read."""
+    cache = WorkCache(place.parent / "home" / ".cache" / "repalign", 2**30)
+    keys = [path.stem for path in cache.folder.glob(f"*{SUFFIX}")]
+    return ", ".join(key for key in keys if cache.get(key) is None)
+
+
+def _visible(place: Path) -> set[str]:
+    """Return what lies in a folder, but for what a killed command may leave."""
+    names = {path.relative_to(place) for path in place.rglob("*")}
+    return {str(name) for name in names if not any(part[0] == "." for part in name.parts)}
 
 
 def _inputs(place: Path, stage: Stage) -> dict[str, str]:

@@ -140,10 +140,14 @@ def fuzz_lines(folder: Path, count: int, *, seed: int = 0) -> Counts:
     return counts
 
 
-def run_apart(line: Sequence[str], place: Path, **more: Any) -> Ended:
+def run_apart(
+    line: Sequence[str], place: Path, *, prepare: Callable[[], None] | None = None, **more: Any
+) -> Ended:
     """Run a line as the program does, with a home and a folder for temporary files of its own."""
 
     def act() -> None:
+        if prepare is not None:
+            prepare()
         sys.argv = ["repalign", *line]
         tempfile.tempdir = None
         main()

@@ -26,7 +26,10 @@ DAMAGED = {"stores", "maps", "results", "folds", "foreign", "checkpoints"}
 
 @pytest.mark.parametrize(
     "names",
-    [["stores", "maps", "results", "folds", "texts"], ["foreign", "checkpoints", "kills", "lines"]],
+    [
+        ["stores", "maps", "results", "folds", "texts"],
+        ["foreign", "checkpoints", "kills", "stops", "lines"],
+    ],
     ids=["own", "foreign"],
 )
 def test_a_sample_of_every_campaign_finds_nothing(names: list[str]) -> None:

@@ -55,6 +55,12 @@ def test_another_seed_gives_other_weights_and_refuses_the_checkpoint(tmp_path: P
         train(tmp_path / "zero", seed=1)
 
 
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    (tmp_path / "damaged").write_bytes(b"nothing that torch wrote")
+    with pytest.raises(InputError, match="damaged holds no training; remove it, and it begins"):
+        train(tmp_path / "damaged")
+
+
 def test_training_learns(tmp_path: Path) -> None:
     recipe = replace(SHORT, steps=60, batch_size=64, checkpoint_steps=100)
     with one_thread(), torch.random.fork_rng(devices=[]):

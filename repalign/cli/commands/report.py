@@ -27,7 +27,7 @@ def report(
         Literal["revision"] | None,
         typer.Option(
             help="Also draw it against the training step, from the revisions that the stores "
-            "record (step1000)."
+            "record (step1000), or the folders they come from (checkpoint-1000)."
         ),
     ] = None,
     to: Annotated[
@@ -47,5 +47,7 @@ def report(
     target = to or results.with_suffix(".html")
     check_output(target)
     with talk.progress("drawing") as on_progress:
-        page = make_report(results, on_progress, show=show, by_revision=by == "revision")
+        page = make_report(
+            results, on_progress, show=show, by_revision=by == "revision", on_note=talk.note
+        )
     output.emit(page, target, talk)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from repalign.cli import output
-from repalign.cli.declared import Given, with_options
+from repalign.cli.declared import Given, with_options, with_shared
+from repalign.cli.engine import EngineOptions
 from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MachineDeviceOption
@@ -14,6 +15,7 @@ from repalign.cli.tables import shown_reproduction
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.settings import ReproduceSettings
+from repalign.files import open_regular
 from repalign.workflows.tables.records_text import as_csv, as_json
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path("reproduced")
 
 
+@with_shared(EngineOptions)
 @with_options(ReproduceSettings)
 def reproduce(
     context: typer.Context,
@@ -35,6 +38,7 @@ def reproduce(
     ] = False,
     *,
     given: Given,
+    shared: EngineOptions,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -45,6 +49,14 @@ def reproduce(
             show_default="reproduced/NAME-PRESET",
         ),
         WRITTEN,
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            help="File or folder of the data set itself, for experiments that take one.",
+            show_default="what comes along",
+        ),
     ] = None,
     device: MachineDeviceOption = "cpu",
     form: FormatOption = None,
@@ -74,15 +86,19 @@ def reproduce(
     where = folder or DEFAULT_FOLDER / f"{experiment.name}-{settings.preset}"
     _check_folder(where, experiment, settings.preset)
     talk = talk_of(context)
+    engine = shared.chosen(settings.workers)
+    for warning in engine.warnings:
+        talk.warn(warning)
     seeds = range(settings.n_seeds or size.n_seeds)
-    talk.note(f"{name}, {settings.preset}: {_cost(size, len(seeds), settings.workers)}")
+    talk.note(f"{name}, {settings.preset}: {_cost(size, len(seeds), settings.workers or 1)}")
     with talk.stages(f"reproducing {name}") as on_stage:
         result = run(
             experiment,
             where,
             preset=settings.preset,
             seeds=seeds,
-            workers=settings.workers,
+            engine=engine,
+            data=data,
             machine=Machine(choose_device(device), on_stage=on_stage),
         )
     text = render(shown_reproduction(result), chosen)
@@ -136,9 +152,10 @@ def _check_folder(where: Path, experiment: "Experiment", preset: str) -> None:
     if not path.exists():
         return
     try:
-        record: Any = json.loads(path.read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            record: Any = json.load(file)
         found = (record["experiment"], record["preset"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         found = ("something", "else")
     if found != (experiment.name, preset):
         raise InputError(

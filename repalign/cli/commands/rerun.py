@@ -62,6 +62,8 @@ def rerun(
 
     talk = talk_of(context)
     recorded = read_recorded(results)
+    for note in recorded.results.notes:
+        talk.note(note)
     command = _command(context, recorded)
     overridden = [*([] if form is None else ["--format", form]), *context.args]
     overridden += [] if to is None else ["--output", str(to)]

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
+from repalign.core.checks import check_finite_block, check_not_vanishing
 from repalign.core.conditions.kinds import condition_kind
 from repalign.core.ica.fit import fit_ica
 from repalign.core.ica.picard import random_rotation
@@ -56,6 +57,11 @@ class ConditionFitter:
     settings: ConditionSettings = field(default_factory=ConditionSettings)
     memory_bytes: int = DEFAULT_MEMORY
     device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        """Check that squares of the values neither overflow nor vanish."""
+        largest = check_finite_block(self.values, first_row=0, name="the representation")
+        check_not_vanishing(largest, name="the representation")
 
     def fit(self, name: str) -> Condition:
         """Fit one condition.

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from repalign.exceptions import InputError
+from repalign.experiments.reproduce.given_data import GivenData
 from repalign.workflows.machine import Machine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from repalign.experiments.reproduce.results import Reproduction
+    from repalign.experiments.reproduce.units import Outcome
 
 PresetName = Literal["small", "paper"]
 
@@ -43,19 +45,24 @@ class Measured:
 
 @dataclass(frozen=True)
 class Work:
-    """Where a case may keep files, and what it may use of the machine."""
+    """Where a case may keep files, what it may use of the machine, and the data it is run on."""
 
     folder: Path
     machine: Machine
+    data: GivenData | None = None
 
 
 @dataclass(frozen=True)
 class Published:
-    """What a paper gives for a measure of a case: its number, or what it proves."""
+    """What a paper gives for a measure of a case: its number, or what it proves.
+
+    ``data`` names the data set of a number; it does not stand beside results on other data.
+    """
 
     case: str
     measure: str
     value: float | str
+    data: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,10 @@ class Experiment:
         published: The numbers of the paper.
         shown: Measures in the table, in order; all of them if empty. Files have all.
         prepare: Makes files that the cases of a preset share; what is there is not made again.
+        select: Makes cases of their own from those that were measured, such as the best of a grid;
+            they come first in the table.
+        find_data: Tells what the data are that the user gave, or those that stand in where none
+            were given; None if the experiment takes no data.
         version: Rises when the same case and seed give other numbers.
     """
 
@@ -108,6 +119,8 @@ class Experiment:
     published: tuple[Published, ...] = ()
     shown: tuple[str, ...] = ()
     prepare: Callable[[Preset, Work], None] | None = None
+    select: "Callable[[Sequence[Outcome]], Sequence[Outcome]] | None" = None
+    find_data: Callable[[Path | None], GivenData] | None = None
     version: int = 1
 
     def preset(self, name: str) -> Preset:
@@ -121,3 +134,17 @@ class Experiment:
                 f"{self.name} has no preset {name!r}; expected one of: {', '.join(self.presets)}"
             )
         return self.presets[name]
+
+    def data(self, path: Path | None) -> GivenData | None:
+        """Return the data that it is run on, None if it takes none.
+
+        Raises:
+            InputError: It takes none and some were given, or they are not there or not readable.
+        """
+        if path is not None and not path.exists():
+            raise InputError(f"{path}: no such file or folder; give the data set itself to --data")
+        if self.find_data is not None:
+            return self.find_data(path)
+        if path is not None:
+            raise InputError(f"{self.name} takes no data; run it without --data")
+        return None

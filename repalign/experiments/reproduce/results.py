@@ -3,12 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from repalign.experiments.reproduce.experiment import Experiment
+from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.units import Outcome
 
 VERSIONED = ("repalign", "numpy", "scipy", "torch")
@@ -56,6 +58,7 @@ class Reproduction:
     preset: str
     seeds: tuple[int, ...]
     outcomes: tuple[Outcome, ...]
+    data: GivenData | None = None
 
     @property
     def seconds(self) -> float:
@@ -74,10 +77,16 @@ class Reproduction:
 
     def summaries(self) -> tuple[Summary, ...]:
         """Return the means over seeds, in the order of the cases and what they measured."""
-        known = {(each.case, each.measure): each.value for each in self.experiment.published}
+        own = ("", "" if self.data is None else self.data.name)
+        known = {
+            (each.case, each.measure): each.value
+            for each in self.experiment.published
+            if each.data in own
+        }
         groups: dict[tuple[str, str, float | None], list[float]] = {}
         order = {case: number for number, case in enumerate(self.cases)}
-        for outcome in sorted(self.outcomes, key=lambda each: order[each.case.name]):
+        every = (*self.selected, *self.outcomes)
+        for outcome in sorted(every, key=lambda each: order[each.case.name]):
             for each in outcome.measured:
                 key = (outcome.case.name, each.measure, each.at)
                 groups.setdefault(key, []).append(each.value)
@@ -88,8 +97,16 @@ class Reproduction:
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """Names of the cases in order."""
-        return tuple(case.name for case in self.experiment.preset(self.preset).cases)
+        """Names of the cases in order, those made from others first."""
+        made = dict.fromkeys(each.case.name for each in self.selected)
+        measured = (case.name for case in self.experiment.preset(self.preset).cases)
+        return (*made, *measured)
+
+    @cached_property
+    def selected(self) -> tuple[Outcome, ...]:
+        """Outcomes of cases that are made from those that were measured."""
+        select = self.experiment.select
+        return () if select is None else tuple(select(self.outcomes))
 
     def results(self) -> tuple[Summary, ...]:
         """Return the summaries without those that are points of a curve."""
@@ -113,7 +130,8 @@ class Reproduction:
 
     def sentences(self) -> tuple[str, ...]:
         """Say what the numbers mean, and how the set-up differs from the published one."""
-        return (*self.experiment.sentences(self), f"Set-up: {self.experiment.differs}")
+        data = () if self.data is None else (f"Data: {self.data.name}.",)
+        return (*self.experiment.sentences(self), *data, f"Set-up: {self.experiment.differs}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
@@ -123,6 +141,7 @@ class Reproduction:
             "shows": self.experiment.shows,
             "differs": self.experiment.differs,
             "preset": self.preset,
+            "data": self.data and {"name": self.data.name, "digest": self.data.digest},
             "seeds": list(self.seeds),
             "processor_seconds": self.seconds,
             "versions": {name: version(name) for name in VERSIONED},

@@ -13,8 +13,10 @@ from typing import Any
 
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.experiment import Case, Experiment, Measured, Preset, Work
+from repalign.experiments.reproduce.given_data import GivenData
 from repalign.files import open_regular, writing
 from repalign.workflows.machine import Machine
+from repalign.workflows.tables.records_text import DIGEST, digest_of, sealed
 
 FOLDER = "units"
 
@@ -39,11 +41,16 @@ class SeedUnit:
     seed: int
     measure: Callable[[Case, int, Work], Sequence[Measured]]
     folder: Path
+    data: GivenData | None = None
 
     @cached_property
     def key(self) -> str:
         """Digest of everything that the numbers depend on."""
-        parts = (self.experiment, self.version, version("repalign"), self.case, self.seed)
+        parts: tuple[object, ...] = (
+            self.experiment, self.version, version("repalign"), self.case, self.seed
+        )  # fmt: skip
+        if self.data is not None:
+            parts += (self.data.name, self.data.digest)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @property
@@ -61,9 +68,10 @@ class SeedUnit:
         """Measure, and keep the outcome in one step: the file is there whole or not at all."""
         from repalign.core.thread_choice import one_thread
 
+        work = Work(self.folder, machine, self.data)
         started = time.process_time()
         with one_thread():
-            measured = tuple(self.measure(self.case, self.seed, Work(self.folder, machine)))
+            measured = tuple(self.measure(self.case, self.seed, work))
         outcome = Outcome(self.case, self.seed, measured, time.process_time() - started)
         record = {
             "key": self.key,
@@ -74,7 +82,8 @@ class SeedUnit:
             "measured": [_plain(each) for each in measured],
         }
         with writing(self.path) as whole:
-            whole.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            text = json.dumps(sealed(record), indent=1, allow_nan=False)
+            whole.write_text(text + "\n", encoding="utf-8")
         return outcome
 
     def kept(self) -> Outcome | None:
@@ -90,12 +99,15 @@ class SeedUnit:
                 record = json.load(file)
             if record["key"] != self.key:
                 raise ValueError("another key")
+            # files of earlier versions have none
+            if DIGEST in record and record[DIGEST] != digest_of(record):
+                raise ValueError("another content")
             measured = tuple(
                 Measured(name, float("nan") if value is None else float(value), at)
                 for name, value, at in record["measured"]
             )
             return Outcome(self.case, self.seed, measured, float(record["seconds"]))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"{self.path} holds no result of {self.case.name}, seed {self.seed}; remove it, "
                 "and it is computed again"
@@ -108,11 +120,15 @@ def _plain(each: Measured) -> list[Any]:
 
 
 def units_of(
-    experiment: Experiment, preset: Preset, seeds: Sequence[int], folder: Path
+    experiment: Experiment,
+    preset: Preset,
+    seeds: Sequence[int],
+    folder: Path,
+    data: GivenData | None = None,
 ) -> list[SeedUnit]:
     """Return every unit, all cases of the first seed before those of the next."""
     return [
-        SeedUnit(experiment.name, experiment.version, case, seed, experiment.measure, folder)
+        SeedUnit(experiment.name, experiment.version, case, seed, experiment.measure, folder, data)
         for seed in seeds
         for case in preset.cases
     ]

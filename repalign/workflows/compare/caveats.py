@@ -40,12 +40,15 @@ def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[st
     found = []
     if source.fingerprint == target.fingerprint:
         found.append(f"{names} hold exactly the same values: this compares a store with itself")
-    specs = source.info.get("spec") or {}, target.info.get("spec") or {}
+    specs = _spec_of(source), _spec_of(target)
+    is_chosen = any(len(_views(each)) > 1 for each in (source, target))
     weights = [_weights(spec) for spec in specs]
     if weights[0] and weights[0] == weights[1] and source.fingerprint != target.fingerprint:
         found.append(f"{names} come from the same weights: they differ only in how they were read")
     for part, labels in SPEC_PARTS_THAT_SHOULD_AGREE.items():
-        first, second = (_without(spec.get(part), labels) for spec in specs)
+        # layers that were chosen among several are compared because they differ
+        ignored = (*labels, "layer") if is_chosen else labels
+        first, second = (_without(spec.get(part), ignored) for spec in specs)
         if first is not None and second is not None and first != second:
             keys = _differing(first, second)
             found.append(f"{names} differ in {part}{keys}: errors include that difference")
@@ -229,6 +232,22 @@ def _weights(spec: Mapping[str, Any]) -> Any:
     if not isinstance(model, Mapping):
         return None
     return next((model[key] for key in MODEL_KEYS if model.get(key)), None)
+
+
+def _views(source: EmbeddingSource) -> Mapping[str, Any]:
+    """Return how each view of a store was made; nothing where that is not recorded."""
+    found = ((source.info.get("spec") or {}).get("view") or {}).get("views")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _spec_of(source: EmbeddingSource) -> dict[str, Any]:
+    """Return how a view was made; what else its store holds changes nothing in it."""
+    spec: dict[str, Any] = dict(source.info.get("spec") or {})
+    own = _views(source).get(source.view)
+    if isinstance(own, Mapping):
+        others = {key: value for key, value in spec["view"].items() if key != "views"}
+        spec["view"] = {**others, **own}
+    return spec
 
 
 def _without(value: Any, labels: Sequence[str]) -> Any:

@@ -18,7 +18,7 @@ from repalign.workflows.tables.layout import Layout, side_name
 from repalign.workflows.tables.matrix import Matrix, make_matrix
 from repalign.workflows.tables.measures import measures_grid
 from repalign.workflows.tables.notes import pair_notes
-from repalign.workflows.tables.records_text import as_csv
+from repalign.workflows.tables.records_text import as_csv, sealed
 from repalign.workflows.tables.text import as_text
 from repalign.workflows.tidy import TidyResult
 
@@ -163,6 +163,18 @@ class CompareResult(TidyResult):
     where those of so many pairs would take more than half of the memory cap. ``matches``
     says which layer of another model matches each layer best, where there are several, and
     ``request`` is the command that asked for it, empty where that was no command.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> x = np.random.default_rng(0).laplace(size=(200, 3))
+        >>> result = repalign.compare(x, x + 1, maps=["mean", "rigid"], names=("A", "B"))
+        >>> result
+        <CompareResult of A → B, 200 rows: 4 records, 1 warning; print it for the table>
+        >>> frame = result.to_frame().set_index(["map", "split"])
+        >>> bool(frame.error["rigid", "held-out"] < 1e-9)
+        True
+        >>> result.maps[0]["rigid"].apply(x).shape
+        (200, 3)
     """
 
     records: tuple[ErrorRecord, ...]
@@ -191,8 +203,8 @@ class CompareResult(TidyResult):
         return tuple(dict.fromkeys(text for pair in self.pairs for text in pair.warnings))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {
+        """Return everything, ready for JSON, with a digest of it."""
+        document = {
             "format": "repalign-compare",
             "format_version": 1,
             "settings": dict(self.settings),
@@ -204,6 +216,7 @@ class CompareResult(TidyResult):
             "matches": [asdict(match) for match in self.matches],
             "pairs": [asdict(pair) for pair in self.pairs],
         }
+        return sealed(document)
 
     def error_table(self) -> ErrorTable:
         """Return the cells of the table in the paper's layout."""

@@ -19,6 +19,7 @@ from repalign.workflows.compare.results import PairReport
 from repalign.workflows.report.records import MAP_RECORDS, MEASURE_RECORDS, Record, is_measured
 from repalign.workflows.report.typed import typed
 from repalign.workflows.tables.layout import side_name
+from repalign.workflows.tables.records_text import DIGEST, digest_of
 
 LARGEST_FILE = 2**29
 SIDES = ("source", "target")
@@ -52,13 +53,14 @@ class PairResults:
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that a file of results holds."""
+    """Everything that a file of results holds; ``notes`` say what is to be known of the file."""
 
     name: str
     pairs: tuple[PairResults, ...]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
     request: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def records(self) -> list[Record]:
@@ -129,6 +131,7 @@ def _from_json(text: str, path: Path) -> Results:
             f"{path}: is no result of a comparison; expected what "
             "`repalign compare -o results.json` writes"
         )
+    notes = _checked_digest(content, path)
     missing = {"records", "pairs", "settings", "versions"} - content.keys()
     if missing:
         raise InputError(f"{path}: lacks {min(missing)!r}; {_WHY_DAMAGED}")
@@ -150,7 +153,28 @@ def _from_json(text: str, path: Path) -> Results:
         settings=typed(content["settings"], Mapping[str, Any], f"{path}: settings"),
         versions=typed(content["versions"], Mapping[str, str], f"{path}: versions"),
         request=typed(content.get("request", {}), Mapping[str, Any], f"{path}: request"),
+        notes=notes,
     )
+
+
+def _checked_digest(content: Mapping[str, Any], path: Path) -> tuple[str, ...]:
+    """Return what is to be said where there is no digest: files of earlier versions, and edited.
+
+    Raises:
+        InputError: There is one, and it is of another content.
+    """
+    if DIGEST not in content:
+        return (f"{path.name} carries no digest: nobody can tell whether it was changed",)
+    try:
+        is_same = digest_of(content) == content[DIGEST]
+    except (ValueError, RecursionError):  # numbers and depths that no result has
+        is_same = False
+    if not is_same:
+        raise InputError(
+            f"{path}: was changed after it was written; make it again, or, if the change is "
+            f"meant, remove its {DIGEST!r}"
+        )
+    return ()
 
 
 def _refuse(constant: str) -> Any:

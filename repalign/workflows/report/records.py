@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.maps.kinds import ALL_MAPS
 from repalign.core.similarity.measures import measure_called
 from repalign.exceptions import InputError
@@ -102,7 +103,8 @@ MAP_RECORDS = RecordKind(
         each.column: _recorded_type(plain_type(each.type))
         for each in options_of(CompareSettings)
         if each.column in COLUMNS and each.column not in field_types(ErrorRecord)
-    },
+    }
+    | {kind.p_value: field_types(ErrorRecord)["p_value"] for kind in PAIR_SHUFFLES[1:]},
     needed=COLUMNS[: COLUMNS.index("seed") + 1],
     bounds=(("ci_low", "ci_high"), ("efficiency_low", "efficiency_high")),
     check=_check_map,

@@ -41,6 +41,7 @@ def make_report(
     *,
     show: str | None = None,
     by_revision: bool = False,
+    on_note: Callable[[str], None] | None = None,
 ) -> str:
     """Return the page for a file of results.
 
@@ -49,12 +50,16 @@ def make_report(
         on_progress: Told of pairs that are done, and of all.
         show: Map or measure by which pairs are ranked; the rigid map where there is one.
         by_revision: Whether to draw it against the training step too.
+        on_note: Told what is to be known of the file.
 
     Raises:
         InputError: The file cannot be read or holds something else.
         MissingExtraError: matplotlib is not installed.
     """
     results = read_results(path)
+    if on_note is not None:
+        for note in results.notes:
+            on_note(note)
     summary = overview(results, show=show, by_revision=by_revision)
     sections = []
     for number, pair in enumerate(results.pairs):
@@ -111,7 +116,8 @@ def _size(records: Sequence[Record]) -> str:
 
 def _captions(results: Results) -> list[str]:
     lines = list(error_table(results.records).caption) if results.records else []
-    return lines + (list(measures_grid(results.measures).notes) if results.measures else [])
+    lines += measures_grid(results.measures).notes if results.measures else ()
+    return [*lines, *results.notes]
 
 
 def _drawings(pair: PairResults, name: str) -> list[tuple[str, str]]:

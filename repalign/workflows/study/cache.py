@@ -8,20 +8,26 @@ import contextlib
 import functools
 import hashlib
 import os
+import stat
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from repalign.exceptions import InputError, RepalignError
-from repalign.files import writing
+from repalign.files import open_regular, writing
 from repalign.workflows.machine import Machine, parse_memory
 from repalign.workflows.study.codec import decode, encode
 
 HEADING = b"repalign unit 1\n"
 SUFFIX = ".unit"
-DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError)
+DAMAGE = (
+    OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError,
+    BadZipFile, zlib.error, InputError,
+)  # fmt: skip
 LIMIT = "4GiB"
 # Larger results cost more to keep than most cost to compute.
 LARGEST_SHARE = 8
@@ -71,7 +77,10 @@ class WorkCache:
         """Return the result of a unit; None where there is none, or a damaged one."""
         path = self._path(key)
         try:
-            content = path.read_bytes()
+            with open_regular(path) as file:
+                if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+                    return None  # somebody else's: it may say anything
+                content = file.read()
             rest = content.removeprefix(HEADING)
             digest, found = rest[:64], rest[65:]
             if len(rest) == len(content) or hashlib.sha256(found).hexdigest().encode() != digest:
@@ -92,6 +101,20 @@ class WorkCache:
             with writing(self._path(key)) as whole:
                 digest = hashlib.sha256(content).hexdigest().encode()
                 whole.write_bytes(HEADING + digest + b"\n" + content)
+
+    def check_private(self) -> None:
+        """Check that not everybody may write into the folder, where it is there.
+
+        Raises:
+            InputError: Everybody may.
+        """
+        with contextlib.suppress(OSError):
+            if self.folder.stat().st_mode & stat.S_IWOTH:
+                raise InputError(
+                    f"{self.folder}: everybody may write there, and decide what is found; take the "
+                    "permission away (chmod o-w), set REPALIGN_CACHE to another folder, or go "
+                    "without (--no-cache)"
+                )
 
     def trim(self) -> None:
         """Let the longest unused units go until the others are within the limit."""

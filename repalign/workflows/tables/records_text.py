@@ -1,6 +1,7 @@
 """Records as CSV, and anything as JSON."""
 
 import csv
+import hashlib
 import io
 import json
 import re
@@ -9,6 +10,8 @@ from typing import Any
 
 from repalign.printable import for_csv, printable
 from repalign.workflows.tables.layout import Record, column_names, plain_value
+
+DIGEST = "sha256"
 
 
 def as_csv(records: Sequence[Record]) -> str:
@@ -31,6 +34,21 @@ def as_json(value: Any) -> str:
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return _NOT_ASCII.sub(lambda found: _json_letter(found.group()), text)
+
+
+def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with the digest of its content, by which a change of it is noticed."""
+    return {**document, DIGEST: digest_of(document)}
+
+
+def digest_of(document: Mapping[str, Any]) -> str:
+    """Return the sha256 of a document as JSON has it, whatever the order of its keys.
+
+    The digest itself, where there is one, does not count.
+    """
+    content = {name: value for name, value in document.items() if name != DIGEST}
+    text = json.dumps(_finite(content), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # Everything but the letters and the line breaks of ASCII, which json.dumps has dealt with.

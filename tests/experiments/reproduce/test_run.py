@@ -1,9 +1,13 @@
+import json
 from pathlib import Path
 
 import pytest
 
 from repalign.exceptions import InputError
+from repalign.experiments.reproduce.experiment import Published
+from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.run import reproduce
+from repalign.workflows.engines.opening import Engine
 from tests.experiments.reproduce.toy import experiment
 
 
@@ -41,7 +45,7 @@ def test_a_run_that_was_stopped_continues_with_the_same_numbers(tmp_path: Path) 
 @pytest.mark.slow
 def test_the_numbers_do_not_depend_on_the_workers(tmp_path: Path) -> None:
     alone = reproduce(experiment(), tmp_path / "one")
-    shared = reproduce(experiment(), tmp_path / "two", workers=2)
+    shared = reproduce(experiment(), tmp_path / "two", engine=Engine(workers=2))
     assert values(shared) == values(alone)
 
 
@@ -59,6 +63,17 @@ def test_a_file_that_is_no_result_is_named(tmp_path: Path) -> None:
         reproduce(experiment(), tmp_path, seeds=[0])
 
 
+@pytest.mark.parametrize("is_deep", [False, True])
+def test_a_result_that_was_changed_is_named(tmp_path: Path, is_deep: bool) -> None:
+    reproduce(experiment(), tmp_path, seeds=[0])
+    changed = next((tmp_path / "units").glob("low-seed0-*.json"))
+    record = json.loads(changed.read_text())
+    record["measured"][0][1] += 0.5
+    changed.write_text("[" * 10**5 if is_deep else json.dumps(record))
+    with pytest.raises(InputError, match=r"low-seed0-\w+\.json holds no result of low, seed 0"):
+        reproduce(experiment(), tmp_path, seeds=[0])
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -66,7 +81,6 @@ def test_a_file_that_is_no_result_is_named(tmp_path: Path) -> None:
         ({"seeds": []}, r"seeds: got \[\], expected different numbers from 0"),
         ({"seeds": [1, 1]}, r"seeds: got \[1, 1\]"),
         ({"seeds": [-1]}, r"seeds: got \[-1\]"),
-        ({"workers": 0}, "workers: got 0, expected at least 1"),
     ],
 )
 def test_what_does_not_exist_is_named(given: dict, message: str, tmp_path: Path) -> None:
@@ -81,3 +95,24 @@ def test_shared_files_are_made_once_and_only_if_something_is_missing(tmp_path: P
     reproduce(prepared, tmp_path)
     reproduce(prepared, tmp_path)
     assert calls == [tmp_path]
+
+
+def test_data_are_taken_only_where_an_experiment_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="toy takes no data; run it without --data"):
+        reproduce(experiment(), tmp_path, data=tmp_path)
+    with pytest.raises(InputError, match="missing: no such file or folder; give the data set"):
+        reproduce(experiment(), tmp_path, data=tmp_path / "missing")
+
+
+def test_other_data_are_other_work_and_other_published_numbers(tmp_path: Path) -> None:
+    given = experiment(
+        find_data=lambda path: GivenData("own" if path else "benchmark", path, str(path)),
+        published=(Published("high", "value", 5.0, data="benchmark"),),
+    )
+    first = reproduce(given, tmp_path, seeds=[0])
+    assert first.find("high", "value").published == 5.0
+    assert "Data: benchmark." in first.sentences()
+    assert first.to_dict()["data"] == {"name": "benchmark", "digest": "None"}
+    other = reproduce(given, tmp_path, seeds=[0], data=tmp_path)
+    assert other.find("high", "value").published is None
+    assert len(log(tmp_path)) == 4

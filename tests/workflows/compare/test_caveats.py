@@ -13,7 +13,7 @@ from repalign.workflows.compare.settings import CompareSettings
 def source(seed: int, **spec: object) -> EmbeddingSource:
     rows = np.random.default_rng(seed).standard_normal((20, 2))
     made = as_source(rows, name=f"array {seed}")
-    return replace(made, info={**made.info, "spec": spec})
+    return replace(made, view="final", info={**made.info, "spec": spec})
 
 
 def view(family: str, module: str, layer: str = "final") -> dict[str, object]:
@@ -31,8 +31,19 @@ def test_another_layer_or_another_size_is_told() -> None:
     first = source(0, view=view("vit", "norm"), preprocess={"name": "a", "resize": 32})
     second = source(1, view=view("vit", "norm", "block1"), preprocess={"name": "a", "resize": 36})
     assert warn_of_sources(first, second) == [
-        "array 0 and array 1 differ in view (views): errors include that difference",
+        "array 0 and array 1 differ in view (layer): errors include that difference",
         "array 0 and array 1 differ in preprocess (resize): errors include that difference",
+    ]
+
+
+def test_layers_chosen_among_several_are_no_difference_but_pooling_is() -> None:
+    others = {"block1": {"layer": "block1", "module": "b1", "side": "output", "pool": "mean"}}
+    first, second = view("vit", "norm"), view("vit", "norm", "block9")
+    first["views"] = {**others, **first["views"]}  # type: ignore[dict-item]
+    assert warn_of_sources(source(0, view=first), source(1, view=second)) == []
+    second["views"]["final"]["pool"] = "cls"  # type: ignore[index]
+    assert warn_of_sources(source(0, view=first), source(1, view=second)) == [
+        "array 0 and array 1 differ in view (pool): errors include that difference"
     ]
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from repalign.exceptions import InputError
+from repalign.workflows.compare.results import COLUMNS
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.report.records import MAP_RECORDS, MEASURE_RECORDS, is_measured
@@ -66,3 +67,7 @@ def test_a_missing_column_is_named(written, noun: str) -> None:
 def test_what_one_kind_never_holds_is_refused(written, noun, change, message) -> None:
     with pytest.raises(InputError, match=message):
         KINDS[noun].checked([written[noun] | change], Path("x.csv"))
+
+
+def test_every_column_that_is_written_has_a_type() -> None:
+    assert set(MAP_RECORDS.types) == set(COLUMNS)

@@ -18,6 +18,7 @@ from repalign.workflows.figures.steps import courses_of, step_of
 from repalign.workflows.report.input import read_results
 from repalign.workflows.report.run import make_report
 from repalign.workflows.tables.quantities import quantities_in
+from repalign.workflows.tables.records_text import sealed
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -169,6 +170,33 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_changed_json_is_refused(folder: Path, tmp_path: Path) -> None:
     content = json.loads((folder / "results.json").read_text())
+    content["records"][0]["error"] *= 1.5
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"x\.json: was changed after it was written; .*'sha256'"):
+        make_report(path)
+
+
+def test_other_spaces_and_another_order_are_no_change(folder: Path, tmp_path: Path) -> None:
+    content = json.loads((folder / "results.json").read_text())
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(content, sort_keys=True, indent=7))
+    assert read_results(path).notes == ()
+
+
+def test_a_json_without_a_digest_is_drawn_and_says_so(folder: Path, tmp_path: Path) -> None:
+    content = json.loads((folder / "results.json").read_text())
+    del content["sha256"]
+    path, told = tmp_path / "x.json", list[str]()
+    path.write_text(json.dumps(content))
+    page = make_report(path, on_note=told.append)
+    assert told == ["x.json carries no digest: nobody can tell whether it was changed"]
+    assert told[0] in page
+
+
+def test_a_json_whose_parts_do_not_agree_is_refused(folder: Path, tmp_path: Path) -> None:
+    content = json.loads((folder / "results.json").read_text())
+    del content["sha256"]
     content["pairs"].pop()
     (tmp_path / "x.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match="records of 3 pairs and details of 2"):
@@ -238,7 +266,7 @@ def with_revisions(folder: Path, path: Path, revisions: dict[str, str]) -> Path:
             pair[side]["info"] = {"spec": {"model": model}}
     for record in content["records"]:
         record |= {"source_view": "final", "target_view": "final"}
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(sealed(content)))
     return path
 
 
@@ -266,8 +294,32 @@ def test_a_course_is_a_line_by_step(folder: Path, tmp_path: Path) -> None:
     # the pairs are a-b, a-c, b-c; of the last the source stays at its step
     assert courses(a="main", b="step5", c="step20") == ([[5, 20], [20]], 0)
     assert courses(a="step1", b="step5", c="step20") == ([], 3)
-    assert courses(a="step7", b="step7", c="step7") == ([[7]], 0)
+    assert courses(a="step7", b="step7", c="step7") == ([[7], [7], [7]], 0)
     assert courses(a="main") == ([], 3)
+
+
+def test_saved_folders_of_two_runs_are_two_lines() -> None:
+    def pair(name: str, folder: str, value: float):
+        record = {"source": "final", "target": name, "source_view": "", "target_view": "h"}
+        record |= {"map": "rigid", "split": "held-out", "error": value}
+        model = {"id": folder, "revision": None}
+        return [record], {"target": {"info": {"spec": {"model": model}}}}
+
+    (rigid,) = quantities_in(pair("a", "b", 0.1)[0])
+    runs = [(f"run{n}-{step}.h5", f"checkpoint-{step}") for n in (1, 2) for step in (10, 200)]
+    found, left_out = courses_of([pair(*run, 0.1) for run in runs], rigid, "held-out")
+    assert [(each.label, list(each.points)) for each in found] == [
+        ("final → run1-*.h5::h", [10, 200]),
+        ("final → run2-*.h5::h", [10, 200]),
+    ]
+    assert left_out == 0
+    alike = [pair("a", "checkpoint-5", 0.1), pair("b", "checkpoint-5", 0.2), pair("c", "best", 0.3)]
+    found, left_out = courses_of(alike, rigid, "held-out")
+    assert [each.label for each in found] == [
+        "final → checkpoint-*::h",
+        "final → checkpoint-*::h (2)",
+    ]
+    assert left_out == 1
 
 
 def test_the_step_is_the_number_of_a_revision() -> None:
@@ -304,6 +356,6 @@ def test_damaged_measures_are_refused(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "damaged.json"
     for change in ({"better": "↓"}, {"split": "x"}, {"measure": "nope"}, {"value": "x"}):
         damaged = content | {"measures": [content["measures"][0] | change]}
-        path.write_text(json.dumps(damaged))
+        path.write_text(json.dumps(sealed(damaged)))
         with pytest.raises(InputError):
             read_results(path)

@@ -71,6 +71,29 @@ def test_what_is_damaged_is_computed_again(kept: WorkCache, damage) -> None:
     assert again.to_dict() == first.to_dict()
 
 
+def test_a_pipe_in_the_folder_does_not_wait(kept: WorkCache) -> None:
+    kept.folder.mkdir()
+    os.mkfifo(kept.folder / "key.unit")
+    assert kept.get("key") is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else")
+def test_what_another_user_wrote_is_not_taken(kept: WorkCache) -> None:
+    kept.put("key", 1.5)
+    assert kept.get("key") == 1.5
+    os.chown(kept.folder / "key.unit", 12345, 12345)
+    assert kept.get("key") is None
+
+
+def test_a_folder_into_which_everybody_writes_is_refused(kept: WorkCache) -> None:
+    kept.check_private()  # it is not there yet
+    kept.put("key", 1.5)
+    kept.check_private()
+    kept.folder.chmod(0o1777)
+    with pytest.raises(InputError, match=r"everybody may write there.*--no-cache"):
+        kept.check_private()
+
+
 def test_the_longest_unused_go_first(kept: WorkCache) -> None:
     for number in range(5):
         kept.put(f"a-{number}", np.zeros(1000))

@@ -9,6 +9,7 @@ from repalign.exceptions import InputError, MissingExtraError
 from repalign.files import check_regular, open_regular
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
 from repalign.store.foreign.damage import refuse_damage
+from repalign.store.foreign.directories.arrow_messages import check_messages
 from repalign.store.foreign.parquet_files import Sized, read_table
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
     for name in names:
         check_regular(root / name)
     with refuse_damage(f"{root}: holds no readable Arrow files", pa.ArrowException):
+        for name in names:
+            check_messages(root / name)
         return read_table(request, ArrowTable([root / name for name in names], "Arrow"))
 
 

@@ -1,8 +1,10 @@
 """Directories of ``Dataset.save_to_disk``, in the form that the library writes them."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,3 +90,49 @@ def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(InputError, match="is a pipe"):
         open_embeddings(folder)
+
+
+def compressed(folder: Path, table: Any, codec: str) -> Path:
+    """Save a table as one compressed batch, which the library itself never does."""
+    folder.mkdir()
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    file = folder / "data-00000-of-00001.arrow"
+    with (
+        pa.OSFile(str(file), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema, options=options) as stream,
+    ):
+        stream.write_table(table)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": file.name}]}))
+    return folder
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_compressed_rows_are_read(tmp_path: Path, codec: str) -> None:
+    lists = pa.array(ROWS.tolist(), type=pa.list_(pa.float32()))
+    ids = pa.array([f"row-{k}" for k in range(50)])
+    source = open_embeddings(compressed(tmp_path / "x", pa.table({"id": ids, "emb": lists}), codec))
+    assert np.array_equal(source.rows.read(0, 50), ROWS)
+
+
+def test_what_expands_to_too_much_is_refused_before_it_does(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("repalign.store.foreign.budget.COPY_ALLOWANCE", 2**20)
+    zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2**22, np.float32)), 4)
+    words = pa.array(["x" * 100] * 2**15).dictionary_encode()
+    many = pa.DictionaryArray.from_arrays(words.indices, pa.array(["x" * 2**22]))
+    for number, column in enumerate((zeros, many)):
+        table = pa.table({"emb": zeros.slice(0, 4) if number else column})
+        if number:
+            table = table.append_column("id", many.slice(0, 4))
+        folder = compressed(tmp_path / str(number), table, "zstd")
+        with pytest.raises(InputError, match=r"arrow: \d+ bytes expand to \d+ bytes, at most"):
+            open_embeddings(folder)
+
+
+def test_a_head_of_another_form_is_refused(tmp_path: Path) -> None:
+    folder = save(tmp_path / "saved", slice(0, 50))
+    (path,) = folder.glob("*.arrow")
+    whole = path.read_bytes()
+    for place in range(8, 400, 4):
+        path.write_bytes(whole[:place] + b"\xff\xff\xff\x7f" + whole[place + 4 :])
+        with contextlib.suppress(InputError):
+            open_embeddings(folder)
