@@ -6,6 +6,7 @@ bare pass of the library's own model, one sample at a time, with copying hooks, 
 square of that layer; and the largest difference between a sample alone and in a batch. What timm
 builds at less depth and for smaller images is built so; the table says how.
 
+    pip install sentence-transformers open_clip_torch         # or these two are left out
     python benchmarks/families.py --write docs/families.md    # with 320 architectures of timm
     python benchmarks/families.py --timm 40 --torchvision 5
 """
@@ -15,53 +16,40 @@ import gc
 import importlib.util
 import itertools
 import json
-import math
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import families_composed as composed
 import timm
 import torch
 import torchvision
 import transformers
+from bare_passes import (
+    WRONG,
+    Line,
+    copied,
+    features_of_timm,
+    images_of,
+    mean_rows,
+    roughen,
+    sounds_of,
+    texts_of,
+)
 from torch import Tensor, nn
 
 from repalign.exceptions import RepalignError
-from repalign.models.inputs.sounds import load_sound_encoder, pad_sounds
-from repalign.models.inputs.text import load_text_encoder, pad_batch
 from repalign.models.loaders.load import load_model
-from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.views.capture import run_capturing
 from repalign.models.views.layers import Tap
-from repalign.models.views.pooling import Batch
-from repalign.models.views.views import View, encode_batch, fit_views, make_views, probe_shapes
 
-WRONG = 1e-3
 LARGEST = 60_000_000
 ROOT = Path(__file__).parents[1]
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of the table; ``reason`` is empty where the model opens.
-
-    ``built`` says what was made smaller, ``without`` which layers were refused and why.
-    """
-
-    package: str
-    name: str
-    layers: int = 0
-    gap: float = 0.0
-    batch_gap: float = 0.0
-    reason: str = ""
-    built: str = ""
-    without: str = ""
 
 
 def tiny_models() -> Any:
@@ -74,175 +62,8 @@ def tiny_models() -> Any:
     return module
 
 
-def relative(ours: Tensor, theirs: Tensor) -> float:
-    """Largest difference over the root mean square; infinite for zeros and for what is no number.
-
-    A comparison of zeros would show nothing.
-    """
-    size = float(theirs.square().mean().sqrt())
-    gap = float((ours - theirs).abs().max())
-    return gap / size if size > 0 and math.isfinite(gap / size) else math.inf
-
-
-def copied(module: nn.Module, taps: list[Tap], run: Any) -> dict[str, Tensor]:
-    """Tensors of taps by label, copied when their module ran; what ran returned by ``""``."""
-    found: dict[str, Tensor] = {}
-
-    def first(value: Any) -> Tensor | None:
-        if isinstance(value, Tensor):
-            return value
-        if not isinstance(value, dict | tuple | list):
-            return None
-        parts = list(value.values() if isinstance(value, dict) else value)
-        plain = next((part for part in parts if isinstance(part, Tensor)), None)
-        inner = (found for part in parts if (found := first(part)) is not None)
-        return plain if plain is not None else next(inner, None)
-
-    def after(label: str) -> Any:
-        def hook(_module: Any, _arguments: Any, output: Any) -> None:
-            tensor = first(output)
-            if tensor is not None:
-                found[label] = tensor.clone()
-
-        return hook
-
-    def before(label: str) -> Any:
-        def hook(_module: Any, arguments: Any, named: Any) -> None:
-            tensor = first([*arguments, *named.values()])
-            if tensor is not None:
-                found[label] = tensor.clone()
-
-        return hook
-
-    handles = []
-    for tap in taps:
-        if tap.side == "returned":
-            continue
-        part = module.get_submodule(tap.module)
-        if tap.side == "input":
-            handles.append(part.register_forward_pre_hook(before(tap.label), with_kwargs=True))
-        else:
-            handles.append(part.register_forward_hook(after(tap.label)))
-    with torch.no_grad():
-        returned = run()
-    for handle in handles:
-        handle.remove()
-    return {"": returned, **found} if isinstance(returned, Tensor) else found
-
-
-def pooled(hidden: Tensor, patches: int | None, n_own: int) -> Tensor:
-    """Mean over positions by another rule than extract's: the last so many tokens are patches."""
-    if hidden.ndim == 2:
-        return hidden
-    if hidden.ndim == 4:
-        sides = hidden.shape[1:]
-        return hidden.mean((1, 2)) if sides[0] == sides[1] != sides[2] else hidden.mean((2, 3))
-    if patches is not None and n_own and hidden.shape[1] > patches:
-        return hidden[:, -patches:].mean(1)
-    return hidden.mean(1)
-
-
-def chosen_layers(model: LoadedModel) -> tuple[list[str], str]:
-    """The final state, and those of some numbered layers that can be taken; why others cannot."""
-    count = len(model.layers.blocks)
-    chosen, refused = ["final"], []
-    for number in sorted({0, 1, (count + 1) // 2, count}) if count else ():
-        try:
-            views = make_views(model, (str(number),))
-            fit_views(model, views, probe_shapes(model, [views[0].tap]))
-        except RepalignError as error:
-            refused.append(f"{number}: {error}")
-            continue
-        chosen.append(str(number))
-    return chosen, "; ".join(refused)
-
-
-def images_of(model: LoadedModel, plain: Any, run: Any, library: str, name: str) -> Line:
-    """Compare an image model with a bare pass."""
-    assert model.image_size is not None
-    generator = torch.Generator().manual_seed(0)
-    pixels = torch.randn(3, *model.image_size, generator=generator)
-    chosen, refused = chosen_layers(model)
-    views: tuple[View, ...] = make_views(model, chosen)
-    views = fit_views(model, views, probe_shapes(model, [view.tap for view in views]))
-    taps = [view.tap for view in views]
-    together = encode_batch(model, views, Batch({"pixel_values": pixels}))
-    gap = batch_gap = 0.0
-    for k in range(len(pixels)):
-        alone = encode_batch(model, views, Batch({"pixel_values": pixels[k : k + 1]}))
-        bare = copied(plain, taps, lambda k=k: run(pixels[k : k + 1]))
-        whole = bare.get("", bare.get("final"))
-        n_own = model.prefix_tokens
-        patches = None
-        if n_own and whole is not None and "final" in bare:
-            patches = bare["final"].shape[1] - n_own
-        for view in views:
-            hidden = bare.get(view.tap.label, bare.get(""))
-            assert hidden is not None
-            ours = together[view.key][k : k + 1]
-            gap = max(gap, relative(ours, pooled(hidden, patches, n_own)))
-            batch_gap = max(batch_gap, relative(ours, alone[view.key]))
-    return Line(library, name, len(views), gap, batch_gap, without=refused)
-
-
-def texts_of(model: LoadedModel, plain: Any, texts: tuple[str, ...], name: str) -> Line:
-    """Compare a text model with a bare pass, one text at a time and without a mask."""
-    encoder = load_text_encoder(model)
-    ids = encoder.encode(list(texts))
-    chosen, refused = chosen_layers(model)
-    views = make_views(model, chosen, ("mean",))
-    taps = [view.tap for view in views]
-
-    def rows(part: list[Any]) -> dict[str, Tensor]:
-        inputs, lengths = pad_batch(part, encoder.pad_id, masked=model.needs_mask)
-        if "attention_mask" in inputs:
-            width = inputs["attention_mask"].shape[-1]
-            inputs["attention_mask"] = inputs["attention_mask"].expand(-1, -1, width, -1)
-        return encode_batch(model, views, Batch(inputs, lengths))
-
-    together = rows(ids)
-    gap = batch_gap = 0.0
-    for k, tokens in enumerate(ids):
-        alone = rows([tokens])
-        bare = copied(
-            plain, taps, lambda t=tokens: plain(torch.from_numpy(t)[None]).last_hidden_state
-        )
-        for view in views:
-            hidden = bare[""] if view.tap.label == "final" else bare[view.tap.label]
-            ours = together[view.key][k : k + 1]
-            gap = max(gap, relative(ours, hidden.mean(1)))
-            batch_gap = max(batch_gap, relative(ours, alone[view.key]))
-    return Line("transformers", name, len(views), gap, batch_gap, without=refused)
-
-
-def sounds_of(model: LoadedModel, plain: Any, name: str) -> Line:
-    """Compare a model of sounds with a bare pass, one sound at a time and without a mask."""
-    encoder = load_sound_encoder(model)
-    rng = np.random.default_rng(0)
-    # where padding is felt, sounds of one length share a batch
-    seconds = (0.5, 0.5, 0.5) if encoder.sound.is_apart else (0.5, 0.31, 0.8)
-    waves = [rng.normal(size=int(16_000 * s)).astype(np.float32) for s in seconds]
-    sounds = [encoder(wave, 16_000) for wave in waves]
-    chosen, refused = chosen_layers(model)
-    views = make_views(model, chosen)
-    together = encode_batch(model, views, Batch(*pad_sounds(sounds, encoder.sound)))
-    gap = batch_gap = 0.0
-    for k, sound in enumerate(sounds):
-        inputs, lengths = pad_sounds([sound], encoder.sound)
-        alone = encode_batch(model, views, Batch(inputs, lengths))
-        values = torch.from_numpy(sound.values)[None]
-        taps = [view.tap for view in views]
-        bare = copied(plain, taps, lambda v=values: plain(v).last_hidden_state)
-        for view in views:
-            hidden = bare[""] if view.tap.label == "final" else bare[view.tap.label]
-            ours = together[view.key][k : k + 1]
-            gap = max(gap, relative(ours, hidden[:, : int(lengths[0])].mean(1)))
-            batch_gap = max(batch_gap, relative(ours, alone[view.key]))
-    return Line("transformers", name, len(views), gap, batch_gap, without=refused)
-
-
-def try_sounds(tiny: Any, work: Path) -> Iterator[Line]:
-    for name in tiny.SOUNDS:
+def try_sounds(tiny: Any, work: Path, names: Iterable[str]) -> Iterator[Line]:
+    for name in names:
         whole = tiny.save_sound_model(work / name, name)
         plain = whole.get_encoder() if whole.config.is_encoder_decoder else whole
         try:
@@ -251,8 +72,7 @@ def try_sounds(tiny: Any, work: Path) -> Iterator[Line]:
             yield Line("transformers", name, reason=str(error))
 
 
-def try_transformers(tiny: Any, work: Path) -> Iterator[Line]:
-    names = [*tiny.TRANSFORMERS, *tiny.OTHERS]
+def try_transformers(tiny: Any, work: Path, names: Iterable[str]) -> Iterator[Line]:
     for name in names:
         directory = work / name
         if name in tiny.OTHERS:
@@ -270,7 +90,8 @@ def try_transformers(tiny: Any, work: Path) -> Iterator[Line]:
             try:
                 model = load_model(str(directory) + (f"::{part}" if part else ""))
                 if model.family.kind == "text":
-                    yield texts_of(model, plain.eval(), tiny.TEXTS, full)
+                    bare = mean_rows(plain.eval())
+                    yield texts_of(model, tiny.TEXTS, bare, "transformers", full)
                 else:
                     yield images_of(model, plain.eval(), image_run(plain), "transformers", full)
             except RepalignError as error:
@@ -380,17 +201,6 @@ def takes(model: Any, side: int) -> bool:
     return True
 
 
-def roughen(module: nn.Module) -> nn.Module:
-    """Fill what begins as zeros or nearly so, behind which a wrong layer would not show."""
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for name, tensor in module.named_parameters():
-            if float(tensor.abs().max()) < 1e-3:
-                noise = torch.randn(tensor.shape, generator=generator)
-                tensor.copy_(noise * 0.05 if "bias" in name else noise.abs() * 0.2 + 0.1)
-    return module.eval()
-
-
 def save_timm(name: str, work: Path, arguments: dict[str, Any], side: int) -> Any:
     """Save an architecture of timm as its hub does; returns the model."""
     torch.manual_seed(0)
@@ -404,17 +214,6 @@ def save_timm(name: str, work: Path, arguments: dict[str, Any], side: int) -> An
     (work / "config.json").write_text(json.dumps(config))
     torch.save(plain.state_dict(), work / "pytorch_model.bin")
     return plain
-
-
-def features_of_timm(plain: Any) -> Any:
-    def run(pixels: Tensor) -> Tensor:
-        features: Tensor = plain.forward_features(pixels)
-        try:
-            return plain.forward_head(features, pre_logits=True)  # type: ignore[no-any-return]
-        except NotImplementedError:
-            return features
-
-    return run
 
 
 def try_timm(names: Iterable[str], work: Path, seconds: float) -> Iterator[Line]:
@@ -509,12 +308,14 @@ def render(lines: list[Line]) -> str:
     opened = [line for line in lines if not line.reason]
     wrong = [line for line in opened if not max(line.gap, line.batch_gap) <= WRONG]
     largest = max((max(line.gap, line.batch_gap) for line in opened), default=0.0)
-    versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
+    used = {"torch": torch, "transformers": transformers, "timm": timm, "torchvision": torchvision}
+    versions = [f"{name} {module.__version__}" for name, module in used.items()]
+    versions += composed.versions({line.package for line in lines})
     text = [
         "# Model families",
         "",
         "Made by `python benchmarks/families.py --write docs/families.md` with random weights: "
-        f"{versions}, timm {timm.__version__}, torchvision {torchvision.__version__}.",
+        f"{', '.join(versions)}.",
         "",
         "For `final` and up to four numbered layers: the largest difference from a bare pass of "
         "the library's own model, one sample at a time, with copying hooks, and from the same "
@@ -563,16 +364,23 @@ def main() -> None:
                 file.write(json.dumps(asdict(line)) + "\n")
             print(line, file=sys.stderr, flush=True)
 
-    def untried(library: str, names: list[str]) -> list[str]:
-        tried = {line.name for line in cached(arguments.cache) if line.package == library}
+    def untried(library: str, names: Iterable[str]) -> list[str]:
+        lines = (line for line in cached(arguments.cache) if line.package == library)
+        tried = {line.name.split("::")[0] for line in lines}
         return [name for name in names if name not in tried]
 
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         if not arguments.no_transformers:
             tiny = tiny_models()
-            note(try_transformers(tiny, work))
-            note(try_sounds(tiny, work))
+            names = untried("transformers", [*tiny.TRANSFORMERS, *tiny.OTHERS])
+            note(try_transformers(tiny, work, names))
+            note(try_sounds(tiny, work, untried("transformers", tiny.SOUNDS)))
+            if composed.is_installed("sentence_transformers"):
+                names = untried(composed.SENTENCES, composed.SENTENCE_MODELS)
+                note(composed.try_sentences(tiny, work, names))
+            if composed.is_installed("open_clip"):
+                note(composed.try_images(work, untried(composed.IMAGES, composed.IMAGE_MODELS)))
         tried = sum(line.package == "timm" for line in cached(arguments.cache))
         found = try_timm(untried("timm", timm_names()), work, arguments.seconds)
         note(itertools.islice(found, max(0, arguments.timm - tried)))
@@ -589,7 +397,7 @@ def main() -> None:
 
 def cached(folder: Path) -> Iterator[Line]:
     """What has been tried so far, by library."""
-    for library in ("transformers", "torchvision", "timm"):
+    for library in ("transformers", composed.SENTENCES, composed.IMAGES, "torchvision", "timm"):
         path = folder / f"{library}.jsonl"
         if path.is_file():
             yield from (Line(**json.loads(line)) for line in path.read_text().splitlines())

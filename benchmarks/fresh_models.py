@@ -56,7 +56,18 @@ def main() -> None:
     result, names = str(given.folder / "study.json"), []
     for name, store in zip(models, stores, strict=True):
         names += ["--name", f"{name}={store}"]
-    cheap = ["--maps", "mean,rigid,linear", "--split", "0.3", "--null", "0", "--refits", "0"]
+    cheap = [
+        "--maps",
+        "mean,rigid,linear",
+        "--measures",
+        "linear-cka",
+        "--split",
+        "0.3",
+        "--null",
+        "0",
+        "--refits",
+        "0",
+    ]
     picture = str(given.folder / "study.png")
     repalign("compare", *stores, *names, "--layers", "all", *cheap, "-o", result, "--plot", picture)
     repalign("report", result, "-o", str(given.folder / "study.html"))

@@ -14,13 +14,22 @@ A message is one line: what was got, what was expected, what to do. It may hold 
 from files, so that every message is made one printable line here, whoever wrote it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from repalign.printable import printable
 
 
 class RepalignError(Exception):
-    """Base class of every expected failure."""
+    """Base class of every expected failure.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> try:
+        ...     repalign.compare(np.eye(3), np.eye(4))
+        ... except RepalignError as error:  # all that is raised on purpose
+        ...     type(error).__name__
+        'RowMismatchError'
+    """
 
     exit_code = 1
 
@@ -29,35 +38,86 @@ class RepalignError(Exception):
 
 
 class InputError(RepalignError):
-    """An argument or a user's file cannot be used."""
+    """An argument or a user's file cannot be used.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> repalign.compare(np.eye(3), np.eye(3), seed="one")
+        Traceback (most recent call last):
+        repalign.exceptions.InputError: seed: got 'one', expected a whole number
+    """
 
 
 class SeveralViewsError(InputError):
-    """A file holds several views and none was named."""
+    """A file holds several views and none was named; ``shapes`` are of all its arrays."""
 
-    def __init__(self, message: str, views: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        views: Sequence[str] = (),
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:
         super().__init__(message)
         self.views = tuple(views)
+        self.shapes = dict(shapes or {})
 
 
 class StoreError(RepalignError):
-    """An embedding store is damaged, hostile, incomplete, or of an unknown version."""
+    """An embedding store is damaged, hostile, incomplete, or of an unknown version.
+
+    Example:
+        >>> import repalign
+        >>> repalign.open_store("nowhere.h5")
+        Traceback (most recent call last):
+        repalign.exceptions.StoreError: nowhere.h5: ...
+    """
 
 
 class RowMismatchError(StoreError):
-    """Two stores do not hold the same rows."""
+    """Two stores do not hold the same rows.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> one = repalign.as_source(np.eye(2), ids=["a", "b"])
+        >>> other = repalign.as_source(np.eye(2), ids=["a", "c"])
+        >>> repalign.join_sources([one, other])
+        Traceback (most recent call last):
+        repalign.exceptions.RowMismatchError: ...
+    """
 
 
 class ModelError(RepalignError):
-    """A checkpoint, a layer or a preprocessing cannot be used."""
+    """A checkpoint, a layer or a preprocessing cannot be used.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import repalign
+        >>> Path("empty").mkdir()
+        >>> settings = repalign.ExtractSettings("empty", "builtin:digits", Path("a.h5"))
+        >>> repalign.extract(settings)
+        Traceback (most recent call last):
+        repalign.exceptions.ModelError: no config.json in empty/; give a directory saved by ...
+    """
 
 
 class ConvergenceError(RepalignError):
-    """An iterative fit was required to converge and did not."""
+    """An iterative fit was required to converge and did not.
+
+    Example:
+        >>> raise ConvergenceError("ICA of a.h5 did not converge")
+        Traceback (most recent call last):
+        repalign.exceptions.ConvergenceError: ICA of a.h5 did not converge
+    """
 
 
 class MissingExtraError(RepalignError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is needed and not installed.
+
+    Example:
+        >>> raise MissingExtraError("pyarrow", extra="parquet", purpose="reading a.parquet")
+        Traceback (most recent call last):
+        repalign.exceptions.MissingExtraError: reading a.parquet needs the package pyarrow, ...
+    """
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(
@@ -67,6 +127,11 @@ class MissingExtraError(RepalignError):
 
 
 class GateError(RepalignError):
-    """A threshold that was asked to hold does not hold."""
+    """A threshold that was asked to hold does not hold.
+
+    Example:
+        >>> GateError("1 of 2 gates do not hold").exit_code
+        3
+    """
 
     exit_code = 3

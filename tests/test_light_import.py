@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-HEAVY = ("torch", "transformers", "timm", "sklearn", "h5py")
+HEAVY = ("torch", "transformers", "timm", "sklearn", "h5py", "scipy.stats")
 REPORT = f"; import sys; print([name for name in {HEAVY} if name in sys.modules])"
 HELP = (
     "from typer.testing import CliRunner; from repalign.cli.app import app; "
@@ -53,7 +53,7 @@ def test_a_comparison_without_ica_loads_no_torch(tmp_path: Path) -> None:
         np.save(tmp_path / f"{name}.npy", np.random.default_rng(0).random((60, 3)))
     arguments = ["compare", *(str(tmp_path / f"{name}.npy") for name in ("a", "b"))]
     loaded = heavy_after(HELP.format(arguments=[*arguments, "--maps", "permutation,rigid,linear"]))
-    assert not {"torch", "transformers", "sklearn"} & set(loaded)
+    assert not {"torch", "transformers", "sklearn", "scipy.stats"} & set(loaded)
     with_ica = heavy_after(HELP.format(arguments=[*arguments, "--maps", "ica"]))
     assert "torch" in with_ica
 

@@ -22,5 +22,15 @@ def test_public_functions_and_classes_are_documented() -> None:
             assert inspect.getdoc(thing), name
 
 
+def test_every_public_name_has_an_example() -> None:
+    # tests/test_examples.py runs them
+    lacking = [
+        name
+        for name in repalign.__all__
+        if name != "__version__" and ">>> " not in inspect.getdoc(getattr(repalign, name))
+    ]
+    assert lacking == []
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(repalign, "no_such_thing")

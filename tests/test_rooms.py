@@ -17,6 +17,7 @@ MAX_PARAMETERS = 7
 LARGE_ROOMS: dict[str, str] = {}
 LARGE_FUNCTIONS = {
     "store/foreign/separate_process.py:run_apart": "the limits of the process, all by name",
+    "workflows/deconfound/run.py:deconfound": "the options are keywords beside its seven arguments",
     "workflows/compare/records.py:make_records": "a line for each column of the result",
 }
 # Rooms of the store: what reads knows nothing of what writes.

@@ -2,12 +2,13 @@
 
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from repalign.cli.requests import SHOWN
+from repalign.cli.inputs import SHOWN
 from repalign.exceptions import InputError
 from repalign.files import open_regular
 
@@ -35,8 +36,8 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="Options from this TOML file, by their long names, stores too: stores = "
-        '["a.h5", "b.h5"], layers = "all". What stands on the line wins.',
+        help="Options and arguments from this TOML file, by their long names "
+        '(maps = ["mean", "rigid"]). What stands on the line wins.',
         dir_okay=False,
         is_eager=True,
         callback=_apply,
@@ -75,7 +76,9 @@ def _names(command: Any) -> dict[str, Any]:
 
 def _known(key: str, names: Mapping[str, Any]) -> bool:
     if key not in names:
-        raise InputError(f"{key}: there is no such option; expected some of {', '.join(names)}")
+        (nearest, *_) = (*get_close_matches(key, names, n=1), None)
+        told = f"did you mean {nearest}?" if nearest else f"expected some of {', '.join(names)}"
+        raise InputError(f"{key}: there is no such option; {told}")
     return True
 
 
@@ -90,10 +93,20 @@ def _as_given(parameter: Any, value: Any, key: str) -> Any:
     if isinstance(value, list):
         if not all(isinstance(item, str | int | float) for item in value):
             raise InputError(f"{key}: got a list of lists or tables, expected texts or numbers")
+        if any(isinstance(item, bool) for item in value):
+            raise InputError(f"{key}: got a list of true and false, expected texts or numbers")
         texts = [str(item) for item in value]
         is_several = getattr(parameter, "multiple", False) or parameter.nargs == -1
         return texts if is_several else ",".join(texts)
     if not isinstance(value, str | int | float):
         raise InputError(f"{key}: got {value!r}, expected a text, a number, true or false")
+    if isinstance(value, bool) != bool(getattr(parameter, "is_flag", False)):
+        wanted = "a text or a number" if isinstance(value, bool) else "true or false"
+        raise InputError(f"{key}: got {_told(value)}, expected {wanted}")
     is_several = getattr(parameter, "multiple", False) or parameter.nargs == -1
     return [str(value)] if is_several else value
+
+
+def _told(value: Any) -> str:
+    """Return a value as it stands in the file."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin
 
 import typer
 
+from repalign.cli.config import ConfigOption
 from repalign.options import DeclaredOption, Settings, options_of, plain_type, with_values
 
 # A command's attribute: the parameters that settings and presets stand for.
 DECLARED = "declared_names"
+CONFIG = "config"
 
 S = TypeVar("S", bound=Settings)
 S_co = TypeVar("S_co", bound=Settings, covariant=True)
@@ -77,16 +79,23 @@ def with_presets(
 def with_options(settings: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the options of a settings class; it takes them as one ``given``.
 
-    They stand in the help where ``given`` stands among the parameters, each with its default.
-    The command takes its ``context`` too, which knows what stands on the line.
+    They stand in the help where ``given`` stands among the parameters, each with its default,
+    behind them the file that all options of the command may come from. The command takes its
+    ``context`` too, which knows what stands on the line.
     """
     declared = {each.column: each for each in options_of(settings) if each.flag}
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         made = [_parameter(name, each) for name, each in declared.items()]
+        made.append(
+            inspect.Parameter(
+                CONFIG, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ConfigOption
+            )
+        )
 
         @functools.wraps(command)
         def run(**values: Any) -> Any:
+            values.pop(CONFIG)  # its callback has read it
             given = given_of(settings, values["context"], values)
             others = {name: value for name, value in values.items() if name not in declared}
             return command(**others, given=given)

@@ -12,6 +12,9 @@ from repalign.files import protecting
 
 # Stands in the annotation of a parameter that names what the command writes.
 WRITTEN = "written"
+# Stands in the annotation of a parameter that says how a result is shown: no part of what was
+# computed.
+SHOWN = "shown"
 
 
 def protect_inputs(app: typer.Typer) -> None:

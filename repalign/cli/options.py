@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from repalign.cli.formats import DRAWN_MATRIX, FORMATS, MATRIX, FormatName
-from repalign.cli.inputs import WRITTEN
-from repalign.cli.requests import SHOWN
+from repalign.cli.inputs import SHOWN, WRITTEN
 
 # Commands whose results are pairs of views.
 WITH_MATRIX = ("compare", "rerun")

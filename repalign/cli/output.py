@@ -41,9 +41,9 @@ def choose_format(asked: str | None, output: Path | None) -> str:
     return "table" if sys.stdout.isatty() else "csv"
 
 
-def show(shown: Shown, form: str | None, to: Path | None = None) -> None:
-    """Write a result in the format that belongs there."""
-    emit(render(shown, choose_format(form, to)), to)
+def show(shown: Shown, form: str | None, to: Path | None, talk: Talk) -> None:
+    """Write a result in the format that belongs there, and tell the file."""
+    emit(render(shown, choose_format(form, to)), to, talk)
 
 
 def emit(text: str, output: Path | None = None, talk: Talk | None = None) -> None:

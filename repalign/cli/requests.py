@@ -9,14 +9,10 @@ from typing import Any
 import typer
 
 from repalign.cli.declared import DECLARED
-from repalign.cli.inputs import is_written
+from repalign.cli.inputs import SHOWN, is_written
 from repalign.files import file_sha256
 from repalign.options import Settings
 from repalign.workflows.words import words_of
-
-# Stands in the annotation of a parameter that says how a result is shown: no part of what was
-# computed.
-SHOWN = "shown"
 
 
 def request_of(context: typer.Context, settings: Settings) -> dict[str, Any]:

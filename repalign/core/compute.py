@@ -4,7 +4,8 @@ import contextlib
 import ctypes
 import functools
 import os
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,3 +136,31 @@ def fast_float32(device: str) -> Iterator[None]:
                 yield
         else:
             yield
+
+
+@contextlib.contextmanager
+def lane_threads(lanes: int) -> Iterator[Callable[[], None]]:
+    """Share torch's threads out among lanes of work inside the block.
+
+    Yields what every lane calls first. What is set for the whole process (precision, numpy's
+    threads) is set here once: lanes that set it each would undo it for one another.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    each = max(before // lanes, 1)
+    with fast_float32("cpu"):
+        torch.set_num_threads(each)
+        try:
+            yield lambda: torch.set_num_threads(each)
+        finally:
+            torch.set_num_threads(before)
+            return_free_memory()
+
+
+def return_free_memory() -> None:
+    """Give back to the system what was freed; glibc keeps it, for each thread on its own."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError
@@ -117,16 +118,36 @@ def open_idx(path: Path) -> ArrayImages:
 
     Raises InputError when the header is of another kind or the size is not what it says.
     """
+    array = read_idx(path, "images", dimensions=(3, 4))
+    description: dict[str, object] = {
+        "format": "idx",
+        "name": path.name,
+        "sha256": file_sha256(path),
+    }
+    return ArrayImages(array, description)
+
+
+def read_idx(path: Path, what: str, *, dimensions: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Read unsigned bytes of an IDX file, gzipped or not.
+
+    Args:
+        path: the file.
+        what: what it should hold, for messages.
+        dimensions: how many it may have.
+
+    Raises InputError when the header is of another kind or the size is not what it says.
+    """
+    expected = " or ".join(map(str, dimensions))
     try:
         with (
             open_regular(path) as plain,
             gzip.open(plain) if path.suffix == ".gz" else nullcontext(plain) as file,
         ):
             zeros, kind, ndim = struct.unpack(">HBB", file.read(4))
-            if zeros or kind != 8 or ndim not in (3, 4):
+            if zeros or kind != 8 or ndim not in dimensions:
                 raise InputError(
-                    f"{path.name} is no IDX file of images (kind {kind}, {ndim} dimensions); "
-                    "expected unsigned bytes in 3 or 4 dimensions"
+                    f"{path.name} is no IDX file of {what} (kind {kind}, {ndim} dimensions); "
+                    f"expected unsigned bytes in {expected} dimensions"
                 )
             shape = struct.unpack(f">{ndim}I", file.read(4 * ndim))
             size = math.prod(shape)
@@ -136,12 +157,6 @@ def open_idx(path: Path) -> ArrayImages:
         raise InputError(f"{path.name} is no readable IDX file: {error}") from error
     if len(raw) != size:
         raise InputError(
-            f"{path.name} announces {size} bytes of images and holds other; truncated?"
+            f"{path.name} announces {size} bytes of {what} and holds other; truncated?"
         )
-    array = np.frombuffer(raw, dtype=np.uint8).reshape(shape)
-    description: dict[str, object] = {
-        "format": "idx",
-        "name": path.name,
-        "sha256": file_sha256(path),
-    }
-    return ArrayImages(array, description)
+    return np.frombuffer(raw, dtype=np.uint8).reshape(shape)

@@ -1,7 +1,7 @@
 """Table 1 of the paper on the shipped pairs: extract every store, compare every pair."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -128,8 +128,14 @@ def run_table_one(
 
 def extract_stores(folder: Path, text_limit: int | None, *, device: str, on_stage: OnStage) -> None:
     """Extract the stores of all pairs; those that are there, of the same settings, are kept."""
+    extract_all(extractions(text_limit), folder, device=device, on_stage=on_stage)
+
+
+def extract_all(
+    wanted: Sequence[Extraction], folder: Path, *, device: str, on_stage: OnStage
+) -> None:
+    """Extract stores into a folder; those that are there, of the same settings, are kept."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = extractions(text_limit)
     with one_thread():
         for number, extraction in enumerate(wanted, start=1):
             label = f"extract {extraction.store} ({number} of {len(wanted)})"
@@ -141,22 +147,28 @@ def _extract(
 ) -> None:
     from repalign.workflows.extract.run import extract
     from repalign.workflows.extract.settings import ExtractSettings
-    from repalign.zoo.shipped import shipped_path
+    from repalign.zoo.shipped import shipped_names, shipped_path
+
+    def checkpoint(name: str) -> str:
+        return str(shipped_path(name)) if name in shipped_names() else name
 
     def follow(progress: "ExtractProgress") -> None:
         on_progress(progress.samples_done, progress.samples_total)
 
     on_progress(0, 1)
     settings = ExtractSettings(
-        model=str(shipped_path(extraction.model)),
+        model=checkpoint(extraction.model),
         data=extraction.data,
         output=folder / f"{extraction.store}.h5",
         limit=extraction.limit,
         pools=() if extraction.pool is None else (extraction.pool,),
-        preprocess=extraction.preprocess and str(shipped_path(extraction.preprocess)),
+        preprocess=extraction.preprocess and checkpoint(extraction.preprocess),
+        layers=(extraction.layer,),
+        tokens=extraction.tokens,
         with_ids=extraction.with_ids,
         device=device,
-        offline=True,
+        # what is shipped needs no network, and must not look for one
+        offline=extraction.model in shipped_names(),
     )
     extract(settings, follow)
 

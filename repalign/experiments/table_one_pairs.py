@@ -15,10 +15,11 @@ PARAGRAPHS = 891
 
 @dataclass(frozen=True)
 class Extraction:
-    """One store to be made: a shipped model on built-in data, all of it or the first samples.
+    """One store to be made of a model's layer, from all of the data or the first samples.
 
-    ``preprocess`` names a shipped model whose preprocessing is used, so that both of a pair see
-    the very same pixels; None leaves the model its own.
+    ``model`` is a shipped model, or a preset of ``repalign models``; ``preprocess`` a model whose
+    preprocessing is used, so that both of a pair see the very same pixels; None leaves the model
+    its own.
     """
 
     store: str
@@ -28,6 +29,8 @@ class Extraction:
     pool: str | None = None
     preprocess: str | None = None
     with_ids: bool = True
+    layer: str = "final"
+    tokens: str = "all"
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,9 @@ def fit(
     loss_of_step: "Callable[[], Tensor]",
     budget: Budget,
     on_step: OnStep | None = None,
+    *,
+    before_step: Callable[[], None] | None = None,
+    is_done: Callable[[int], bool] | None = None,
 ) -> None:
     """Train a module in place, and leave it ready to be evaluated.
 
@@ -68,6 +71,8 @@ def fit(
         loss_of_step: Draws a batch and returns its loss.
         budget: How long and how fast.
         on_step: Called with the number of steps done, with the module in training.
+        before_step: Called when the gradients are there, before they are used.
+        is_done: Asked after each step, with the number of them, whether that was the last.
     """
     import torch
 
@@ -83,9 +88,13 @@ def fit(
         loss: Any = loss_of_step()
         optimizer.zero_grad()
         loss.backward()
+        if before_step is not None:
+            before_step()
         optimizer.step()
         if schedule is not None:
             schedule.step()
         if on_step is not None:
             on_step(step)
+        if is_done is not None and is_done(step):
+            break
     module.eval()

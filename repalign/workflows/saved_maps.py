@@ -59,6 +59,13 @@ def save_result_maps(
 
     Raises:
         InputError: The maps of so many pairs were not kept.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> x = np.random.default_rng(0).laplace(size=(50, 3))
+        >>> result = repalign.compare(x, 2 * x, quick=True, maps=["rigid", "linear"])
+        >>> [path.name for path in save_result_maps(result, "maps")]
+        ['01-rigid.safetensors', '01-linear.safetensors']
     """
     if result.pairs and not result.maps:
         raise InputError(
@@ -85,7 +92,16 @@ def save_result_maps(
 
 
 def read_map(path: str | Path) -> AffineMap:
-    """Load a saved map."""
+    """Load a saved map.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> x = np.random.default_rng(0).laplace(size=(50, 3))
+        >>> result = repalign.compare(x, 2 * x + 1, quick=True, maps="rigid")
+        >>> (path,) = repalign.save_result_maps(result, "maps-to-read")
+        >>> np.allclose(read_map(path).apply(x), 2 * x + 1)
+        True
+    """
     saved = load_map(path)
     return AffineMap(kind=saved.kind, matrix=saved.matrix, shift=saved.shift)
 
@@ -121,6 +137,15 @@ def apply_map(
 
     Raises:
         InputError: The widths do not fit, the map cannot be inverted, or ``out`` is an input.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> x = np.random.default_rng(0).laplace(size=(50, 3))
+        >>> np.save("x.npy", x)
+        >>> result = repalign.compare(x, 2 * x + 1, quick=True, maps="rigid")
+        >>> (path,) = repalign.save_result_maps(result, "maps-to-apply")
+        >>> apply_map(path, "x.npy", "mapped.h5").n_rows
+        50
     """
     fitted = read_map(path)
     if inverse:

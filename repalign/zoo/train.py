@@ -48,9 +48,19 @@ def train_model(
     Raises:
         InputError: No recipe has that name, or the directory holds something else.
     """
+    return train_recipe(find_recipe(name), seed, output, on_progress)
+
+
+def train_recipe(
+    recipe: Recipe, seed: int, output: Path, on_progress: OnProgress | None = None
+) -> Trained:
+    """Train what a recipe says, listed or not; the same call continues after a stop.
+
+    Raises:
+        InputError: The seed is negative, or the directory holds something else.
+    """
     import torch
 
-    recipe = find_recipe(name)
     if seed < 0:
         raise InputError(f"seed: got {seed}, expected 0 or more")
     if output.exists():

@@ -1,9 +1,12 @@
 """Options from a file: the same as on the line, which wins."""
 
+import json
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from repalign.cli.app import app
@@ -66,7 +69,11 @@ def test_the_record_of_a_run_needs_the_file_no_more(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("nope = 1", "nope: there is no such option"),
+        ("nope = 1", "nope: there is no such option; expected some of stores,"),
+        ("mesures = 'all'", "mesures: there is no such option; did you mean measures?"),
+        ("null = true", "null: got true, expected a text or a number"),
+        ("both = 'yes'", "both: got 'yes', expected true or false"),
+        ("maps = [true]", "maps: got a list of true and false"),
         ("maps = [[1]]", "maps: got a list of lists"),
         ("split = 2020-01-01", "expected a text, a number"),
         ("split = 'x'", "unable to parse string as a number"),
@@ -79,3 +86,58 @@ def test_what_is_wrong_is_told(folder: Path, text: str, told: str) -> None:
     failed = run("--config", "bad.toml", "a.npy", "b.npy")
     assert failed.exit_code in (1, 2)
     assert told in " ".join(failed.stderr.replace("│", "").split())
+
+
+COMMANDS = {
+    name: command
+    for name, command in typer.main.get_command(app).commands.items()
+    if any(each.name == "config" for each in command.params)
+}
+
+
+def is_argument(parameter: Any) -> bool:
+    return parameter.param_type_name == "argument"
+
+
+def name_of(parameter: Any) -> str:
+    longest = max(parameter.opts, key=len)
+    return parameter.name if is_argument(parameter) else longest.removeprefix("--")
+
+
+def given_to(parameter: Any, folder: Path) -> tuple[Any, list[str]]:
+    """Return a value that an option may have, and the words that say it on the line."""
+    told, flag = parameter.type_descriptor, max(parameter.opts, key=len)
+    kind = told.annotation
+    if getattr(parameter, "is_flag", False):
+        return True, [flag]
+    value: Any = {int: 3, float: 0.25}.get(kind, "x")
+    if kind is int and getattr(parameter, "min", None):
+        value = max(value, int(parameter.min))
+    if get_origin(kind) is Literal:
+        value = get_args(kind)[0]
+    elif kind is Path:
+        value = str(folder / ("there" if told.parameter_info.exists else "new"))
+    return value, [str(value)] if is_argument(parameter) else [flag, str(value)]
+
+
+def test_the_long_commands_take_a_file() -> None:
+    assert {"compare", "extract", "disentangle", "deconfound", "reproduce"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_can_stand_in_the_file(name: str, tmp_path: Path) -> None:
+    command, config = COMMANDS[name], tmp_path / "options.toml"
+    (tmp_path / "there").write_text("a")
+    needed = [each for each in command.params if each.required]
+    others = [each for each in command.params if name_of(each) not in ("help", "config")]
+    for parameter in others:
+        if getattr(parameter, "hidden", False):
+            continue
+        given = {name_of(each): given_to(each, tmp_path) for each in (parameter, *needed)}
+        config.write_text("".join(f"{key} = {json.dumps(v)}\n" for key, (v, _) in given.items()))
+        typed = command.make_context(name, [word for _, told in given.values() for word in told])
+        read = command.make_context(name, ["--config", str(config)])
+        assert read.params | {"config": None} == typed.params | {"config": None}
+        assert {read.get_parameter_source(each.name).name for each in (parameter, *needed)} == {
+            "DEFAULT_MAP"
+        }

@@ -1,9 +1,20 @@
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from repalign import InputError
 from repalign.cli import output
+from repalign.cli.app import app
+from repalign.store import write_store
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.saved_maps import save_result_maps
 
 
 @pytest.mark.parametrize(
@@ -42,3 +53,53 @@ def test_a_figure_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
         output.save_figure(figure, tmp_path / "x.xls")
     output.save_figure(figure, tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+# Commands whose result a file can take, each with words that make it soon.
+SOON: dict[str, list[str]] = {
+    "cache clear": [],
+    "cache info": [],
+    "doctor": [],
+    "maps info": ["rigid.safetensors"],
+    "models": [],
+    "models show": ["vit"],
+    "store head": ["a.npy"],
+    "store info": ["a.npy"],
+    "store verify": ["a.h5"],
+    "zoo list": [],
+}
+# These say it of every file that they write, in tests of their own.
+STUDIES = {"compare", "deconfound", "disentangle", "rerun"}
+
+
+def with_output(group: Any, before: str = "") -> Iterator[str]:
+    """Yield the commands that take --output for a result."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            if any(parameter.name == "to" for parameter in command.params):
+                yield f"{before}{name}"
+            yield from with_output(command, f"{before}{name} ")
+        elif any(parameter.name == "to" and "-o" in parameter.opts for parameter in command.params):
+            yield f"{before}{name}"
+
+
+def test_every_command_that_writes_its_result_says_where(
+    tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REPALIGN_CACHE", str(tmp_path / "cache"))
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    np.save("a.npy", rows)
+    write_store(Path("a.h5"), {"x": rows})
+    plain = CompareSettings(maps=("rigid",), held_out=0, n_null=0, n_gaussian=0, n_refits=0)
+    (saved,) = save_result_maps(compare("a.npy", "a.h5", settings=plain), tmp_path / "maps")
+    saved.rename("rigid.safetensors")
+    tiny.save_timm(tmp_path / "vit", "vit")
+    written = {"apply", "report"}  # whose only result is the file
+    assert set(with_output(typer.main.get_command(app))) == set(SOON) | STUDIES | written
+    for words, arguments in SOON.items():
+        ran = CliRunner().invoke(app, [*words.split(), *arguments, "-o", "out.json"])
+        assert ran.exit_code == 0, (words, ran.output)
+        assert "wrote out.json" in ran.stderr, words
+        assert ran.stdout == ""
+        Path("out.json").unlink()

@@ -1,29 +1,98 @@
 """Keywords of `compare` are the options of the command line, declared once."""
 
-from typing import Any, get_origin, get_type_hints
+from collections.abc import Sequence
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 
 import repalign
-from repalign import CompareSettings, InputError
+from repalign import BatchSettings, CompareSettings, FactorSettings, InputError
 from repalign.options import plain_type
 from repalign.workflows.compare.settings import PRESETS, preset
-from repalign.workflows.keywords import OPTIONS, CompareKeywords, Names, settings_of
+from repalign.workflows.conditions.keywords import (
+    DECONFOUND,
+    DISENTANGLE,
+    BatchKeywords,
+    FactorKeywords,
+)
+from repalign.workflows.conditions.settings import TransformSettings
+from repalign.workflows.keywords import COMPARE, CompareKeywords, settings_of
+from repalign.workflows.spoken import Names, Spoken
 
 
 def told_type(hint: Any) -> Any:
     """The type of a keyword, as the field declares it."""
-    return Names if get_origin(plain_type(hint)) is tuple else hint
+    kind = plain_type(hint)
+    if get_origin(kind) is not tuple:
+        return hint
+    return Names if get_args(kind)[0] is str else Sequence[get_args(kind)[0]]
 
 
-def test_type_checkers_know_the_options_that_are_declared_and_no_others() -> None:
-    hints = get_type_hints(CompareKeywords)
-    presets = {each.name: bool for each in PRESETS}
-    declared = {name: told_type(each.type) for name, each in OPTIONS.items()}
-    assert {name: hints[name] for name in hints if name not in ("ids", "groups")} == (
-        presets | declared
+@pytest.mark.parametrize(
+    ("keywords", "spoken", "beside"),
+    [
+        (CompareKeywords, COMPARE, {"ids", "groups"}),
+        (FactorKeywords, DISENTANGLE, set()),
+        (BatchKeywords, DECONFOUND, set()),
+    ],
+)
+def test_type_checkers_know_the_options_that_are_declared_and_no_others(
+    keywords: Any, spoken: Spoken[Any], beside: set[str]
+) -> None:
+    hints = get_type_hints(keywords)
+    declared = {name: told_type(each.type) for name, each in spoken.options.items()}
+    assert {name: hints[name] for name in hints if name not in beside} == (
+        dict.fromkeys(spoken.presets, bool) | declared
     )
+
+
+def test_the_other_studies_take_keywords_as_well() -> None:
+    given = {"scores": "mcc,r2", "factor": "shape, size", "null": 3, "ica_solver": "sklearn"}
+    settings = DISENTANGLE.settings_of(None, given)
+    assert (settings.scores, settings.factors, settings.n_null) == (
+        ("mcc", "r2"),
+        ("shape, size",),  # repeated on the command line, where a comma is part of a name
+        3,
+    )
+    assert settings.transform.ica.solver == "sklearn"
+    batches = DECONFOUND.settings_of(None, {"top": [5, 20], "folds": 3, "conditions": ["raw"]})
+    assert (batches.top_percent, batches.n_folds) == ((5, 20), 3)
+    assert batches.transform.conditions == ("raw",)
+    assert DECONFOUND.settings_of(None, {}) == BatchSettings()
+
+
+def test_a_study_by_keywords_is_the_study_by_settings() -> None:
+    rng = np.random.default_rng(0)
+    latents, factors = rng.normal(size=(60, 3)), {"x": rng.normal(size=60)}
+    by_keywords = repalign.disentangle(
+        latents, factors, scores="mcc", conditions="raw", null=2, halves=0
+    )
+    settings = FactorSettings(
+        scores=("mcc",), transform=TransformSettings(conditions=("raw",)), n_null=2, n_halves=0
+    )
+    by_settings = repalign.disentangle(latents, factors, settings=settings)
+    assert by_keywords.to_dict() == by_settings.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("spoken", "given", "told"),
+    [
+        (DISENTANGLE, {"score": "mcc"}, "score: is no keyword of disentangle; did you mean scores"),
+        (DISENTANGLE, {"n_null": 3}, "n_null: is no keyword of disentangle; did you mean null?"),
+        (DISENTANGLE, {"bins": 1}, "bins: got 1, expected at least 2"),
+        (DISENTANGLE, {"group": "x"}, "group: is no keyword of disentangle; did you mean groups"),
+        (DECONFOUND, {"top": "5,10"}, "top: got '5,10', expected a tuple of values"),
+        (DECONFOUND, {"fit_on": "test"}, "fit_on: got 'test', expected one of: all, train"),
+        (DECONFOUND, {"label": "x"}, "label: is no keyword of deconfound; did you mean labels"),
+    ],
+)
+def test_what_is_no_option_of_a_study_is_one_line(
+    spoken: Spoken[Any], given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(InputError) as failure:
+        spoken.settings_of(None, given)
+    assert str(failure.value).startswith(told)
 
 
 def test_a_keyword_sets_the_field_of_its_option() -> None:

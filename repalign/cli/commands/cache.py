@@ -9,6 +9,7 @@ import typer
 from repalign.cli import output
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.tables import shown_records
+from repalign.cli.talk import Talk, talk_of
 
 if TYPE_CHECKING:
     from repalign.workflows.study.cache import CacheInfo
@@ -22,7 +23,7 @@ def cache() -> None:
 
 
 @app.command()
-def info(form: FormatOption = None, to: OutputOption = None) -> None:
+def info(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
     """Say where finished units of comparisons are kept, how many, and how large they are.
 
     REPALIGN_CACHE in the environment names another folder, REPALIGN_CACHE_BYTES another limit.
@@ -31,20 +32,20 @@ def info(form: FormatOption = None, to: OutputOption = None) -> None:
     """
     from repalign.workflows.study.cache import open_cache
 
-    _show(open_cache().info(), form, to)
+    _show(open_cache().info(), form, to, talk_of(context))
 
 
 @app.command()
-def clear(form: FormatOption = None, to: OutputOption = None) -> None:
+def clear(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
     """Remove all finished units, and say how many there were.
 
     Example: repalign cache clear
     """
     from repalign.workflows.study.cache import open_cache
 
-    _show(open_cache().clear(), form, to)
+    _show(open_cache().clear(), form, to, talk_of(context))
 
 
-def _show(found: "CacheInfo", form: str | None, to: Path | None) -> None:
+def _show(found: "CacheInfo", form: str | None, to: Path | None, talk: Talk) -> None:
     record = asdict(found)
-    output.show(shown_records([record], record), form, to)
+    output.show(shown_records([record], record), form, to, talk)

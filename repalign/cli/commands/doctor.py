@@ -20,9 +20,9 @@ def doctor(context: typer.Context, form: FormatOption = None, to: OutputOption =
 
     findings = diagnose()
     records = [asdict(finding) for finding in findings]
-    output.emit(output.render_records(records, output.choose_format(form, to)), to)
-    problems = [finding for finding in findings if finding.status == "problem"]
     talk = talk_of(context)
+    output.emit(output.render_records(records, output.choose_format(form, to)), to, talk)
+    problems = [finding for finding in findings if finding.status == "problem"]
     for finding in problems:
         talk.error(f"{finding.subject}: {finding.found}; try: {finding.advice}")
     if problems:

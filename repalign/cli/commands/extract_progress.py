@@ -1,4 +1,4 @@
-"""The bar of an extraction: samples, rows, tokens per second, time left."""
+"""The bar of an extraction: samples, rows, speed, time left."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -19,10 +19,21 @@ if TYPE_CHECKING:
     from repalign.workflows.extract.settings import ExtractProgress
 
 
+MOST_WORKERS = 4
+
+
 def describe_rate(progress: "ExtractProgress") -> str:
-    """Rows so far and tokens per second, in words."""
-    rate = progress.tokens / progress.seconds if progress.seconds > 0 else 0.0
-    return f"{progress.rows:,} rows, {rate:,.0f} tokens/s"
+    """Rows so far and their speed, of all and of each worker, in words."""
+    done, total = progress.stores
+    told = "" if total == 1 else f"{done} of {total} stores, "
+    told += f"{progress.rows:,} rows, {progress.speed}"
+    if progress.workers:
+        # of many, the slowest say more than a line that runs out of the terminal
+        slowest = sorted(progress.workers, key=lambda worker: worker[1].rate)[:MOST_WORKERS]
+        told += " (" + ", ".join(f"{name} {speed}" for name, speed in slowest)
+        more = len(progress.workers) - len(slowest)
+        told += f" and {more} faster)" if more else ")"
+    return told
 
 
 @contextmanager

@@ -22,7 +22,12 @@ def maps() -> None:
 
 
 @app.command()
-def info(map_file: MapArgument, form: FormatOption = None, to: OutputOption = None) -> None:
+def info(
+    context: typer.Context,
+    map_file: MapArgument,
+    form: FormatOption = None,
+    to: OutputOption = None,
+) -> None:
     """Say what a saved map is: kind, widths, rank, stretches, where it comes from.
 
     Example: repalign maps info maps/01-rigid.safetensors
@@ -32,7 +37,7 @@ def info(map_file: MapArgument, form: FormatOption = None, to: OutputOption = No
     report = describe_map(map_file)
     record = map_record(report)
     document = record | {"metadata": dict(report.metadata)}
-    output.show(shown_records([record], document), form, to)
+    output.show(shown_records([record], document), form, to, talk_of(context))
 
 
 def apply(

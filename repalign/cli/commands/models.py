@@ -1,6 +1,6 @@
 """``repalign models``."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -9,41 +9,113 @@ from repalign.cli.declared import Given, with_options
 from repalign.cli.formats import render
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.tables import shown_records
-from repalign.cli.talk import talk_of
+from repalign.cli.talk import Talk, talk_of
 from repalign.workflows.extract.settings import ViewSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from repalign.models.naming.presets import Preset
 
 app = typer.Typer()
 
 
 @app.callback(invoke_without_command=True)
-def models(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
+def models(
+    context: typer.Context,
+    kind: Annotated[
+        Literal["text", "image"] | None,
+        typer.Option(help="Only models that take such data.", show_default="all"),
+    ] = None,
+    search: Annotated[
+        str, typer.Option(help="Only models with this in their name; says more of each.")
+    ] = "",
+    form: FormatOption = None,
+    to: OutputOption = None,
+) -> None:
     """List the presets: short names for checkpoints, with what is certain and what is inferred.
 
-    Any other model is named as `repalign extract --help` says.
+    A table has a line for each group of them, and with --search for each preset; CSV and JSON
+    have a record for each preset and say all of it. Any other model is named as `repalign
+    extract --help` says.
 
-    Example: repalign models --format json
+    Example: repalign models --kind text --search 160m
     """
     if context.invoked_subcommand is not None:
         return
-    from repalign.models.naming.presets import PAIRS, PRESETS
+    from repalign.models.naming.presets import find_presets
+
+    found = find_presets(kind, search)
+    chosen = output.choose_format(form, to)
+    records = _records(found)
+    if chosen == "table":
+        records = _lines(found) if search else _group_lines(found)
+    talk = talk_of(context)
+    output.emit(output.render_records(records, chosen), to, talk)
+    if search and chosen == "table":
+        _say_sentences(talk, found)
+    _say_pairs(talk, found)
+
+
+def _records(presets: "Sequence[Preset]") -> list[dict[str, str]]:
+    from repalign.models.naming.presets import PAIRS
 
     pairs = {name: pair.name for pair in PAIRS for name in (pair.source, pair.target)}
-    records = [
+    return [
         {
             "preset": preset.name,
             "model": preset.model,
+            "group": preset.group,
+            "kind": preset.kind,
             "pair": pairs.get(preset.name, ""),
             "certain": preset.certain,
             "inferred": preset.inferred,
             "licence": preset.licence,
         }
-        for preset in PRESETS.values()
+        for preset in presets
     ]
-    output.emit(output.render_records(records, output.choose_format(form, to)), to)
-    talk = talk_of(context)
+
+
+def _lines(presets: "Sequence[Preset]") -> list[dict[str, str]]:
+    return [
+        {"preset": preset.name, "model": preset.model, "licence": preset.licence}
+        for preset in presets
+    ]
+
+
+def _group_lines(presets: "Sequence[Preset]") -> list[dict[str, str]]:
+    from repalign.models.naming.presets import preset_groups, shown_names
+
+    return [
+        {
+            "presets": shown_names([member.name for member in members]),
+            "kind": members[0].kind,
+            "licence": ", ".join(dict.fromkeys(member.licence for member in members)),
+        }
+        for members in preset_groups(presets).values()
+    ]
+
+
+def _say_sentences(talk: Talk, presets: "Sequence[Preset]") -> None:
+    """Say what is certain of presets and what is not, once for those of which the same holds."""
+    from repalign.models.naming.presets import shown_names
+
+    said: dict[tuple[str, str], list[str]] = {}
+    for preset in presets:
+        said.setdefault((preset.certain, preset.inferred), []).append(preset.name)
+    for (certain, inferred), names in said.items():
+        more = f" Not certain: {inferred}" if inferred else ""
+        talk.note(f"{shown_names(names)}: {certain}{more}")
+
+
+def _say_pairs(talk: Talk, presets: "Sequence[Preset]") -> None:
+    from repalign.models.naming.presets import PAIRS
+
+    names = {preset.name for preset in presets}
     for pair in PAIRS:
-        talk.note(f"pair {pair.name}: {pair.source}, {pair.target}. Certain: {pair.certain}")
-        talk.note(f"  Inferred: {pair.inferred}")
+        if {pair.source, pair.target} <= names:
+            talk.note(f"pair {pair.name}: {pair.source}, {pair.target}. Certain: {pair.certain}")
+            talk.note(f"  Inferred: {pair.inferred}")
 
 
 @app.command()
@@ -78,10 +150,10 @@ def show(
     )
     chosen = output.choose_format(form, to)
     shown = shown_records([asdict(line) for line in found.layers], asdict(found))
-    output.emit(render(shown, chosen), to)
+    talk = talk_of(context)
+    output.emit(render(shown, chosen), to, talk)
     if chosen == "json":
         return
-    talk = talk_of(context)
     talk.note(
         f"{found.model}: {found.class_name} ({found.loader}), family {found.family}, "
         f"{found.parameters:,} parameters, licence {found.licence or 'unknown'}"

@@ -27,7 +27,7 @@ def report(
         Literal["revision"] | None,
         typer.Option(
             help="Also draw it against the training step, from the revisions that the stores "
-            "record (step1000)."
+            "record (step1000), or the folders they come from (checkpoint-1000)."
         ),
     ] = None,
     to: Annotated[

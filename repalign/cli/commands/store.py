@@ -29,7 +29,10 @@ EmbeddingsArgument = Annotated[
 
 @app.command()
 def info(
-    embeddings: EmbeddingsArgument, form: FormatOption = None, to: OutputOption = None
+    context: typer.Context,
+    embeddings: EmbeddingsArgument,
+    form: FormatOption = None,
+    to: OutputOption = None,
 ) -> None:
     """Say what a set of embeddings holds, how it was made and what identifies its rows.
 
@@ -38,11 +41,12 @@ def info(
     from repalign.store.sources.describe import describe_embeddings
 
     found = describe_embeddings(embeddings)
-    output.show(shown_records(found.to_records(), found.to_json()), form, to)
+    output.show(shown_records(found.to_records(), found.to_json()), form, to, talk_of(context))
 
 
 @app.command()
 def head(
+    context: typer.Context,
     embeddings: EmbeddingsArgument,
     rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="Rows to show.")] = 5,
     columns: Annotated[
@@ -69,7 +73,7 @@ def head(
         {name: value for name, value in record.items() if name not in hidden}
         for record in read_head(source, rows)
     ]
-    output.emit(output.render_records(records, chosen), to)
+    output.emit(output.render_records(records, chosen), to, talk_of(context))
 
 
 @app.command()
@@ -108,7 +112,7 @@ def verify(
         }
         for result in results
     ]
-    output.emit(output.render_records(records, output.choose_format(form, to)), to)
+    output.emit(output.render_records(records, output.choose_format(form, to)), to, talk)
     for problem in (problem for result in results for problem in result.problems):
         talk.error(problem)
     if not all(result.is_sound for result in results):

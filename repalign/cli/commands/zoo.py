@@ -22,7 +22,7 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_models(form: FormatOption = None, to: OutputOption = None) -> None:
+def list_models(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
     """List the shipped models with how well they do on data they were not trained on.
 
     Example: repalign zoo list
@@ -33,7 +33,7 @@ def list_models(form: FormatOption = None, to: OutputOption = None) -> None:
     records = [_record(model) for model in shipped_models()]
     if chosen == "table":  # the name says recipe and seed
         records = [{name: r[name] for name in ("model", "parameters", "figures")} for r in records]
-    output.emit(output.render_records(records, chosen), to)
+    output.emit(output.render_records(records, chosen), to, talk_of(context))
 
 
 @app.command()

@@ -10,12 +10,15 @@ from jaxtyping import Float, Integer
 from repalign.aliases import Rows
 from repalign.core.checks import check_finite_block
 from repalign.core.compute import matmul_kernels
+from repalign.core.ica.settings import WHITENED_BYTES
 from repalign.core.rows import SubsetRows, iter_blocks
 from repalign.core.whitening import Whitening
 from repalign.exceptions import InputError
 
 PASS_BLOCK_ROWS = 4096
 _READ_ROWS = 8192
+# Fewer where several lanes whiten at once; rows are whitened alike in blocks of any size.
+_WHITEN_ROWS = 2048
 _COARSE_RANK = 64
 _SMALLEST_VARIANCE = 1e-6
 
@@ -49,7 +52,7 @@ class WhitenedRows:
             yield from torch.split(self.coarse, PASS_BLOCK_ROWS)
             return
         if self.resident is None:
-            yield from _whitened_blocks(self.rows, self.whitening, self.device)
+            yield from _whitened_blocks(self.rows, self.whitening, self.device, _READ_ROWS)
             return
         yield from torch.split(self.resident, PASS_BLOCK_ROWS)
 
@@ -69,12 +72,14 @@ class WhitenedRows:
         return WhitenedRows(self.rows, self.whitening, self.device, self.resident @ onto)
 
 
-def _whitened_blocks(rows: Rows, whitening: Whitening, device: str) -> Iterator[torch.Tensor]:
+def _whitened_blocks(
+    rows: Rows, whitening: Whitening, device: str, block_rows: int
+) -> Iterator[torch.Tensor]:
     matrix = torch.from_numpy(np.ascontiguousarray(whitening.matrix.T)).to(device).float()
-    for start, block in iter_blocks(rows, _READ_ROWS):
+    for start, block in iter_blocks(rows, block_rows):
         check_finite_block(block, first_row=start, name="the rows of the ICA")
         # Centred in double precision: a large common offset would cost single-precision digits.
-        centred = torch.from_numpy(block.astype(np.float64) - whitening.mean)
+        centred = torch.from_numpy(np.subtract(block, whitening.mean, dtype=np.float64))
         yield centred.to(device=device, dtype=torch.float32) @ matrix
 
 
@@ -88,10 +93,10 @@ def whiten_rows(
     """
     n_rows, rank = rows.shape[0], whitening.rank
     resident = None
-    if 6 * n_rows * rank <= memory_bytes // 2:
+    if WHITENED_BYTES * n_rows * rank <= memory_bytes // 2:
         resident = torch.empty((n_rows, rank), dtype=torch.float32, device=device)
         start = 0
-        for block in _whitened_blocks(rows, whitening, device):
+        for block in _whitened_blocks(rows, whitening, device, _WHITEN_ROWS):
             resident[start : start + len(block)] = block
             start += len(block)
     return WhitenedRows(rows, whitening, device, resident, _coarse_copy(resident, device))

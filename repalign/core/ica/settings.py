@@ -14,6 +14,8 @@ IcaStart = Literal["pca", "random"]
 PANEL = "Conventions (the paper's by default)"
 DEFAULT_PASSES: dict[IcaSolver, int] = {"picard": 400, "sklearn": 200}
 """Passes at most where none are asked for: picard's converge in fewer, sklearn's are its own."""
+WHITENED_BYTES = 6
+"""Memory of one whitened value: in single precision, and rounded to half of that beside."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class IcaSettings(Settings):
             (sklearn: all rows).
         max_rank: Fit at most this many leading principal directions.
         sklearn_tolerance: ``tol`` of scikit-learn's FastICA.
+
+    Example:
+        >>> IcaSettings(contrast="exp").passes
+        400
     """
 
     solver: IcaSolver = option(

@@ -22,6 +22,8 @@ AGREEMENT = 0.99
 FIRST_STARTS = 2
 MORE_STARTS = 6
 """Starts that are made where the first do not agree; of these the better half is kept."""
+MOST_STARTS = 10
+"""Starts of a pair whose efficiency still hangs on them more than on the rows."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def over_starts(values: Float[np.ndarray, "source target"]) -> OverStarts:
     target starts (the starts are independent), with degrees of freedom by Satterthwaite; another
     run has the same variance, hence the factor two.
     """
-    from scipy.stats import t as student
+    from scipy.special import stdtrit  # the quantile of Student, without all of scipy.stats
 
     value = float(values.mean())
     n_source, n_target = values.shape
@@ -79,4 +81,4 @@ def over_starts(values: Float[np.ndarray, "source target"]) -> OverStarts:
     if total == 0:
         return OverStarts(value, 0.0)
     freedom = total**2 / (source**2 / (n_source - 1) + target**2 / (n_target - 1))
-    return OverStarts(value, float(student.ppf(0.975, freedom) * np.sqrt(2 * total)))
+    return OverStarts(value, float(stdtrit(freedom, 0.975) * np.sqrt(2 * total)))

@@ -14,13 +14,13 @@ def plausible_best(left_out: LeftOut, level: float = 0.95) -> Bool[np.ndarray, "
     level (1 − level)/(k − 1) of k candidates (Bonferroni) the truly best one is among those that
     are left in at least ``level`` of samples.
     """
-    from scipy.stats import t as student
+    from scipy.special import stdtrit  # the quantile of Student, without all of scipy.stats
 
     full, without = left_out.full, left_out.without
     k, n = full.size, len(without)
     if k < 2:
         return np.ones(k, dtype=bool)
-    quantile = student.ppf(1 - (1 - level) / (k - 1), left_out.effective_groups - 1)
+    quantile = stdtrit(left_out.effective_groups - 1, 1 - (1 - level) / (k - 1))
     behind = full[:, None] - full
     middle = behind if left_out.claim is Claim.FITTED_MAP else _differences(without.mean(axis=0))
     squares = np.zeros((k, k))

@@ -23,10 +23,15 @@ BLOCK_VALUES = 2**20
 
 @dataclass(frozen=True, eq=False)
 class JudgedMap:
-    """A fitted map, and the space in which its error lives: the target's unless said."""
+    """A fitted map, and the space in which its error lives: the target's unless said.
+
+    ``free`` are source directions, p×m, whose images the rows did not determine, so that a
+    convention did; None where the kind of map has none.
+    """
 
     map: AffineMap
     target_space: AffineMap | None = None
+    free: Float[np.ndarray, "p m"] | None = None
 
     def errors(
         self, source: Float[np.ndarray, "n p"], target: Float[np.ndarray, "n q"]

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 
 from repalign.aliases import Rows
 from repalign.core.inference.kept_rows import FitAll
+from repalign.core.inference.ranges import Range
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import SubsetRows
 
@@ -100,11 +101,11 @@ class LeftOut:
         """(Σ n)² / Σ n²: as many groups of one size as the unequal ones are worth."""
         return float(self.sizes.sum() ** 2 / np.sum(self.sizes**2))
 
-    def interval(self, of: Statistic, *, is_positive: bool, level: float = 0.95) -> Interval:
+    def interval(self, of: Statistic, *, within: Range, level: float = 0.95) -> Interval:
         """Return the jackknife interval of a statistic, by Student's t over effective groups.
 
-        ``is_positive`` is for errors: they are compared as logarithms, so that no end is negative
-        and few groups of skewed errors are covered.
+        ``within`` says what the statistic can be. Errors are positive: they are compared as
+        logarithms, so that no end is negative and few groups of skewed errors are covered.
         """
         from scipy.special import stdtrit  # the quantile of Student, without all of scipy.stats
 
@@ -118,10 +119,8 @@ class LeftOut:
         middle = value if self.claim is Claim.FITTED_MAP else values.mean()
         error = np.sqrt((n - 1) / n * np.sum((values - middle) ** 2))
         half = float(stdtrit(self.effective_groups - 1, (1 + level) / 2) * error)
-        if not is_positive:
-            return Interval(value - half, value + half, self.claim, self.n_groups)
-        factor = np.exp(half / value) if value > 0 else 1.0
-        return Interval(value / factor, value * factor, self.claim, self.n_groups)
+        low, high = within.around(float(value), half)
+        return Interval(low, high, self.claim, self.n_groups)
 
     @property
     def refusal(self) -> str | None:

@@ -24,6 +24,14 @@ class AffineMap:
         kind: How it was fitted, one of the kinds of ``FITTERS`` or an ICA map.
         matrix: p×q.
         shift: Length q.
+
+    Example:
+        >>> import numpy as np
+        >>> double = AffineMap("linear", 2 * np.eye(2), np.ones(2))
+        >>> double.apply(np.array([[1.0, 2.0]]))
+        array([[3., 5.]])
+        >>> double.inverse().apply(np.array([[3.0, 5.0]]))
+        array([[1., 2.]])
     """
 
     kind: str

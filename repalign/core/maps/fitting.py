@@ -16,6 +16,7 @@ from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.closed_form import fit_identity, fit_mean, fit_rigid
 from repalign.core.maps.kinds import ALL_MAPS
 from repalign.core.maps.linear import fit_linear
+from repalign.core.maps.orthogonal import NearestOrthogonal, nearest_orthogonal
 from repalign.core.maps.permutation import AssignmentCost, fit_permutation
 from repalign.core.moments import PairMoments
 from repalign.exceptions import InputError
@@ -57,6 +58,11 @@ class MapInputs:
         return self.ica
 
     @cached_property
+    def nearest(self) -> NearestOrthogonal:
+        """The orthogonal matrix of all rigid maps."""
+        return nearest_orthogonal(self.moments)
+
+    @cached_property
     def matching(self) -> IcaMatching:
         """How the components of both sides match, for all ICA maps."""
         return match_components(self.moments, self.both_ica.source, self.both_ica.target)
@@ -81,6 +87,11 @@ def _permutation(given: MapInputs, *, scale: bool) -> JudgedMap:
     return JudgedMap(fit_permutation(given.moments, scale=scale, cost=given.permutation_cost))
 
 
+def _rigid(given: MapInputs, *, scale: bool) -> JudgedMap:
+    nearest = given.nearest
+    return JudgedMap(fit_rigid(given.moments, scale=scale, nearest=nearest), free=nearest.free)
+
+
 def _ica(given: MapInputs, *, scale: bool) -> JudgedMap:
     ica, pairs = given.both_ica, given.matching.matching
     return JudgedMap(ica_map(given.moments, ica.source, ica.target, pairs, scale=scale))
@@ -97,8 +108,8 @@ FITTERS: dict[str, Fitter] = {
     "identity": _closed_form(fit_identity),
     "permutation": partial(_permutation, scale=False),
     "permutation+scale": partial(_permutation, scale=True),
-    "rigid-noscale": _closed_form(partial(fit_rigid, scale=False)),
-    "rigid": _closed_form(fit_rigid),
+    "rigid-noscale": partial(_rigid, scale=False),
+    "rigid": partial(_rigid, scale=True),
     "linear": _closed_form(fit_linear),
     "ica": partial(_ica, scale=False),
     "ica+scale": partial(_ica, scale=True),

@@ -10,6 +10,8 @@ from scipy.optimize import linear_sum_assignment
 from repalign.core.maps.affine import AffineMap, centred_map
 from repalign.core.moments import PairMoments
 
+# Sums of similarities that differ by less, relatively, are taken for equal.
+_TIE = 2.0**-40
 AssignmentCost = Literal["inner-product", "correlation"]
 
 
@@ -34,11 +36,16 @@ def match_signed(similarity: Float[np.ndarray, "p q"]) -> SignedMatching:
     """Return the one-to-one matching of rows to columns that maximises Σ|similarity|.
 
     Where the widths differ, min(p, q) pairs are made and the rest is left unmatched. A pair of
-    similarity 0 has sign +1, so that the matching stays a signed permutation.
+    similarity 0 has sign +1, so that the matching stays a signed permutation. A rule chooses
+    among matchings that are equally good but for the rounding of sums: what has similarity 0
+    is paired in the order in which it stands, and the rest keeps its number where it can.
     """
-    source, target = linear_sum_assignment(np.abs(similarity), maximize=True)
+    size = np.abs(similarity)
+    source, target = linear_sum_assignment(size * _preference(*size.shape), maximize=True)
     order = np.argsort(target, kind="stable")
     source, target = source[order], target[order]
+    none = size[source, target] == 0
+    source[none] = np.sort(source[none])
     chosen = similarity[source, target]
     return SignedMatching(
         source=source,
@@ -46,6 +53,17 @@ def match_signed(similarity: Float[np.ndarray, "p q"]) -> SignedMatching:
         sign=np.where(chosen < 0, -1.0, 1.0),
         value=np.abs(chosen),
     )
+
+
+def _preference(p: int, q: int) -> Float[np.ndarray, "p q"]:
+    """Return factors of nearly one, more than rounding apart, largest for pairs of one number.
+
+    The others are without a pattern, since a pattern would leave several matchings as good.
+    """
+    rows, columns = np.ogrid[1.0 : p + 1, 1.0 : q + 1]
+    wish = (rows * columns**2 * np.sqrt(2)) % 1 / 2
+    wish[np.arange(min(p, q)), np.arange(min(p, q))] = 1
+    return 1 + _TIE * wish
 
 
 def fit_permutation(
@@ -59,9 +77,9 @@ def fit_permutation(
     s = Σ|S_xy| / ΣS_xx over the matched pairs is fitted after the assignment. Where the widths
     differ, min(p, q) columns are matched and the other target columns predicted by their mean.
     """
-    similarity = moments.sxy
-    if cost == "correlation":
-        similarity = _correlation(moments)
+    correlation = _correlation(moments)
+    is_related = np.abs(correlation) > _TIE
+    similarity = np.where(is_related, correlation if cost == "correlation" else moments.sxy, 0.0)
     matching = match_signed(similarity)
     signed = moments.sxy[matching.source, matching.target] * matching.sign
     factor = 1.0
@@ -75,5 +93,16 @@ def fit_permutation(
 
 
 def _correlation(moments: PairMoments) -> Float[np.ndarray, "p q"]:
-    norms = np.sqrt(np.outer(np.diag(moments.sxx), np.diag(moments.syy)))
+    """Return the correlation of all columns; 0 for those that are constant but for rounding."""
+    norms = np.outer(
+        _norms(moments, moments.sxx, moments.mean_x), _norms(moments, moments.syy, moments.mean_y)
+    )
     return np.divide(moments.sxy, norms, out=np.zeros_like(norms), where=norms > 0)
+
+
+def _norms(
+    moments: PairMoments, scatter: Float[np.ndarray, "d d"], mean: Float[np.ndarray, " d"]
+) -> Float[np.ndarray, " d"]:
+    norms = np.sqrt(np.diag(scatter))
+    norms[norms <= _TIE * np.sqrt(moments.n) * np.abs(mean)] = 0
+    return norms

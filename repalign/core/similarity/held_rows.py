@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.stats import rankdata
 
 from repalign.core.moments import PairMoments
 from repalign.core.rows import DEFAULT_MEMORY
@@ -88,8 +87,9 @@ class HeldSide:
     def value_numbers(self) -> Int[np.ndarray, "n d"]:
         """Place of every value among the different ones of its column; columns apart."""
         n, d = self.values.shape
-        places = rankdata(self.values, method="dense", axis=0).astype(np.int64) - 1
-        return places + n * np.arange(d)
+        columns = (np.unique(column, return_inverse=True)[1] for column in self.values.T)
+        places = np.fromiter(columns, dtype=(np.int64, n), count=d)
+        return np.ascontiguousarray(places.T) + n * np.arange(d)
 
     @cached_property
     def ranks(self) -> Float[np.ndarray, "n d"]:

@@ -7,8 +7,10 @@ It is light, so that the command line can read it: an entry computes its value b
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from math import pi
 from typing import TYPE_CHECKING, Literal
 
+from repalign.core.inference.ranges import SIGNED, UNIT, Range
 from repalign.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class Measure:
         fits: It fits something to the pairing, which held out is judged on other rows.
         size: How many directions or neighbours are taken unless the name says it; None where
             there is no such number.
+        within: The values that it can take in-sample.
+        held_out_within: Those on rows that fitted nothing; as in-sample unless said.
     """
 
     name: str
@@ -56,6 +60,13 @@ class Measure:
     is_symmetric: bool = True
     fits: bool = False
     size: int | None = None
+    within: Range = UNIT
+    held_out_within: Range | None = None
+
+    def range_in(self, split: str) -> Range:
+        """Return the values that it can take in a split."""
+        is_other = split != "in-sample" and self.held_out_within is not None
+        return self.held_out_within if is_other else self.within  # type: ignore[return-value]
 
     @property
     def heading(self) -> str:
@@ -86,6 +97,7 @@ MEASURES = (
         lambda pair: pair.canonical().mean,
         LINEAR,
         fits=True,
+        held_out_within=SIGNED,
     ),
     Measure(
         "svcca",
@@ -96,6 +108,7 @@ MEASURES = (
         RIGID,
         fits=True,
         size=20,
+        held_out_within=SIGNED,
     ),
     Measure(
         "pwcca",
@@ -107,6 +120,7 @@ MEASURES = (
         LINEAR,
         is_symmetric=False,
         fits=True,
+        held_out_within=SIGNED,
     ),
     Measure(
         "linear-cka",
@@ -124,6 +138,7 @@ MEASURES = (
         lambda pair: pair.unbiased_cka(),
         RIGID,
         reads="rows",
+        within=SIGNED,
     ),
     Measure(
         "pooled-r2",
@@ -135,6 +150,7 @@ MEASURES = (
         RIGID,
         is_symmetric=False,
         fits=True,
+        held_out_within=Range(high=1.0),
     ),
     Measure(
         "mean-r2",
@@ -146,6 +162,7 @@ MEASURES = (
         COLUMNS,
         is_symmetric=False,
         fits=True,
+        held_out_within=Range(high=1.0),
     ),
     Measure(
         "mutual-knn",
@@ -165,6 +182,7 @@ MEASURES = (
         lambda pair: pair.distance_correlation("pearson"),
         RIGID,
         reads="distances",
+        within=SIGNED,
     ),
     Measure(
         "rsa-spearman",
@@ -174,6 +192,7 @@ MEASURES = (
         lambda pair: pair.distance_correlation("spearman"),
         RIGID,
         reads="distance ranks",
+        within=SIGNED,
     ),
     Measure(
         "procrustes-angle",
@@ -183,6 +202,8 @@ MEASURES = (
         lambda pair: pair.procrustes_angle(),
         RIGID,
         fits=True,
+        within=Range(0.0, pi / 2),
+        held_out_within=Range(0.0, pi),
     ),
     Measure(
         "mcc-pearson",
@@ -192,6 +213,7 @@ MEASURES = (
         lambda pair: pair.matched_correlation("pearson"),
         COLUMNS,
         fits=True,
+        held_out_within=SIGNED,
     ),
     Measure(
         "mcc-spearman",
@@ -202,6 +224,7 @@ MEASURES = (
         COLUMNS,
         reads="rows",
         fits=True,
+        held_out_within=SIGNED,
     ),
 )
 """Every measure, in the order of the columns of a table."""

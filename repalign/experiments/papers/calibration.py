@@ -22,6 +22,7 @@ from repalign.core.inference.left_out import (
     refit_without_groups,
 )
 from repalign.core.inference.nulls import shuffled_pairing_null
+from repalign.core.inference.ranges import ANYWHERE, POSITIVE
 from repalign.core.inference.splits import fold_split, held_out_split
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments, pair_moments
@@ -183,7 +184,7 @@ def _one_fit(case: CalibrationCase, trial: int) -> _Fit:
 
 def _ends(left_out: LeftOut, *, is_held_out: bool) -> "FloatArray":
     found = [
-        left_out.interval(itemgetter((..., number)), is_positive=is_held_out)
+        left_out.interval(itemgetter((..., number)), within=POSITIVE if is_held_out else ANYWHERE)
         for number in range(len(MAPS))
     ]
     return np.array([(each.low, each.high) for each in found])

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from repalign.experiments.reproduce.results import Reproduction
+    from repalign.experiments.reproduce.units import Outcome
 
 PresetName = Literal["small", "paper"]
 
@@ -99,6 +100,8 @@ class Experiment:
         published: The numbers of the paper.
         shown: Measures in the table, in order; all of them if empty. Files have all.
         prepare: Makes files that the cases of a preset share; what is there is not made again.
+        select: Makes cases of their own from those that were measured, such as the best of a grid;
+            they come first in the table.
         find_data: Tells what the data are that the user gave, or those that stand in where none
             were given; None if the experiment takes no data.
         version: Rises when the same case and seed give other numbers.
@@ -116,6 +119,7 @@ class Experiment:
     published: tuple[Published, ...] = ()
     shown: tuple[str, ...] = ()
     prepare: Callable[[Preset, Work], None] | None = None
+    select: "Callable[[Sequence[Outcome]], Sequence[Outcome]] | None" = None
     find_data: Callable[[Path | None], GivenData] | None = None
     version: int = 1
 
@@ -135,8 +139,10 @@ class Experiment:
         """Return the data that it is run on, None if it takes none.
 
         Raises:
-            InputError: It takes none and some were given, or it cannot read them.
+            InputError: It takes none and some were given, or they are not there or not readable.
         """
+        if path is not None and not path.exists():
+            raise InputError(f"{path}: no such file or folder; give the data set itself to --data")
         if self.find_data is not None:
             return self.find_data(path)
         if path is not None:

@@ -11,10 +11,15 @@ _ROOM = "repalign.experiments.papers"
 # In the order in which they are shown.
 MODULES = (
     "table1",
+    "warmup",
     "gaussian_null",
     "contrastive",
     "cross_entropy",
+    "proxy_factors",
     "radial_classes",
+    "data_size",
+    "width",
+    "layers",
     "calibration",
 )
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
@@ -84,7 +85,8 @@ class Reproduction:
         }
         groups: dict[tuple[str, str, float | None], list[float]] = {}
         order = {case: number for number, case in enumerate(self.cases)}
-        for outcome in sorted(self.outcomes, key=lambda each: order[each.case.name]):
+        every = (*self.selected, *self.outcomes)
+        for outcome in sorted(every, key=lambda each: order[each.case.name]):
             for each in outcome.measured:
                 key = (outcome.case.name, each.measure, each.at)
                 groups.setdefault(key, []).append(each.value)
@@ -95,8 +97,16 @@ class Reproduction:
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """Names of the cases in order."""
-        return tuple(case.name for case in self.experiment.preset(self.preset).cases)
+        """Names of the cases in order, those made from others first."""
+        made = dict.fromkeys(each.case.name for each in self.selected)
+        measured = (case.name for case in self.experiment.preset(self.preset).cases)
+        return (*made, *measured)
+
+    @cached_property
+    def selected(self) -> tuple[Outcome, ...]:
+        """Outcomes of cases that are made from those that were measured."""
+        select = self.experiment.select
+        return () if select is None else tuple(select(self.outcomes))
 
     def results(self) -> tuple[Summary, ...]:
         """Return the summaries without those that are points of a curve."""

@@ -1,21 +1,25 @@
 """Models and pairs of the literature by short names, with what is certain and what is inferred."""
 
 import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from repalign.exceptions import InputError
+from repalign.models.loaders.families import Kind
 from repalign.models.naming.spec import existing_path
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A short name for one checkpoint."""
+    """A short name for one checkpoint; ``kind`` is what it takes, ``group`` whom it belongs to."""
 
     name: str
     model: str
     certain: str
     inferred: str = ""
     licence: str = "unknown"
+    kind: Kind = "text"
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,17 @@ _PYTHIA_0 = "The plain Pythia run (seed 1234), which the PolyPythias evaluation 
 def _pythia(size: str, seed: int) -> Preset:
     base = f"hf:EleutherAI/pythia-{size}"
     if seed == 0:
-        return Preset(f"pythia-{size}-seed0", base, f"{_PYTHIA_0} {_PILE}", licence="Apache-2.0")
+        certain = f"{_PYTHIA_0} {_PILE}"
+        return Preset(
+            f"pythia-{size}-seed0", base, certain, licence="Apache-2.0", group=f"pythia-{size}"
+        )
     return Preset(
         f"pythia-{size}-seed{seed}",
         f"{base}-seed{seed}",
         f"PolyPythias: initialisation and data order differ from seed 0. {_PILE}",
         "Its main branch was seen with a pickle file only; safetensors at refs/pr/1.",
         "Apache-2.0",
+        group=f"pythia-{size}",
     )
 
 
@@ -54,6 +62,7 @@ def _pythia_part(part: str, seed: int) -> Preset:
         f"PolyPythias: only the {varied} differs from seed 0. {_PILE}",
         "The weights were seen on the step143000 branch and not on main.",
         "Apache-2.0",
+        group=f"pythia-160m-{part}",
     )
 
 
@@ -63,6 +72,7 @@ def _multibert(seed: int) -> Preset:
         f"hf:google/multiberts-seed_{seed}",
         "BERT-base, uncased, one of 25 runs that differ in seed; the weights are a pickle file.",
         licence="Apache-2.0",
+        group="multiberts",
     )
 
 
@@ -73,6 +83,8 @@ _SINGLE = (
         "timm:vit_base_patch16_224.mae",
         "Weights of mae_pretrain_vit_base.pth (per-patch normalised pixels as target).",
         licence="CC-BY-NC-4.0",
+        kind="image",
+        group="mae",
     ),
     Preset(
         "mae-original",
@@ -80,6 +92,8 @@ _SINGLE = (
         "Same architecture and data as mae-timm, another training run.",
         "Most likely mae_visualize_vit_base.pth (raw pixels as target), by the conversion script.",
         "CC-BY-NC-4.0",
+        kind="image",
+        group="mae",
     ),
     Preset(
         "chexpert-small",
@@ -87,6 +101,8 @@ _SINGLE = (
         _CHEXPERT.format("S", "CheXpert and ChestX-ray14 (0.3M images, 384 columns)"),
         "That this is the checkpoint of the paper's pair.",
         "Apache-2.0 (weights), CheXpert data gated",
+        kind="image",
+        group="chexpert",
     ),
     Preset(
         "chexpert-base",
@@ -94,24 +110,32 @@ _SINGLE = (
         _CHEXPERT.format("B", "those and MIMIC (0.5M images, 768 columns): other data than small"),
         "That this is the checkpoint of the paper's pair.",
         "Apache-2.0 (weights), CheXpert data gated",
+        kind="image",
+        group="chexpert",
     ),
     Preset(
         "resnet18-a1",
         "timm:resnet18.a1_in1k",
         "ImageNet ResNet-18, timm recipe A1.",
         licence="Apache-2.0",
+        kind="image",
+        group="resnet18",
     ),
     Preset(
         "resnet18-a2",
         "timm:resnet18.a2_in1k",
         "ImageNet ResNet-18, timm recipe A2 (another schedule than A1).",
         licence="Apache-2.0",
+        kind="image",
+        group="resnet18",
     ),
     Preset(
         "resnet18-torchvision",
         "torchvision:resnet18",
         "ImageNet ResNet-18 of torchvision (IMAGENET1K_V1); timm's tv_in1k holds the same weights.",
         licence="BSD-3-Clause",
+        kind="image",
+        group="resnet18",
     ),
 )
 _POLY = tuple(_pythia(size, s) for size in ("14m", "31m", "70m", "160m", "410m") for s in range(10))
@@ -153,6 +177,50 @@ PAIRS = (
         "A stand-in: the paper's ResNet-18-fc-1 and -2 cannot be identified.",
     ),
 )
+
+
+def find_presets(kind: Kind | None = None, search: str = "") -> list[Preset]:
+    """Presets that take such data and have a text in their name, model or group.
+
+    Raises InputError when there are none.
+    """
+    wanted = search.lower()
+    found = [
+        preset
+        for preset in PRESETS.values()
+        if (kind is None or preset.kind == kind)
+        and any(wanted in part.lower() for part in (preset.name, preset.model, preset.group))
+    ]
+    if not found:
+        of_kind = "" if kind is None else f" for {kind}s"
+        raise InputError(
+            f"no preset{of_kind} has {search!r} in its name; `repalign models` lists them all, and "
+            "any model can be named without one (`repalign extract --help`)"
+        )
+    return found
+
+
+def preset_groups(presets: Iterable[Preset]) -> dict[str, list[Preset]]:
+    """Presets by their group, in the order in which groups begin."""
+    groups: dict[str, list[Preset]] = {}
+    for preset in presets:
+        groups.setdefault(preset.group, []).append(preset)
+    return groups
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Names one after the other; of many seeds the first, the last, and how many they are."""
+    seeds: dict[str, list[str]] = {}
+    for name in names:
+        stem, is_seed, _ = name.rpartition("-seed")
+        seeds.setdefault(stem if is_seed else name, []).append(name)
+    return ", ".join(_shown_seeds(each) for each in seeds.values())
+
+
+def _shown_seeds(names: Sequence[str], most: int = 2) -> str:
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{names[0]} … seed{names[-1].rpartition('-seed')[2]} ({len(names)})"
 
 
 def near_presets(name: str) -> tuple[str, ...]:

@@ -70,6 +70,15 @@ def export_store(
     Raises:
         InputError: unknown format, or a file exists.
         MissingExtraError: parquet without pyarrow.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> info = repalign.write_store("to-export.h5", np.eye(2), ids=["cat", "dog"])
+        >>> export_store(repalign.open_embeddings("to-export.h5"), "exported.npz").n_rows
+        2
+        >>> with np.load("exported.npz") as arrays:
+        ...     sorted(arrays)
+        ['embedding', 'ids']
     """
     out = Path(out)
     chosen = _choose_format(out, file_format)

@@ -82,6 +82,7 @@ def choose_view(request: ForeignRequest, available: Mapping[str, tuple[int, ...]
         f"{request.path}: holds {len(candidates)} arrays, {shown}; choose one: "
         f"{request.path}::{candidates[0]}",
         candidates,
+        available,
     )
 
 

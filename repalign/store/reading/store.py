@@ -32,6 +32,13 @@ def open_store(path: str | Path, *, allow_incomplete: bool = False) -> "Store":
 
     Raises:
         StoreError: damaged, hostile, of another version, or not finished.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> info = repalign.write_store("to-open.h5", np.eye(3), spec={"model": "mine"})
+        >>> with open_store("to-open.h5") as store:
+        ...     dict(store.spec), len(store)
+        ({'model': 'mine'}, 3)
     """
     return Store(Path(path), allow_incomplete=allow_incomplete)
 
@@ -48,6 +55,13 @@ class Store:
 
     Raises:
         StoreError: damaged, hostile, of another version, or not finished.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> info = repalign.write_store("two.h5", {"first": np.eye(3), "second": np.ones((3, 2))})
+        >>> with repalign.open_store("two.h5") as store:
+        ...     len(store), store.view("second").read(0, 1)
+        (3, array([[1., 1.]], dtype=float32))
     """
 
     def __init__(self, path: Path, *, allow_incomplete: bool = False) -> None:

@@ -54,6 +54,12 @@ def verify_store(
 
     Raises:
         InputError: another mode.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> info = repalign.write_store("to-verify.h5", np.eye(3))
+        >>> verify_store("to-verify.h5").is_sound
+        True
     """
     if mode not in get_args(VerifyMode):
         raise InputError(f"mode: got {mode!r}, expected one of: {', '.join(get_args(VerifyMode))}")

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from repalign.exceptions import SeveralViewsError
 from repalign.store.joining.index import POOLED, RowIndex, decode_ids
 from repalign.store.reading.store import open_store
 from repalign.store.sources.native import identity_of, is_store
@@ -19,16 +20,18 @@ class EmbeddingsDescription:
     Args:
         path: where it is.
         layout: what kind of file it is.
-        n_rows: number of rows.
-        views: per view its name, dim and dtype (and compression in a store).
-        row_identity: what identifies a row: ids, sample numbers or row order.
+        n_rows: number of rows; None where the arrays of a foreign file differ in it.
+        views: per view its name, dim and dtype (and compression in a store); of a foreign file of
+            several arrays the name and shape of each.
+        row_identity: what identifies a row: ids, sample numbers or row order; empty for a foreign
+            file of several arrays, where it is looked for with the rows of one.
         n_bytes: size on disk.
         details: everything else that is recorded.
     """
 
     path: str
     layout: str
-    n_rows: int
+    n_rows: int | None
     views: tuple[Mapping[str, Any], ...]
     row_identity: str
     n_bytes: int
@@ -43,8 +46,9 @@ class EmbeddingsDescription:
         content = self.to_json()
         details = content.pop("details")
         flat = flatten({**content, "views": {v["name"]: _view_text(v) for v in self.views}})
+        told = {name: value for name, value in flat.items() if value not in (None, "")}
         return [
-            {"field": name, "value": value} for name, value in (flat | flatten(details)).items()
+            {"field": name, "value": value} for name, value in (told | flatten(details)).items()
         ]
 
 
@@ -59,7 +63,10 @@ def describe_embeddings(locator: str | Path) -> EmbeddingsDescription:
     check_exists(path)
     if is_store(path):
         return _describe_store(path)
-    return _describe_foreign(open_embeddings(locator))
+    try:
+        return _describe_foreign(open_embeddings(locator))
+    except SeveralViewsError as several:
+        return _describe_arrays(path, several)
 
 
 def read_head(source: EmbeddingSource, n_rows: int = 5) -> list[dict[str, Any]]:
@@ -114,19 +121,40 @@ def _describe_store(path: Path) -> EmbeddingsDescription:
 
 def _describe_foreign(source: EmbeddingSource) -> EmbeddingsDescription:
     assert source.path is not None, "opened from a path"
-    files = [source.path] if source.path.is_file() else list(source.path.rglob("*"))
     return EmbeddingsDescription(
         path=source.name,
         layout=source.info["layout"],
         n_rows=source.n_rows,
         views=({"name": source.view, "dim": source.dim, "dtype": str(source.rows.dtype)},),
         row_identity=source.identity,
-        n_bytes=sum(file.stat().st_size for file in files if file.is_file()),
+        n_bytes=_size_of(source.path),
         details={"ids_from": source.info["ids_from"]},
     )
 
 
+def _describe_arrays(path: Path, several: SeveralViewsError) -> EmbeddingsDescription:
+    """Describe a foreign file of several arrays by their names and shapes."""
+    shapes = several.shapes or dict.fromkeys(several.views)
+    counts = {shape[0] for name in several.views if (shape := shapes[name])}
+    return EmbeddingsDescription(
+        path=str(path),
+        layout="several arrays",
+        n_rows=counts.pop() if len(counts) == 1 else None,
+        views=tuple({"name": name, "shape": shape} for name, shape in shapes.items()),
+        row_identity="",
+        n_bytes=_size_of(path),
+        details={"opened_as": f"{path}::{several.views[0]}"},
+    )
+
+
+def _size_of(path: Path) -> int:
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
 def _view_text(view: Mapping[str, Any]) -> str:
+    if "shape" in view:
+        return " × ".join(map(str, view["shape"] or ())) or "a matrix"
     packed = f", {view['compression']}" if view.get("compression") else ""
     return f"{view['dim']} columns, {view['dtype']}{packed}"
 

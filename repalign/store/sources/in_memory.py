@@ -42,6 +42,12 @@ def as_source(
 
     Raises:
         InputError: not a matrix of finite numbers, or not one id per row.
+
+    Example:
+        >>> import numpy as np
+        >>> source = as_source(np.eye(2), name="mine", ids=["cat", "dog"])
+        >>> source.name, source.n_rows, source.identity
+        ('mine', 2, 'ids')
     """
     if isinstance(embeddings, EmbeddingSource):
         source = embeddings

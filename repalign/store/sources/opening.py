@@ -40,6 +40,13 @@ def open_embeddings(
         InputError: no such file, an unknown layout, or values that cannot be embeddings.
         StoreError: a repalign store that is damaged or not finished.
         MissingExtraError: the reader of this layout is an optional dependency.
+
+    Example:
+        >>> import numpy as np
+        >>> np.savez("two-arrays.npz", emb=np.eye(3), ids=["a", "b", "c"])
+        >>> source = open_embeddings("two-arrays.npz::emb")
+        >>> source.n_rows, source.dim, source.identity
+        (3, 3, 'ids')
     """
     locator = parse_locator(path)
     if view is not None and locator.view is not None and view != locator.view:

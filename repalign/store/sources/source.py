@@ -52,6 +52,12 @@ class EmbeddingSource:
         known_fingerprint: fingerprint of the content, where it is known without reading it.
         columns: what the file calls the columns, or None.
         layer: place of the view among those of its file, from 0; None where nobody asked.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> source = repalign.as_source(np.eye(3), name="mine", ids=["a", "b", "c"])
+        >>> source.n_rows, source.dim, source.identity
+        (3, 3, 'ids')
     """
 
     name: str

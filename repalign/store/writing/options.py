@@ -14,7 +14,15 @@ _SHARD_BYTES = 2**27
 
 @dataclass(frozen=True)
 class WriteOptions(Settings):
-    """Settings of a writer."""
+    """Settings of a writer.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> options = WriteOptions(dtype="float64", licence="CC0")
+        >>> info = repalign.write_store("exact.h5", np.eye(2), options=options)
+        >>> repalign.open_embeddings("exact.h5").rows.dtype
+        dtype('float64')
+    """
 
     dtype: StoredDtype = option(
         "float32",

@@ -42,6 +42,12 @@ def pack_store(
     Raises:
         InputError: the target exists or has another ending.
         StoreError: the directory is no complete store or is damaged, or the disk is full.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> info = repalign.write_store("shards", np.eye(3))  # no .h5: a directory of shards
+        >>> pack_store("shards", "packed.h5").name
+        'packed.h5'
     """
     directory = Path(directory)
     if not directory.is_dir():

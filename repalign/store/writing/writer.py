@@ -43,6 +43,14 @@ class StoreWriter:
         InputError: arguments that no store can have, or something exists at the path.
         StoreError: not enough disk, shards that cannot be continued (damaged, other spec), or
             another process is writing this store.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> with StoreWriter("run.h5", spec={"model": "mine"}, views={"final": 4}) as writer:
+        ...     for block in range(3):
+        ...         writer.append({"final": np.full((2, 4), block / 2)})
+        >>> repalign.open_embeddings("run.h5").n_rows
+        6
     """
 
     def __init__(

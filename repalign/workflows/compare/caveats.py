@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.left_out import FLAGGED_GROUPS
 from repalign.core.maps.kinds import KIND_OF
+from repalign.core.moments import PairMoments
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.results import ErrorRecord
@@ -13,6 +16,8 @@ from repalign.workflows.compare.similarity.judge import SplitValues
 
 FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0
+# Of the source's variance: more than rounding to half precision makes.
+FREE_SHARE = 1e-6
 LARGEST_CHANCE = 0.05
 CLEARLY = 1.02
 TESTED_MAPS = ("permutation", "rigid", "linear")
@@ -35,12 +40,15 @@ def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[st
     found = []
     if source.fingerprint == target.fingerprint:
         found.append(f"{names} hold exactly the same values: this compares a store with itself")
-    specs = source.info.get("spec") or {}, target.info.get("spec") or {}
+    specs = _spec_of(source), _spec_of(target)
+    is_chosen = any(len(_views(each)) > 1 for each in (source, target))
     weights = [_weights(spec) for spec in specs]
     if weights[0] and weights[0] == weights[1] and source.fingerprint != target.fingerprint:
         found.append(f"{names} come from the same weights: they differ only in how they were read")
     for part, labels in SPEC_PARTS_THAT_SHOULD_AGREE.items():
-        first, second = (_without(spec.get(part), labels) for spec in specs)
+        # layers that were chosen among several are compared because they differ
+        ignored = (*labels, "layer") if is_chosen else labels
+        first, second = (_without(spec.get(part), ignored) for spec in specs)
         if first is not None and second is not None and first != second:
             keys = _differing(first, second)
             found.append(f"{names} differ in {part}{keys}: errors include that difference")
@@ -78,6 +86,32 @@ def warn_of_components(errors: SplitErrors) -> list[str]:
         f"no ICA efficiency: neither side has a component that is less Gaussian than those which "
         f"ICA finds in Gaussian rows of this size ({rows} rows, {rank} components)"
     ]
+
+
+def warn_of_free_directions(judged: Sequence[SplitErrors], total: PairMoments) -> list[str]:
+    """Warn where the rows leave part of a rigid map to a convention, and how much hangs on it.
+
+    Directions in which nothing varies although there are rows enough, as of a LayerNorm, are
+    not told: no error hangs on them.
+    """
+    found = []
+    for errors in judged:
+        fitted = [one for one in errors.maps.by_name.values() if one.free is not None]
+        if not fitted or fitted[0].free is None or fitted[0].free.shape[1] == 0:
+            continue
+        free, width = fitted[0].free, min(total.source_dim, total.target_dim)
+        spread = float(np.trace(total.sxx))
+        share = float(np.sum(free * (total.sxx @ free))) / spread if spread > 0 else 0.0
+        share = share if share > FREE_SHARE else 0.0
+        if share == 0 and errors.n_fit_rows > width:
+            continue
+        holding = f" which hold {100 * share:.2g} % of the source's variance," if share > 0 else ""
+        found.append(
+            f"{errors.split}, {errors.n_fit_rows} rows determine the rigid map in "
+            f"{len(free) - free.shape[1]} of {width} directions; in the others,{holding} it leaves "
+            "columns as nearly as they are as it can, by convention; use more rows"
+        )
+    return found
 
 
 def _warn_of_starts(ica: ErrorRecord) -> list[str]:
@@ -198,6 +232,22 @@ def _weights(spec: Mapping[str, Any]) -> Any:
     if not isinstance(model, Mapping):
         return None
     return next((model[key] for key in MODEL_KEYS if model.get(key)), None)
+
+
+def _views(source: EmbeddingSource) -> Mapping[str, Any]:
+    """Return how each view of a store was made; nothing where that is not recorded."""
+    found = ((source.info.get("spec") or {}).get("view") or {}).get("views")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _spec_of(source: EmbeddingSource) -> dict[str, Any]:
+    """Return how a view was made; what else its store holds changes nothing in it."""
+    spec: dict[str, Any] = dict(source.info.get("spec") or {})
+    own = _views(source).get(source.view)
+    if isinstance(own, Mapping):
+        others = {key: value for key, value in spec["view"].items() if key != "views"}
+        spec["view"] = {**others, **own}
+    return spec
 
 
 def _without(value: Any, labels: Sequence[str]) -> Any:

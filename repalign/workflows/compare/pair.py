@@ -19,6 +19,7 @@ from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.caveats import (
     warn_of_components,
     warn_of_errors,
+    warn_of_free_directions,
     warn_of_groups,
     warn_of_sources,
 )
@@ -114,6 +115,7 @@ def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> Pai
         *(_ica_warnings(judged[0]) if judged else ()),
         *warn_of_groups([*judged, *(values for each in measured for values in each.values)]),
         *(() if nulls is None else nulls.notes),
+        *warn_of_free_directions(judged, pair.total),
         *warn_of_errors(records, twins),
         *(warn_of_components(judged[0]) if judged else ()),
         *(note for each in measured for note in each.notes),

@@ -7,10 +7,12 @@ a unit once; keys name content, rows and conventions, so that equal work has equ
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from repalign.aliases import IntArray
+from repalign.core.ica.components import IcaFit
+from repalign.core.ica.starts import MOST_STARTS
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
 from repalign.workflows.compare.aligned import AlignedPair, leading_components
 from repalign.workflows.compare.judge import ica_rows
@@ -20,9 +22,10 @@ from repalign.workflows.compare.scales import Spread, SpreadUnit, judging_rows
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.space import digest
 from repalign.workflows.compare.spaces import IcaRows, MomentsUnit, SpaceIca
-from repalign.workflows.compare.starts import IcaOfSpace, fit_spaces
+from repalign.workflows.compare.starts import IcaOfSpace, choose_starts, make_starts
 from repalign.workflows.executor import Executor, Unit
 from repalign.workflows.machine import Machine
+from repalign.workflows.study.doubt import DoubtUnit
 from repalign.workflows.study.remembering import Remembering
 from repalign.workflows.study.tiles import HELD, tile_order
 
@@ -74,16 +77,44 @@ def compare_all(plan: Plan, executor: Executor, machine: Machine) -> list[PairRe
     rest = [number for number in range(len(plan.pairs)) if number not in results]
     pairs, settings = [plan.pairs[number] for number in rest], plan.settings
     moments = _do_once(moments_units(pairs), executor, machine)
-    fits = fit_spaces(ica_of_spaces(pairs, moments, settings), executor, machine)
+    wanted = ica_of_spaces(pairs, moments, settings)
+    starts = make_starts(wanted, executor, machine)
+    fits = choose_starts(wanted, starts)
     spreads = _do_once(spread_units(pairs, settings), executor, machine)
+    units = [pair_unit(plan, pair, moments, fits, spreads) for pair in pairs]
+    units = _with_more_starts(units, wanted, starts, executor, machine)
     order = tile_order(pairs, machine)
-    units = [pair_unit(plan, pairs[number], moments, fits, spreads) for number in order]
+    units = [units[number] for number in order]
     try:
         made = executor.map(units, machine)
     finally:
         HELD.forget()
     results |= dict(zip([rest[number] for number in order], made, strict=True))
     return [result for number in range(len(plan.pairs)) for result in results[number]]
+
+
+def _with_more_starts(
+    units: list[PairUnit],
+    wanted: Mapping[str, IcaOfSpace],
+    made: Mapping[str, Sequence[IcaFit]],
+    executor: Executor,
+    machine: Machine,
+) -> list[PairUnit]:
+    """Return the pairs, with more starts of ICA where their efficiency hangs on too few.
+
+    What a pair takes hangs on the pair alone: the first starts of a space are the same for all.
+    """
+    keys = [{where: ica.key for where, ica in unit.ica.items()} for unit in units]
+    may_have = {key for key, ica in wanted.items() if ica.next_starts(made[key], MOST_STARTS)}
+    asked = [number for number, of in enumerate(keys) if may_have & set(of.values())]
+    doubts = executor.map([DoubtUnit(units[number]) for number in asked], machine)
+    doubted = [number for number, doubt in zip(asked, doubts, strict=True) if doubt]
+    again = {key: wanted[key] for number in doubted for key in keys[number].values()}
+    fits = choose_starts(again, make_starts(again, executor, machine, most=MOST_STARTS, made=made))
+    for number in doubted:
+        ica = {where: fits[key] for where, key in keys[number].items()}
+        units[number] = replace(units[number], ica=ica)
+    return units
 
 
 def _unknown(key: str, machine: Machine) -> None:

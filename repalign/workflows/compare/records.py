@@ -11,6 +11,7 @@ from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.left_out import Claim, Interval, Statistic
 from repalign.core.inference.nulls import NullErrors
+from repalign.core.inference.ranges import ANYWHERE, POSITIVE, Range
 from repalign.core.maps.kinds import KIND_OF
 from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
@@ -129,7 +130,7 @@ class Summary:
         is_held_out = self.left_out is not None and self.left_out.claim is Claim.FITTED_MAP
         found = self._interval(
             lambda means: _ratio(means[..., number], self.diameters[number]),
-            is_positive=is_held_out,
+            within=POSITIVE if is_held_out else ANYWHERE,
         )
         half = self.start_half_width(self.names[number])
         return found if half is None else found.widened(float(self.errors[number]), half)
@@ -150,13 +151,13 @@ class Summary:
         value = _known(float(of(self.means)))
         if value is None:
             return None, NO_INTERVAL
-        found, half = self._interval(of, is_positive=False), self.efficiency_start_half_width(name)
+        found, half = self._interval(of, within=ANYWHERE), self.efficiency_start_half_width(name)
         return value, found if half is None else found.widened(value, half)
 
-    def _interval(self, statistic: Statistic, *, is_positive: bool) -> Interval:
+    def _interval(self, statistic: Statistic, *, within: Range) -> Interval:
         if self.left_out is None:
             return NO_INTERVAL
-        return self.left_out.interval(statistic, is_positive=is_positive)
+        return self.left_out.interval(statistic, within=within)
 
 
 NO_INTERVAL = Interval(float("nan"), float("nan"), Claim.FITTED_MAP, 0)

@@ -163,6 +163,18 @@ class CompareResult(TidyResult):
     where those of so many pairs would take more than half of the memory cap. ``matches``
     says which layer of another model matches each layer best, where there are several, and
     ``request`` is the command that asked for it, empty where that was no command.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> x = np.random.default_rng(0).laplace(size=(200, 3))
+        >>> result = repalign.compare(x, x + 1, maps=["mean", "rigid"], names=("A", "B"))
+        >>> result
+        <CompareResult of A → B, 200 rows: 4 records, 1 warning; print it for the table>
+        >>> frame = result.to_frame().set_index(["map", "split"])
+        >>> bool(frame.error["rigid", "held-out"] < 1e-9)
+        True
+        >>> result.maps[0]["rigid"].apply(x).shape
+        (200, 3)
     """
 
     records: tuple[ErrorRecord, ...]

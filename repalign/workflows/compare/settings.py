@@ -42,7 +42,8 @@ class CompareSettings(Settings):
         n_refits: Fits without each group, or bundle of groups, for the intervals of in-sample
             errors; None takes what a small budget allows, 0 leaves all intervals out.
         starts: Independent starts of ICA a side, of which the better half by contrast is kept;
-            None makes two, and six where these do not agree, as far as a budget allows.
+            None makes two, six where these do not agree, and ten where the efficiency then still
+            hangs on the starts more than on the rows, as far as a budget allows.
         ica: How ICA is fitted; its start and seed follow from ``seed`` and the content.
         ica_rows: ``disjoint`` fits the ICA of the two spaces on different halves of the rows,
             so that nothing but what holds on new rows can match.
@@ -54,6 +55,14 @@ class CompareSettings(Settings):
         within: Also compare the views of one model with each other.
         max_pairs: More pairs than this are refused, with what they would cost.
         seed: Seed of splits, nulls, draws and ICA.
+
+    Example:
+        >>> settings = CompareSettings(maps=("rigid", "linear"), n_null=199, seed=1)
+        >>> settings.has_ica
+        False
+        >>> CompareSettings(maps=("rigit",))
+        Traceback (most recent call last):
+        repalign.exceptions.InputError: maps: got rigit, expected some of: mean, identity, ...
     """
 
     maps: tuple[str, ...] = option(
@@ -100,7 +109,7 @@ class CompareSettings(Settings):
         "Starts of ICA a side; the better half is kept, and their spread is in the interval.",
         panel=TRUST,
         least=1,
-        absent="2, or 6 where these disagree; 1 where large or by sklearn",
+        absent="2, 6 or 10 by how far these disagree; 1 where large or by sklearn",
     )
     measure_rows: int | None = option(
         None,

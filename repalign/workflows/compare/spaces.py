@@ -70,11 +70,13 @@ class SpaceIca:
     """The ICA of a space from several independent starts.
 
     Attributes:
+        key: Name of the work.
         fits: The starts that are kept, the best contrast first.
         n_starts: Starts that were made.
         agreement: Mean matched |correlation| of the best with the others kept; None of one.
     """
 
+    key: str
     fits: tuple[IcaFit, ...]
     n_starts: int
     agreement: float | None

@@ -4,7 +4,9 @@ Starts are made in rounds. What the first ones say of each other decides whether
 so that the number hangs on the space alone, never on who computes or on what else is computed.
 """
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,10 +14,12 @@ import numpy as np
 
 from repalign.aliases import FloatArray, Rows
 from repalign.core.ica.components import IcaFit
+from repalign.core.ica.settings import WHITENED_BYTES
 from repalign.core.ica.starts import (
     AGREEMENT,
     FIRST_STARTS,
     MORE_STARTS,
+    MOST_STARTS,
     best_starts,
     start_agreement,
 )
@@ -77,23 +81,30 @@ class IcaOfSpace:
         """Covariance of the rows without the part left out."""
         return self.moments.sxx / self.moments.n
 
-    def next_starts(self, made: Sequence[IcaFit]) -> "list[StartUnit]":
+    def next_starts(self, made: Sequence[IcaFit], most: int = MORE_STARTS) -> "list[StartUnit]":
         """Return the starts to make after those made: none where these are enough."""
+        wanted = self.settings.starts or self._enough(made, most)
+        return [StartUnit(self, number) for number in range(len(made), wanted)]
+
+    def _enough(self, made: Sequence[IcaFit], most: int) -> int:
         affordable = affordable_starts(self.n_rows, self.moments.source_dim, self.settings)
-        wanted = self.settings.starts or min(FIRST_STARTS, affordable)
-        if self.settings.starts is None and len(made) == wanted > 1 and affordable >= MORE_STARTS:
+        if len(made) < FIRST_STARTS:
+            return min(FIRST_STARTS, affordable)
+        limit = min(most, affordable)
+        more = [n for n in (MORE_STARTS, MOST_STARTS) if len(made) < n <= limit]
+        if more and len(made) == FIRST_STARTS:
             agreement = start_agreement(made, self.covariance)
             assert agreement is not None
-            wanted = wanted if agreement >= AGREEMENT else MORE_STARTS
-        return [StartUnit(self, number) for number in range(len(made), wanted)]
+            more = [] if agreement >= AGREEMENT else more
+        return more[0] if more else len(made)
 
     def choose(self, made: Sequence[IcaFit]) -> SpaceIca:
         """Return the starts that are kept: both of two that agree, else the better half."""
         agreement = start_agreement(made, self.covariance)
         if self.settings.starts is None and len(made) == FIRST_STARTS:
-            return SpaceIca(best_starts(made, len(made)), len(made), agreement)
+            return SpaceIca(self.key, best_starts(made, len(made)), len(made), agreement)
         kept = best_starts(made, (len(made) + 1) // 2)
-        return SpaceIca(kept, len(made), start_agreement(kept, self.covariance))
+        return SpaceIca(self.key, kept, len(made), start_agreement(kept, self.covariance))
 
     def prepare(self, machine: Machine) -> "Prepared":
         """Whiten the rows, for all starts."""
@@ -137,6 +148,21 @@ class StartUnit:
         """Name of the work."""
         return f"{self.ica.key}-{self.number}"
 
+    def lanes(self, machine: Machine) -> int:
+        """Return how many starts of this size are best searched at once: one a thread.
+
+        Between its products a search does much that only one thread can do. Beyond that a start
+        with a thread of its own ends at the same rotation on one core as on two.
+        """
+        ica = self.ica
+        is_small_search = is_small(ica.space.n_rows, ica.space.dim)
+        if machine.device != "cpu" or is_small_search or ica.settings.ica.solver == "sklearn":
+            return 1
+        import torch
+
+        room = machine.memory_bytes // 2 // (WHITENED_BYTES * ica.n_rows * ica.space.dim)
+        return max(min(torch.get_num_threads(), room), 1)
+
     def run(self, machine: Machine) -> IcaFit:
         """Fit it.
 
@@ -149,7 +175,8 @@ class StartUnit:
         with one_thread_if(is_small(ica.space.n_rows, ica.space.dim)):
             seed = start_seed(ica.settings.seed, ica.space.source.fingerprint, self.number)
             try:
-                return _LAST.prepared(ica, machine).fit(seed, machine.on_progress("ICA"))
+                with _LAST.rows(ica, machine) as prepared:
+                    return prepared.fit(seed, machine.on_progress("ICA"))
             except InputError as failure:
                 raise InputError(
                     f"ICA of the {ica.side} on {ica.n_rows} rows: {failure}, or leave ICA out "
@@ -157,37 +184,77 @@ class StartUnit:
                 ) from failure
 
 
-class _LastPrepared:
-    """The rows that this process whitened last: its next start is mostly of the same space."""
+class _Whitened:
+    """The rows of one space, whitened by the first who needs them."""
 
     def __init__(self) -> None:
-        self._key: tuple[str, Machine] | None = None
+        self.n_users = 0
+        self._lock = threading.Lock()
         self._prepared: Prepared | None = None
 
-    def prepared(self, ica: IcaOfSpace, machine: Machine) -> "Prepared":
-        """Return the rows of a space, whitened."""
-        key = (ica.key, machine)
-        if self._prepared is None or key != self._key:
-            self.forget()  # before the next ones take memory
-            self._key, self._prepared = key, ica.prepare(machine)
-        return self._prepared
+    def get(self, ica: IcaOfSpace, machine: Machine) -> "Prepared":
+        """Return them; whoever comes while they are made waits."""
+        with self._lock:
+            if self._prepared is None:
+                self._prepared = ica.prepare(machine)
+            return self._prepared
+
+
+class _LastWhitened:
+    """The spaces that starts are searched in, or were last: the next is mostly of the same."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[tuple[str, str, int], _Whitened] = {}
+
+    @contextlib.contextmanager
+    def rows(self, ica: IcaOfSpace, machine: Machine) -> "Iterator[Prepared]":
+        """Hold the rows of a space inside the block, and then until another is asked for."""
+        key = (ica.key, machine.device, machine.memory_bytes)
+        with self._lock:
+            if key not in self._held:  # the idle ones go before the next ones take memory
+                self._held = {name: it for name, it in self._held.items() if it.n_users}
+            space = self._held.setdefault(key, _Whitened())
+            space.n_users += 1
+        try:
+            yield space.get(ica, machine)
+        finally:
+            with self._lock:
+                space.n_users -= 1
 
     def forget(self) -> None:
         """Let the rows go."""
-        self._key = self._prepared = None
+        self._held = {}
 
 
-_LAST = _LastPrepared()
+_LAST = _LastWhitened()
 forget_whitened = _LAST.forget
 """Let the rows go that this process whitened last."""
 
 
-def fit_spaces(
-    wanted: Mapping[str, IcaOfSpace], executor: Executor, machine: Machine
-) -> dict[str, SpaceIca]:
-    """Return the ICA of every space by key, the starts of all of them done together."""
-    made: dict[str, list[IcaFit]] = {key: [] for key in wanted}
-    while units := [unit for key, ica in wanted.items() for unit in ica.next_starts(made[key])]:
+def make_starts(
+    wanted: Mapping[str, IcaOfSpace],
+    executor: Executor,
+    machine: Machine,
+    *,
+    most: int = MORE_STARTS,
+    made: Mapping[str, Sequence[IcaFit]] | None = None,
+) -> dict[str, list[IcaFit]]:
+    """Return the starts of every space by key, those of all of them done together.
+
+    ``made`` are the first of them, ``most`` how many a space may get.
+    """
+    starts = {key: list((made or {}).get(key, ())) for key in wanted}
+    while units := [
+        unit for key, ica in wanted.items() for unit in ica.next_starts(starts[key], most)
+    ]:
         for unit, fit in zip(units, executor.map(units, machine), strict=True):
-            made[unit.ica.key].append(fit)
+            starts[unit.ica.key].append(fit)
+    return starts
+
+
+def choose_starts(
+    wanted: Mapping[str, IcaOfSpace], made: Mapping[str, Sequence[IcaFit]]
+) -> dict[str, SpaceIca]:
+    """Return the ICA of every space by key."""
     return {key: ica.choose(made[key]) for key, ica in wanted.items()}

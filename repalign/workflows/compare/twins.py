@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray
+from repalign.core.ica.starts import MORE_STARTS
 from repalign.core.inference.gaussian_twin import TwinLaw, TwinNull
 from repalign.core.inference.splits import sample_groups
 from repalign.core.moments import pair_moments
@@ -18,7 +19,7 @@ from repalign.workflows.compare.records import efficiency_of
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.space import Space
 from repalign.workflows.compare.spaces import fit_cost
-from repalign.workflows.compare.starts import IcaOfSpace, fit_spaces
+from repalign.workflows.compare.starts import IcaOfSpace, choose_starts, make_starts
 from repalign.workflows.executor import InProcess
 from repalign.workflows.machine import Machine
 
@@ -47,9 +48,10 @@ def efficiency_twins(
     chosen, aligned = _sampled(pair.aligned, n_rows, settings.seed)
     law = TwinLaw.of(pair.source.take(chosen), pair.target.take(chosen), aligned.groups)
     values: dict[str, list[float]] = {}
+    most = max((MORE_STARTS, *(space.n_starts for space in pair.ica.values())))
     for number in range(wanted):
         rows = law.draw(number, seed=settings.seed)
-        for split, value in efficiencies(_twin(aligned, rows, settings, machine)).items():
+        for split, value in efficiencies(_twin(aligned, rows, settings, machine, most)).items():
             values.setdefault(split, []).append(value)
     return {
         split: TwinNull(tuple(value for value in found if np.isfinite(value)))
@@ -87,8 +89,9 @@ def _twin(
     rows: tuple[FloatArray, FloatArray],
     settings: CompareSettings,
     machine: Machine,
+    most: int,
 ) -> PairFitter:
-    """Return the fitter of a twin, whose ICA is that of any pair."""
+    """Return the fitter of a twin, whose ICA is that of any pair with ``most`` starts at most."""
     spaces = tuple(Space(as_source(side), None, ArrayRows(side)) for side in rows)
     twin = replace(aligned, spaces=(spaces[0], spaces[1]))
     split = twin.split
@@ -115,7 +118,8 @@ def _twin(
         for side, space in enumerate(spaces)
         for on in (ica_rows(settings, side, part),)
     }
-    fits = fit_spaces({each.key: each for each in wanted.values()}, InProcess(), machine)
+    by_key = {each.key: each for each in wanted.values()}
+    fits = choose_starts(by_key, make_starts(by_key, InProcess(), machine, most=most))
     ica: IcaOfSides = {place: fits[each.key] for place, each in wanted.items()}
     without_intervals = replace(settings, n_refits=0)
     return PairFitter(replace(unmixed, ica=ica), EFFICIENCY_MAPS, without_intervals, machine)

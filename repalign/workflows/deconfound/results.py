@@ -65,6 +65,22 @@ class DeconfoundResult(TidyResult):
         settings: What was asked for.
         warnings: Sentences that belong beside the table.
         transforms: The fitted affine map by source, view and condition, fitted on all rows.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> plate, treated = np.repeat(np.arange(4), 30), np.tile([0, 1], 60)
+        >>> cells = np.random.default_rng(0).normal(size=(120, 3)) + treated[:, None]
+        >>> result = repalign.deconfound(
+        ...     cells,
+        ...     {"plate": plate, "treated": treated},
+        ...     labels=["treated"],
+        ...     batch="plate",
+        ...     conditions="raw",
+        ...     folds=2,
+        ...     permuted=0,
+        ... )
+        >>> sorted(set(result.to_frame().measure))[:3]
+        ['AUROC', 'AUROC-rest', 'AUROC-top']
     """
 
     columns: ClassVar = COLUMNS

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from importlib.metadata import distributions, version
 from pathlib import Path
+from typing import Unpack
 
 from repalign.aliases import IntArray
 from repalign.core.batches.judge import FoldMeasure
@@ -16,6 +17,7 @@ from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.columns import Columns, align_columns, open_columns
 from repalign.workflows.conditions.fit import condition_settings, fit_conditions
+from repalign.workflows.conditions.keywords import DECONFOUND, BatchKeywords
 from repalign.workflows.deconfound.cache import FoldCache, key_of
 from repalign.workflows.deconfound.records import Answer, batch_records
 from repalign.workflows.deconfound.results import DeconfoundResult
@@ -41,25 +43,42 @@ def deconfound(
     settings: BatchSettings | None = None,
     resume: str | Path | None = None,
     machine: Machine | None = None,
+    **keywords: Unpack[BatchKeywords],
 ) -> DeconfoundResult:
     """Judge by held-out batches how well labels are told from each condition of a representation.
+
+    The options of the command line are keywords of the same names, as for ``disentangle``.
 
     Args:
         embeddings: one set: path, ``path::view``, array, ….
         columns: a file, or a mapping from names to values, with the labels and the batches.
         labels: names of label columns (see ``label_tasks`` for what they may hold).
         batch: name of the column of batches: plates, sites, donors.
-        settings: conventions; ``BatchSettings()`` by default.
+        settings: all conventions as one object, for programs; instead of keywords.
         resume: file in which finished folds are kept; a rerun computes the missing ones only.
         machine: device, cap on working memory, and who hears of progress.
+        keywords: options, as ``repalign deconfound --help`` explains them.
 
     Raises:
-        InputError: an unknown name, a label that needs a control, or more rows than fit into
-            the memory.
+        InputError: an unknown name or keyword, a value that is not allowed, a label that needs a
+            control, or more rows than fit into the memory.
         RowMismatchError: rows without label or batch.
         MissingExtraError: LightGBM is not installed.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> rng = np.random.default_rng(0)
+        >>> plate, treated = np.repeat(np.arange(4), 50), np.tile([0, 1], 100)
+        >>> cells = rng.normal(size=(200, 3)) + plate[:, None] + 2 * treated[:, None]
+        >>> table = {"plate": plate, "treated": treated}
+        >>> result = repalign.deconfound(
+        ...     cells, table, labels=["treated"], batch="plate", conditions="raw", folds=2
+        ... )
+        >>> auroc = result.to_frame().set_index("measure").value["AUROC"]
+        >>> bool(auroc > 0.8)
+        True
     """
-    settings = settings or BatchSettings()
+    settings = DECONFOUND.settings_of(settings, keywords)
     machine = machine or Machine()
     load_lightgbm()
     source = as_source(embeddings, name="embeddings")
@@ -69,7 +88,6 @@ def deconfound(
         source, open_columns(columns), (*labels, batch), policy=settings.on_mismatch
     )
     tasks = label_tasks(aligned.columns, labels, settings.control)
-    cache = FoldCache(resume)
     raw = source.rows.take(aligned.rows)
     how = condition_settings(settings.transform, settings.seed)
     fitted = fit_conditions(settings.transform.conditions, raw, how, machine)
@@ -77,7 +95,7 @@ def deconfound(
     inputs = keep_transformed(FoldInputs(raw, fitted.conditions, batches, settings, how, machine))
     units = list(list_units(tasks, tuple(fitted.conditions), batches, settings))
     prefix = _origin(source, aligned.rows) if resume is not None else ""
-    results = _run_all(units, inputs, cache, prefix)
+    results = _run_all(units, inputs, FoldCache(resume), prefix)
     answers = [Answer(unit, measures) for unit, measures in zip(units, results, strict=True)]
     return DeconfoundResult(
         records=batch_records(source, answers, inputs),

@@ -33,6 +33,10 @@ class BatchSettings(StudySettings):
         judge_batches: Also tell how well the batch itself is predicted.
         rounds: Boosting rounds.
         workers: Folds side by side.
+
+    Example:
+        >>> BatchSettings(n_folds=3, control="DMSO", top_percent=(5, 20)).top_shares
+        (0.05, 0.2)
     """
 
     transform: TransformSettings = nested(BATCH_TRANSFORM)

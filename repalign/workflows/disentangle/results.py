@@ -101,6 +101,16 @@ class DisentangleResult(TidyResult):
         warnings: Sentences that belong beside the scores.
         matrices: What every latent knows of every factor, by source and condition.
         transforms: The fitted affine map by source, view and condition.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> size = np.random.default_rng(0).normal(size=100)
+        >>> latents = np.stack([size, -size], axis=1)
+        >>> result = repalign.disentangle(
+        ...     latents, {"size": size}, conditions="raw", scores="mcc", halves=0
+        ... )
+        >>> [(record.score, round(record.value, 3)) for record in result.records]
+        [('MCC-pearson', 1.0), ('MCC-spearman', 1.0)]
     """
 
     columns: ClassVar = COLUMNS

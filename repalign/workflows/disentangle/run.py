@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Unpack
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from repalign.exceptions import InputError
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.columns import Columns, align_columns, open_columns
+from repalign.workflows.conditions.keywords import DISENTANGLE, FactorKeywords
 from repalign.workflows.disentangle.grouping import (
     Groups,
     RowGroups,
@@ -39,8 +41,12 @@ def disentangle(
     groups: Groups = None,
     settings: FactorSettings | None = None,
     machine: Machine | None = None,
+    **keywords: Unpack[FactorKeywords],
 ) -> DisentangleResult:
     """Score representations against the ground-truth factors of their rows.
+
+    The options of the command line are keywords of the same names:
+    ``disentangle(latents, factors, scores=["mcc"], conditions="raw,pca+ica", null=19, seed=1)``.
 
     Args:
         embeddings: one set (path, ``path::view``, array, …), or several open sources that are
@@ -50,12 +56,13 @@ def disentangle(
         groups: which rows belong together (documents, plates, objects): a column of the
             factors' table, a file with a group a line, or a value for each row; by default rows
             of one sample. Shuffles and half-samples keep them together.
-        settings: conventions; ``FactorSettings()`` by default.
+        settings: all conventions as one object, for programs; instead of keywords.
         machine: device, cap on working memory, and who hears of progress.
+        keywords: options, as ``repalign disentangle --help`` explains them.
 
     Raises:
-        InputError: nothing that can be scored, an unknown name, or more rows than fit into the
-            memory.
+        InputError: nothing that can be scored, an unknown name or keyword, a value that is not
+            allowed, or more rows than fit into the memory.
         RowMismatchError: rows without factors.
 
     Example:
@@ -63,12 +70,12 @@ def disentangle(
         >>> rng = np.random.default_rng(0)
         >>> shape, hue = rng.integers(0, 3, 600), rng.integers(0, 4, 600)
         >>> latents = np.column_stack([hue, shape]) + 0.05 * rng.normal(size=(600, 2))
-        >>> result = disentangle(latents, {"shape": shape, "hue": hue})
+        >>> result = disentangle(latents, {"shape": shape, "hue": hue}, scores=["infomec"])
         >>> frame = result.to_frame().set_index(["condition", "score"])
         >>> bool(frame.value["raw", "InfoM"] > 0.95)
         True
     """
-    settings = settings or FactorSettings()
+    settings = DISENTANGLE.settings_of(settings, keywords)
     machine = machine or Machine()
     study = _Study(open_columns(factors), settings, groups)
     sources = _sources(embeddings)

@@ -38,6 +38,10 @@ class FactorSettings(StudySettings):
         n_null: Rounds of shuffled factors; 0 for none.
         n_halves: Half-samples for the intervals; 0 for none.
         max_rows: Rows scored, drawn at random from all; 0 for all.
+
+    Example:
+        >>> FactorSettings(scores=("mcc", "infomec"), n_null=19, continuous=("x",)).groups
+        ('infomec', 'mcc')
     """
 
     factors: tuple[str, ...] = option(

@@ -102,7 +102,7 @@ def sound_samples(sound: "SoundInput", *, unpooled: bool) -> tuple[list[HostBatc
     def batch(part: list[Prepared]) -> HostBatch:
         inputs, counts = pad_sounds(part, sound)
         positions = [np.arange(int(n)) for n in counts] if unpooled else None
-        return HostBatch(inputs, np.arange(len(part)), counts, positions, int(counts.sum()))
+        return HostBatch(inputs, np.arange(len(part)), counts, positions, len(part))
 
     return [batch([one]) for one in sounds], batch(sounds[::-1])
 

@@ -53,6 +53,15 @@ def extract(
         InputError: Something cannot be used.
         ModelError: The model cannot be used, or a layer's rows are not the sample's own.
         StoreError: An unfinished store was begun with other settings.
+
+    Example:
+        >>> import torch, repalign
+        >>> hidden, head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+        >>> network = torch.nn.Sequential(hidden, torch.nn.ReLU(), head)
+        >>> batches = torch.randn(30, 4).split(10)
+        >>> result = repalign.extract(network, batches, output="run-of-mine.h5")
+        >>> result.n_rows, result.views
+        (30, {'final': 3})
     """
     if isinstance(what, ExtractSettings):
         from repalign.workflows.extract.run import extract as run

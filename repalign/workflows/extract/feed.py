@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,16 +33,16 @@ Keep = Callable[[int, bytes], Positions | None]
 class HostBatch:
     """A batch on the host. ``members`` are its samples' places in the shard.
 
-    ``lengths`` counts real tokens per sample (None for images) and ``tokens`` all of them;
-    ``positions`` are the kept tokens of each, None when rows are pooled. ``n_cut`` samples were
-    longer than the model takes.
+    ``lengths`` counts real tokens per sample (None for images); ``n_units`` are what the feed
+    counts, all tokens or the samples; ``positions`` are the kept tokens of each, None when rows
+    are pooled. ``n_cut`` samples were longer than the model takes.
     """
 
     inputs: dict[str, "Tensor"]
     members: NDArray[np.int64]
     lengths: "Tensor | None"
     positions: list[Positions] | None
-    tokens: int
+    n_units: int
     n_cut: int = 0
 
 
@@ -68,7 +68,9 @@ Event = ShardStart | HostBatch | ShardEnd
 
 
 class Feed(Protocol):
-    """A source of shards, batch by batch."""
+    """A source of shards, batch by batch; ``unit`` is what its speed is told in."""
+
+    unit: ClassVar[str]
 
     def shard(self, number: int, start: int, stop: int) -> Iterator[Event]:
         """Yield the start of a shard, its batches, and its end."""
@@ -79,6 +81,7 @@ class Feed(Protocol):
 class TextFeed:
     """Tokenises a shard at once and batches its samples by length."""
 
+    unit: ClassVar[str] = "tokens"
     selection: Selection
     encoder: "TextEncoder"
     keep: Keep
@@ -104,7 +107,7 @@ class TextFeed:
                 members=members,
                 lengths=lengths,
                 positions=None if positions is None else [positions[m] for m in members],
-                tokens=sum(len(tokens) for tokens in chosen),
+                n_units=sum(len(tokens) for tokens in chosen),
                 n_cut=int(is_cut[members].sum()),
             )
         yield _end(number, samples, positions)
@@ -114,6 +117,7 @@ class TextFeed:
 class SoundFeed:
     """Prepares a shard on several threads and batches its sounds by length."""
 
+    unit: ClassVar[str] = "sounds"
     selection: Selection
     encoder: "SoundEncoder"
     keep: Keep
@@ -141,7 +145,7 @@ class SoundFeed:
                 members=members,
                 lengths=real,
                 positions=None if positions is None else [positions[m] for m in members],
-                tokens=int(real.sum()),
+                n_units=len(chosen),
                 n_cut=sum(one.is_cut for one in chosen),
             )
         yield _end(number, samples, positions)
@@ -171,6 +175,7 @@ class SoundFeed:
 class ImageFeed:
     """Decodes images on several threads, a few batches ahead, in data order."""
 
+    unit: ClassVar[str] = "images"
     selection: Selection
     preprocess: "ImagePreprocess | OwnPreparation"
     keep: Keep
@@ -195,7 +200,7 @@ class ImageFeed:
                 members=np.arange(first - start, first - start + len(decoded)),
                 lengths=None,
                 positions=_all_or_none(kept),
-                tokens=len(decoded) * self.patches,
+                n_units=len(decoded),
             )
         yield _end(number, samples, _all_or_none(positions))
 

@@ -15,7 +15,7 @@ from repalign.store import StoreWriter, WriteOptions
 from repalign.store.joining.index import POOLED, SHA_BYTES, RowIndex, encode_ids
 from repalign.workflows.extract.company import compare_rows
 from repalign.workflows.extract.device import choose_device, exact_float32
-from repalign.workflows.extract.settings import ExtractResult
+from repalign.workflows.extract.settings import ExtractResult, Speed
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -105,8 +105,7 @@ def extract_module(
             views=run.dims,
             rows_new=len(store) - before,
             samples=n_samples,
-            tokens=len(store) - before,
-            seconds=time.perf_counter() - started,
+            speed=Speed(n_samples, "samples", time.perf_counter() - started),
             device=str(device),
         )
 

@@ -111,14 +111,12 @@ def split_batch(batch: HostBatch) -> tuple[HostBatch, HostBatch]:
 def _part(batch: HostBatch, part: slice) -> HostBatch:
     lengths = None if batch.lengths is None else batch.lengths[part]
     inputs = {key: tensor[part] for key, tensor in batch.inputs.items()}
-    tokens = batch.tokens // 2
-    if lengths is not None:
-        tokens = int(lengths.sum())
+    n_units = len(batch.members[part])
     if lengths is not None and "input_ids" in inputs:
-        width = int(lengths.max())
+        n_units, width = int(lengths.sum()), int(lengths.max())
         inputs = {key: tensor[..., :width] for key, tensor in inputs.items()}
     positions = None if batch.positions is None else batch.positions[part]
-    return HostBatch(inputs, batch.members[part], lengths, positions, tokens)
+    return HostBatch(inputs, batch.members[part], lengths, positions, n_units)
 
 
 def fit_budget(fits: Callable[[int], bool], start: int, lowest: int) -> int:
@@ -163,7 +161,7 @@ def _sound_probe(sound: "SoundInput", count: int) -> HostBatch:
     shape = sound.shape if len(sound.shape) > 1 else (SOUND_SECONDS * 16_000,)
     lengths = torch.full((count,), sound.frames(shape[-1]), dtype=torch.int64)
     inputs = {sound.takes: torch.zeros(count, *shape)}
-    return HostBatch(inputs, np.arange(count), lengths, _first(count), int(lengths.sum()))
+    return HostBatch(inputs, np.arange(count), lengths, _first(count), count)
 
 
 def _first(count: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:

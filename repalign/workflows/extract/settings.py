@@ -69,6 +69,14 @@ class ExtractSettings(ViewSettings):
 
     Empty ``layers`` and ``pools``, and None anywhere, mean the family's or machine's default.
     ``batch_size`` counts tokens (padding included) for text and images for images.
+
+    Example:
+        >>> from pathlib import Path
+        >>> settings = ExtractSettings(
+        ...     "hf:EleutherAI/pythia-160m", "corpus.txt", Path("a.h5"), layers=("all",), limit=100
+        ... )
+        >>> settings.layers, settings.limit
+        (('all',), 100)
     """
 
     model: str
@@ -158,14 +166,38 @@ class ExtractSettings(ViewSettings):
 
 
 @dataclass(frozen=True)
+class Speed:
+    """What one process went through, in how many seconds: tokens of texts, images, or sounds."""
+
+    n_units: int
+    unit: str
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """The units of a second."""
+        return self.n_units / self.seconds if self.seconds > 0 else 0.0
+
+    def __str__(self) -> str:
+        """The units of a second, in words."""
+        rate = self.rate
+        return f"{rate:,.0f} {self.unit}/s" if rate >= 10 else f"{rate:.2g} {self.unit}/s"
+
+
+@dataclass(frozen=True)
 class ExtractProgress:
-    """How far an extraction has come, in this process: samples, rows, tokens, seconds."""
+    """How far an extraction has come: samples, rows, and how fast.
+
+    Of several processes or stores, ``workers`` has the speed of each process and ``stores`` says
+    how many stores are done, and of how many.
+    """
 
     samples_done: int
     samples_total: int
     rows: int
-    tokens: int
-    seconds: float
+    speed: Speed
+    workers: tuple[tuple[str, Speed], ...] = ()
+    stores: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)
@@ -173,8 +205,8 @@ class ExtractResult:
     """What an extraction left behind.
 
     ``path`` is the finished store, or its directory of shards while other processes still
-    write theirs (``is_complete`` is false then). ``rows_new`` were made by this process;
-    ``tokens`` and ``seconds`` are of these. ``device_difference`` is the largest deviation of
+    write theirs (``is_complete`` is false then). ``rows_new`` were made by this process, with
+    this ``speed``. ``device_difference`` is the largest deviation of
     verified rows from the CPU over their root mean square, None without verification. ``n_cut``
     of the samples that this process read were longer than the model takes.
     """
@@ -186,8 +218,7 @@ class ExtractResult:
     views: dict[str, int]
     rows_new: int
     samples: int
-    tokens: int
-    seconds: float
+    speed: Speed
     device: str
     device_difference: float | None = None
     n_cut: int = 0

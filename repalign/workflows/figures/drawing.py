@@ -1,5 +1,6 @@
 """What all figures share: a canvas without a window, colours, and SVG for a page."""
 
+import functools
 import io
 import re
 import warnings
@@ -28,7 +29,20 @@ def new_figure(width: float = 4.6, height: float = 3.2) -> "Figure":
         from matplotlib.figure import Figure
     except ImportError as failure:
         raise MissingExtraError("matplotlib", extra="plot", purpose="drawing") from failure
-    return Figure(figsize=(width, height), layout="constrained")
+    return _shown_in_notebooks(Figure)(figsize=(width, height), layout="constrained")
+
+
+@functools.cache
+def _shown_in_notebooks(figure: type["Figure"]) -> type["Figure"]:
+    """Return the class of figures that a notebook shows, with pyplot or without it."""
+
+    class Drawing(figure):  # type: ignore[misc,valid-type]
+        def _repr_png_(self) -> bytes:
+            stream = io.BytesIO()
+            save(self, stream, format="png", dpi=100)
+            return stream.getvalue()
+
+    return Drawing
 
 
 def plain_axes(figure: "Figure") -> "Axes":

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from repalign.exceptions import InputError, MissingExtraError
+from repalign.exceptions import InputError
 from repalign.printable import for_figure
 from repalign.workflows.disentangle.results import InformationMatrix
+from repalign.workflows.figures.drawing import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,15 +27,9 @@ def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
     """
     if not matrices:
         raise InputError("there is no matrix to draw; only factors give matrices")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a figure") from error
     widest = max(matrix.nmi.shape[1] for matrix in matrices)
     heights = [max(1.4, 0.35 * len(matrix.factors) + 0.9) for matrix in matrices]
-    figure = Figure(
-        figsize=(min(20.0, max(5.0, 2.5 + 0.5 * widest)), sum(heights)), layout="constrained"
-    )
+    figure = new_figure(min(20.0, max(5.0, 2.5 + 0.5 * widest)), sum(heights))
     panels = figure.subplots(
         len(matrices), 1, squeeze=False, gridspec_kw={"height_ratios": heights}
     )[:, 0]

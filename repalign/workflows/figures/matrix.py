@@ -101,8 +101,9 @@ def plot_matrix(matrix: Matrix, *, order: str = "layers", titled: bool = True) -
     notes = [*matrix.notes] if titled else [each for each in matrix.notes if "--show" not in each]
     if is_blocked:
         _part_blocks(axes, matrix)
-        if mark_best(axes, matrix, values, min(down.cell, across.cell)):
-            notes.append("ringed: the closest target of each source, by model")
+        if mark_best(axes, matrix, min(down.cell, across.cell)):
+            by = f" ({matrix.ranked_by})" if matrix.ranks else ""
+            notes.append(f"ringed: the closest target of each source, by model{by}")
     if np.nanmax(values, initial=low) > high:
         notes.append(f"colours end at {number(high)}")
     every = max(down.every, across.every)
@@ -128,35 +129,28 @@ def array_of(matrix: Matrix) -> FloatArray:
 
 
 def limits(values: FloatArray, closer: str) -> tuple[float, float]:
-    """Return where the colours begin and end."""
+    """Return where the colours begin and end.
+
+    They begin at the least value, but span at least half of the largest: what hardly differs is
+    to look alike.
+    """
     known = values[np.isfinite(values)]
     if not known.size:
         return 0.0, 1.0
-    low, high = min(0.0, float(known.min())), float(known.max())
+    low, high = float(known.min()), float(known.max())
     if closer == "higher":
-        return low, max(high, 1.0)
-    usual = CUT_OVER_MOST * float(np.quantile(known, 0.9))
-    return low, min(high, usual) if usual > 0 else max(high, 1e-9)
+        high = max(high, 1.0)
+    else:
+        usual = CUT_OVER_MOST * float(np.quantile(known, 0.9))
+        high = min(high, usual) if usual > 0 else max(high, 1e-9)
+    return min(low, high / 2), high
 
 
-def best_targets(matrix: Matrix, values: FloatArray) -> Iterator[tuple[int, int]]:
-    """Yield row and column of the closest target of every source, for models of several views."""
-    sign = 1 if matrix.quantity.closer == "lower" else -1
-    for _, columns in blocks_of(matrix.columns):
-        if len(columns) < 2:
-            continue
-        for row in range(len(matrix.rows)):
-            found = sign * values[row, columns]
-            if np.isfinite(found).all():
-                yield row, columns[int(np.argmin(found))]
-
-
-def mark_best(axes: "Axes", matrix: Matrix, values: FloatArray, cell: float) -> bool:
+def mark_best(axes: "Axes", matrix: Matrix, cell: float) -> bool:
     """Ring the closest target of every source and join the rings of one pair of models."""
     runs: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    for row, column in best_targets(matrix, values):
-        models = matrix.rows[row].model, matrix.columns[column].model
-        runs.setdefault(models, []).append((row, column))
+    for (row, model), column in matrix.closest().items():
+        runs.setdefault((matrix.rows[row].model, model), []).append((row, column))
     for run in runs.values():
         rows, columns = zip(*run, strict=True)
         axes.plot(

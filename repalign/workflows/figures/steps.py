@@ -22,6 +22,10 @@ COLOURS = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#8
 MOST_LINES = 14
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NUMBERED = re.compile(r"(?:[A-Za-z]+[-_]?)?(\d{1,15})")
+# What trainers call the folders that they save.
+_SAVED = re.compile(
+    r"(?:checkpoint|ckpt|global_?step|step|iter|epoch)[-_]?(\d{1,15})", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,15 @@ def step_of(revision: Any) -> int | None:
     return None if found is None else int(found[1])
 
 
+def _step(model: Mapping[str, Any]) -> int | None:
+    """Return the step of a model, by its revision or by the name of the folder it was saved in."""
+    if model.get("revision") is not None:
+        return step_of(model["revision"])
+    identity = model.get("id")
+    found = _SAVED.fullmatch(identity) if isinstance(identity, str) else None
+    return None if found is None else int(found[1])
+
+
 def courses_of(
     pairs: Sequence[tuple[Sequence[Record], Details]], quantity: Quantity, split: str
 ) -> tuple[list[Course], int]:
@@ -49,7 +62,7 @@ def courses_of(
     changes while the other stays.
     """
     models = [tuple(_model(details, side) for side in SIDES) for _, details in pairs]
-    steps = [(step_of(a.get("revision")), step_of(b.get("revision"))) for a, b in models]
+    steps = [(_step(a), _step(b)) for a, b in models]
     n_changing = [len({both[side] for both in steps} - {None}) for side in (0, 1)]
     lines: dict[str, dict[int, Reading]] = {}
     left_out = 0
@@ -65,7 +78,8 @@ def courses_of(
         )
         step = both[moving[0]]
         assert step is not None, "a moving side has a step"
-        lines.setdefault(label, {})[step] = reading(chosen[0], quantity)
+        line = lines.setdefault(_free(label, step, lines), {})
+        line[step] = reading(chosen[0], quantity)
     return [
         Course(label, dict(sorted(points.items()))) for label, points in lines.items()
     ], left_out
@@ -80,8 +94,8 @@ def plot_steps(courses: Sequence[Course], quantity: Quantity, split: str) -> "Fi
     """
     if not courses:
         raise InputError(
-            "--by revision: no store records a numbered revision, as step1000; extract them from "
-            "hf:org/name@step1000"
+            "--by revision: no store records a numbered revision; extract them from "
+            "hf:org/name@step1000, or from folders called checkpoint-1000"
         )
     figure = new_figure(8.5, 4.2)
     axes = plain_axes(figure)
@@ -134,10 +148,23 @@ def _model(details: Details, side: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def _free(label: str, step: int, lines: Mapping[str, Mapping[int, Reading]]) -> str:
+    """Return the name of a line that has no value at this step yet."""
+    name, number = label, 1
+    while step in lines.get(name, {}):
+        number += 1
+        name = f"{label} ({number})"
+    return name
+
+
 def _label(record: Record, side: str, model: Mapping[str, Any]) -> str:
     """Name a side: by its model where the step changes, else as everywhere."""
-    identity = model.get("id")
+    identity, step = model.get("id"), _step(model)
     if not isinstance(identity, str) or not identity:
         return side_name(record, side)
+    if model.get("revision") is None and step is not None:
+        # folders of several runs are called alike; their stores are not, but for the step
+        before, found, after = str(record[side]).rpartition(str(step))
+        identity = f"{before}*{after}" if found else identity.replace(str(step), "*")
     view = record.get(f"{side}_view")
     return f"{identity}::{view}" if view else identity

@@ -9,6 +9,7 @@ from repalign.workflows.figures.drawing import svg_of
 from repalign.workflows.figures.matrix import plot_matrix
 from repalign.workflows.figures.steps import courses_of, plot_steps
 from repalign.workflows.report.input import PairResults, Results
+from repalign.workflows.report.matrix import matrix_table
 from repalign.workflows.tables.grid import interval, number
 from repalign.workflows.tables.matrix import chosen_quantity, make_matrix
 from repalign.workflows.tables.quantities import (
@@ -111,7 +112,7 @@ def _maps(results: Results, quantity: Quantity) -> str:
 def _map(results: Results, name: str) -> str:
     matrix = make_matrix(results.everything, name)
     drawn = svg_of(plot_matrix(matrix, titled=False), f"map-{name.replace('+', '-')}")
-    return figure_of(drawn, f"{matrix.what}", is_wide=True)
+    return figure_of(drawn, f"{matrix.what}", is_wide=True) + matrix_table(matrix)
 
 
 def _ranking(results: Results, quantity: Quantity) -> str:

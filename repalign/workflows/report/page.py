@@ -27,6 +27,8 @@ h2 {{ font-size: 1.1rem; margin: 1.5rem 0 .5rem; overflow-wrap: anywhere; }}
 summary {{ cursor: pointer; }}
 summary h2 {{ display: inline; }}
 .pair {{ border-top: 1px solid var(--line); padding: 1rem 0; }}
+.pair:not([open]) {{ padding: .3rem 0; }}
+.pair:not([open]) h2 {{ font-size: 1rem; font-weight: 500; }}
 .size, .caption, figcaption, .detail {{ color: var(--soft); }}
 .size {{ margin: .3rem 0; }}
 .scroll {{ overflow-x: auto; scrollbar-width: thin; scrollbar-color: var(--soft) var(--line);

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from repalign.workflows.executor import Executor, Unit
+from repalign.workflows.executor import Executor, Parallel, Unit
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.cache import WorkCache, full_key
 
@@ -28,10 +28,17 @@ class Kept(Generic[T]):
         """What it is called while people wait for it."""
         return self.unit.stage
 
+    def lanes(self, machine: Machine) -> int:
+        """Return how many like it are best done at once."""
+        return self.unit.lanes(machine) if isinstance(self.unit, Parallel) else 1
+
     def run(self, machine: Machine) -> T:
-        """Do it and keep it."""
-        result = self.unit.run(machine)
-        self.cache.put(full_key(self.key, machine), result)
+        """Do it and keep it, unless another run, or one that was lost on its way, did so."""
+        key = full_key(self.key, machine)
+        result = self.cache.get(key)
+        if result is None:
+            result = self.unit.run(machine)
+            self.cache.put(key, result)
         return result
 
 

@@ -1,7 +1,7 @@
 """One number for each pair of views: sources down, targets across, models in blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +19,7 @@ from repalign.workflows.tables.quantities import (
 Record = Mapping[str, Any]
 SIDES = ("source", "target")
 UNDEFINED = "n/a"
+OVER_RADIUS = "error_over_rms_radius"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Matrix:
         columns: Targets.
         values: By the numbers of row and column; undefined ones are None, others are missing.
         others: What was measured and is not shown.
+        ranks: What the targets of a source are compared by where that is not the value: errors
+            over the rms radius of the target, since diameters of different targets do not compare.
     """
 
     quantity: Quantity
@@ -59,6 +62,7 @@ class Matrix:
     columns: tuple[View, ...]
     values: Mapping[tuple[int, int], float | None]
     others: tuple[str, ...] = ()
+    ranks: Mapping[tuple[int, int], float | None] = field(default_factory=dict)
 
     @property
     def what(self) -> str:
@@ -80,32 +84,60 @@ class Matrix:
             told.append(f"also measured: {', '.join(self.others)} (--show)")
         return tuple(told)
 
+    @property
+    def ranked_by(self) -> str:
+        """What the closest target is told by, for a note."""
+        return "error over the rms radius" if self.ranks else "the value shown"
+
+    def closest(self) -> dict[tuple[int, str], int]:
+        """Return the column of the closest target of every source, by row and model of targets.
+
+        Only of models of several views, all of which were compared with the source.
+        """
+        sign = 1 if self.quantity.closer == "lower" else -1
+        known = self.ranks or self.values
+        found = {}
+        for model, columns in blocks_of(self.columns):
+            for row in range(len(self.rows)):
+                ranks = {column: known.get((row, column)) for column in columns}
+                values = {column: sign * rank for column, rank in ranks.items() if rank is not None}
+                if len(columns) > 1 and len(values) == len(columns):
+                    found[row, model] = min(values, key=values.__getitem__)
+        return found
+
     def grids(self) -> Iterator[Grid]:
         """Yield a table for each model of the targets, or one where each has one view alone."""
         what = f"{self.quantity.heading} {self.split}, from rows to columns"
         blocks = list(blocks_of(self.columns))
         if all(len(places) == 1 for _, places in blocks):
             names = tuple(column.name for column in self.columns)
-            yield Grid(what, names, tuple(self._rows(range(len(names)))), self.notes)
+            yield Grid(what, names, tuple(self._rows(range(len(names)), {})), self.notes)
             return
         for model, places in blocks:
             is_last = places[-1] == len(self.columns) - 1
+            best = {row: at for (row, of), at in self.closest().items() if of == model}
+            notes = (*self.notes, *([f"closest: by {self.ranked_by}"] if best else []))
             yield Grid(
                 f"{what} of {model}",
-                tuple(self.columns[place].short for place in places),
-                tuple(self._rows(places)),
-                self.notes if is_last else (),
+                (*(self.columns[place].short for place in places), *(["closest"] if best else [])),
+                tuple(self._rows(places, best)),
+                notes if is_last else (),
             )
 
-    def _rows(self, columns: Sequence[int]) -> Iterator[GridRow]:
+    def _rows(self, columns: Sequence[int], best: Mapping[int, int]) -> Iterator[GridRow]:
         """Yield the lines of some columns; a model of several views is a block with a heading."""
         for model, members in blocks_of(self.rows):
+            if not any((row, column) in self.values for row in members for column in columns):
+                continue
             is_block = len(members) > 1
             if is_block:
-                yield GridRow(f"from {model}", ("",) * len(columns))
+                yield GridRow(f"from {model}", ("",) * (len(columns) + bool(best)))
             for row in members:
                 name = f"  {self.rows[row].short}" if is_block else self.rows[row].name
-                yield GridRow(name, tuple(self._cell(row, column) for column in columns))
+                cells = [self._cell(row, column) for column in columns]
+                if best:
+                    cells.append(self.columns[best[row]].short if row in best else "")
+                yield GridRow(name, tuple(cells))
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return a record a row: the source, then its value for every target."""
@@ -143,9 +175,12 @@ def make_matrix(records: Sequence[Record], name: str | None = None) -> Matrix:
     split = next(split for split in SPLITS if split in splits)
     chosen = [record for record in chosen if record["split"] == split]
     values: dict[tuple[View, View], float | None] = {}
+    ranks: dict[tuple[View, View], float | None] = {}
     for record in chosen:
         source, target = (_view(record, side) for side in SIDES)
         values[source, target] = reading(record, quantity).value
+        if quantity.columns[0] == "error" and record.get(OVER_RADIUS) is not None:
+            ranks[source, target] = record[OVER_RADIUS]
         if quantity.is_symmetric:
             values.setdefault((target, source), values[source, target])
     views = _ordered(view for pair in values for view in pair)
@@ -158,6 +193,7 @@ def make_matrix(records: Sequence[Record], name: str | None = None) -> Matrix:
         columns=columns,
         values={(rows.index(a), columns.index(b)): value for (a, b), value in values.items()},
         others=tuple(each.name for each in known if each.name != quantity.name),
+        ranks={(rows.index(a), columns.index(b)): rank for (a, b), rank in ranks.items()},
     )
 
 
@@ -194,6 +230,7 @@ def arranged(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Mat
         rows=tuple(matrix.rows[row] for row in rows),
         columns=tuple(matrix.columns[column] for column in columns),
         values={(row_of[r], column_of[c]): value for (r, c), value in matrix.values.items()},
+        ranks={(row_of[r], column_of[c]): rank for (r, c), rank in matrix.ranks.items()},
     )
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -14,7 +15,7 @@ from repalign.cli.app import RepalignGroup, root
 from repalign.cli.commands import extract, models
 from repalign.cli.commands.extract_progress import describe_rate
 from repalign.store import open_store
-from repalign.workflows.extract.settings import ExtractProgress
+from repalign.workflows.extract.settings import ExtractProgress, Speed
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_extract_prints_its_store_as_csv_and_talks_on_stderr(
     assert record["complete"] == "true"
     assert record["views"] == "final:32 block-2:32"
     assert record["rows"] == record["new_rows"]
-    assert "tokens/s" in ran.stderr
+    assert re.search(r"wrote .*a\.h5: \d+ rows in [\d.]+ s \([\d,]+ tokens/s\)", ran.stderr)
     assert "5 samples are fewer than the columns of a view" in ran.stderr
     again = invoke(*command, "--format", "json")
     (same,) = json.loads(again.stdout)
@@ -65,6 +66,9 @@ def test_options_reach_the_extraction(checkpoints: Path, tmp_path: Path) -> None
     )  # fmt: skip
     assert ran.exit_code == 0, ran.output
     assert "cpu agrees with the CPU to 0.0e+00" in ran.stderr
+    # of 40 images, whatever the number of their patches
+    seconds, rate = re.findall(r"40 rows in ([\d.]+) s \(([\d,.]+) images/s\)", ran.stderr)[0]
+    assert float(rate.replace(",", "")) < 41 / max(float(seconds) - 0.06, 0.01)
     with open_store(tmp_path / "a.h5") as store:
         assert store.info.spec["seed"] == 3
         assert store.info.spec["dataset"]["sample"] == 40
@@ -113,6 +117,33 @@ def test_presets_are_listed_with_what_is_certain_and_inferred() -> None:
     assert "Not the paper's pair" in ran.stderr
 
 
+def test_presets_are_found_by_kind_and_name() -> None:
+    def names(*words: str) -> list[str]:
+        ran = invoke("models", *words, "--format", "csv")
+        return [record["preset"] for record in csv.DictReader(io.StringIO(ran.stdout))]
+
+    images = names("--kind", "image")
+    assert set(names("--kind", "text")) | set(images) == set(names())
+    assert {"mae-timm", "chexpert-small", "resnet18-a1"} <= set(images)
+    assert names("--search", "160M-weight") == [f"pythia-160m-weight-seed{k}" for k in (1, 2, 3)]
+    ran = invoke("models", "--kind", "image", "--search", "pythia")
+    assert ran.exit_code == 1
+    assert "error: no preset for images has 'pythia' in its name" in ran.stderr
+    assert invoke("models", "--kind", "smell").exit_code == 2
+
+
+def test_a_table_of_presets_has_a_line_for_each_group() -> None:
+    ran = invoke("models", "--format", "table")
+    assert "multiberts-seed0 … seed24 (25)" in ran.stdout
+    assert "resnet18-a1, resnet18-a2, resnet18-torchvision" in ran.stdout
+    assert "Apache-2.0, BSD-3-Clause" in ran.stdout
+    assert len(ran.stdout.splitlines()) < 20
+    found = invoke("models", "--format", "table", "--search", "410m")
+    assert "hf:EleutherAI/pythia-410m-seed7" in found.stdout
+    assert "pythia-410m-seed1 … seed9 (9): PolyPythias: initialisation and data" in found.stderr
+    assert "pair" not in found.stderr
+
+
 def test_a_model_is_shown_with_layers_and_views(checkpoints: Path) -> None:
     ran = invoke("models", "show", checkpoints / "neox", "--layer", "pre-norm")
     lines = list(csv.DictReader(io.StringIO(ran.stdout)))
@@ -128,6 +159,8 @@ def test_a_model_is_shown_with_layers_and_views(checkpoints: Path) -> None:
     assert "blocks.0.attn.qkv" in shown["modules"]
 
 
-def test_the_bar_says_rows_and_tokens_per_second() -> None:
-    progress = ExtractProgress(10, 20, rows=1234, tokens=5000, seconds=2.0)
+def test_the_bar_says_rows_and_speed() -> None:
+    progress = ExtractProgress(10, 20, rows=1234, speed=Speed(5000, "tokens", 2.0))
     assert describe_rate(progress) == "1,234 rows, 2,500 tokens/s"
+    assert str(Speed(5, "images", 2.0)) == "2.5 images/s"
+    assert str(Speed(0, "sounds", 0.0)) == "0 sounds/s"

@@ -79,9 +79,9 @@ def test_a_name_or_the_list_must_be_asked_for() -> None:
 
 
 def test_a_preset_that_is_not_there_is_named(tmp_path: Path) -> None:
-    ran = run("table1", "--preset", "paper", "-o", str(tmp_path / "x"))
+    ran = run("cross-entropy", "--preset", "paper", "-o", str(tmp_path / "x"))
     assert ran.exit_code == 1
-    assert "table1 has no preset 'paper'; expected one of: small" in ran.stderr
+    assert "cross-entropy has no preset 'paper'; expected one of: small" in ran.stderr
     assert not (tmp_path / "x").exists()
 
 

@@ -94,6 +94,30 @@ def test_info_of_a_foreign_file_says_where_its_ids_are(tmp_path: Path) -> None:
     assert found["views"] == [{"name": "emb", "dim": 9, "dtype": "float32"}]
 
 
+def test_info_of_a_file_of_several_arrays_lists_them(tmp_path: Path) -> None:
+    file = tmp_path / "x.npz"
+    np.savez(file, a=VALUES, b=VALUES[:, :2], labels=np.arange(40), ids=NAMES)
+    found = json.loads(run("info", file, "--format", "json").stdout)
+    shapes = {"a": [40, 9], "b": [40, 2], "labels": [40]}
+    assert {view["name"]: view["shape"] for view in found["views"]} == shapes
+    assert (found["n_rows"], found["details"]["opened_as"]) == (40, f"{file}::a")
+    lines = {line["field"]: line["value"] for line in read_csv(run("info", file).stdout)}
+    assert (lines["views.b"], lines["views.labels"]) == ("40 × 2", "40")
+    one = json.loads(run("info", f"{file}::b", "--format", "json").stdout)
+    assert [view["dim"] for view in one["views"]] == [2]
+    np.savez(file, a=VALUES, b=VALUES[:9])
+    assert "n_rows" not in {line["field"] for line in read_csv(run("info", file).stdout)}
+
+
+def test_info_of_a_folder_of_modules_lists_them(tmp_path: Path) -> None:
+    for module in ("fc1", "fc2"):
+        (tmp_path / "things" / module).mkdir(parents=True)
+        np.save(tmp_path / "things" / module / "features.npy", VALUES)
+    lines = read_csv(run("info", tmp_path / "things").stdout)
+    found = {line["field"]: line["value"] for line in lines}
+    assert found["views.fc1"] == found["views.fc2"] == "a matrix"
+
+
 def test_info_of_an_unfinished_store(tmp_path: Path) -> None:
     options = WriteOptions(shard_rows=16)
     writer = StoreWriter(tmp_path / "a.h5", spec={}, views={"deep": 9}, options=options)

@@ -3,6 +3,7 @@ import pytest
 
 from repalign.core.inference.best import plausible_best
 from repalign.core.inference.left_out import Claim, LeftOut, leave_groups_out
+from repalign.core.inference.ranges import ANYWHERE
 
 
 def means(values: np.ndarray) -> LeftOut:
@@ -39,7 +40,7 @@ def test_the_spread_is_about_the_middle_that_the_interval_has(claim: Claim) -> N
     rng = np.random.default_rng(3)
     left_out = means(rng.standard_normal((2, 40)) + np.array([[0.0], [0.3]]))
     moved = LeftOut(left_out.full, left_out.without, left_out.sizes, left_out.n_groups, claim)
-    behind = moved.interval(lambda each: each[..., 1] - each[..., 0], is_positive=False, level=0.9)
+    behind = moved.interval(lambda each: each[..., 1] - each[..., 0], within=ANYWHERE, level=0.9)
     assert plausible_best(moved)[1] == (behind.low <= 0)
 
 

@@ -12,6 +12,7 @@ from repalign.core.inference.left_out import (
     leave_groups_out,
     refit_without_groups,
 )
+from repalign.core.inference.ranges import ANYWHERE, POSITIVE
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
@@ -22,12 +23,12 @@ def first(means: np.ndarray) -> np.ndarray:
 
 
 def error_interval(errors: np.ndarray, groups: np.ndarray) -> Interval:
-    return leave_groups_out(errors, groups).interval(first, is_positive=True)
+    return leave_groups_out(errors, groups).interval(first, within=POSITIVE)
 
 
 def test_the_interval_of_a_mean_of_many_rows_is_that_of_the_normal_theory() -> None:
     errors = np.random.default_rng(0).gamma(2.0, size=(1, 2000))
-    found = leave_groups_out(errors, np.arange(2000)).interval(first, is_positive=False)
+    found = leave_groups_out(errors, np.arange(2000)).interval(first, within=ANYWHERE)
     half = 1.9612 * errors.std(ddof=1) / np.sqrt(2000)
     assert_allclose([found.low, found.high], errors.mean() + np.array([-half, half]), rtol=1e-4)
     assert found.claim is Claim.FITTED_MAP
@@ -66,7 +67,7 @@ def test_few_groups_are_covered(n_groups: int, is_equal: bool) -> None:
 def test_a_ratio_of_two_errors_on_the_same_rows_is_tight() -> None:
     errors = np.random.default_rng(0).gamma(2.0, size=(1, 300))
     left_out = leave_groups_out(np.vstack([errors, 2 * errors]), np.arange(300))
-    found = left_out.interval(lambda means: means[..., 1] / means[..., 0], is_positive=False)
+    found = left_out.interval(lambda means: means[..., 1] / means[..., 0], within=ANYWHERE)
     assert_allclose([found.low, found.high], 2)
 
 
@@ -101,7 +102,7 @@ def test_one_large_group_has_no_interval() -> None:
 
 def test_a_number_that_is_undefined_without_a_group_has_no_interval() -> None:
     left_out = leave_groups_out(np.ones((1, 10)), np.arange(10))
-    found = left_out.interval(lambda means: np.full(means.shape[:-1], np.nan), is_positive=False)
+    found = left_out.interval(lambda means: np.full(means.shape[:-1], np.nan), within=ANYWHERE)
     assert np.isnan(found.low)
     assert found.refusal == "the number is not defined without some of the groups"
 
@@ -161,15 +162,15 @@ def test_many_groups_are_left_out_in_bundles() -> None:
     assert found.without.shape == (16, 2)
     assert found.n_groups == 80
     assert (found.sizes == 20).all()
-    every = in_sample(x, y, groups, max_refits=80).interval(first, is_positive=False)
-    bundled = found.interval(first, is_positive=False)
+    every = in_sample(x, y, groups, max_refits=80).interval(first, within=ANYWHERE)
+    bundled = found.interval(first, within=ANYWHERE)
     # the spread of 16 values is known to about 20 %, and t is 9 % larger
     assert bundled.high - bundled.low == pytest.approx(every.high - every.low, rel=0.6)
 
 
 def test_two_groups_are_not_refitted_for_nothing() -> None:
     x, y, groups = noisy_pair(np.array([9, 7]), seed=0)
-    assert np.isnan(in_sample(x, y, groups).interval(first, is_positive=True).low)
+    assert np.isnan(in_sample(x, y, groups).interval(first, within=POSITIVE).low)
 
 
 def test_the_expected_in_sample_error_is_covered_and_not_the_one_elsewhere() -> None:
@@ -179,7 +180,7 @@ def test_the_expected_in_sample_error_is_covered_and_not_the_one_elsewhere() -> 
     expected = np.mean([left_out.full for left_out in found], axis=0)
     for number in range(len(KINDS)):
         intervals = [
-            left_out.interval(lambda means, i=number: means[..., i], is_positive=False)
+            left_out.interval(lambda means, i=number: means[..., i], within=ANYWHERE)
             for left_out in found
         ]
         covered = np.mean([each.low <= expected[number] <= each.high for each in intervals])

@@ -42,3 +42,33 @@ def test_a_constant_column_does_not_disturb_the_correlation_cost() -> None:
 def test_pairs_without_similarity_keep_a_sign() -> None:
     matching = match_signed(np.zeros((3, 3)))
     assert matching.sign.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_that_hold_the_same_keep_their_number(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((40, 2))[:, [0, 1, 0, 1, 0]]
+    noise = 1e-15 * rng.standard_normal((5, 5))
+    assert match_signed(x.T @ x + noise).source.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_constant_columns_are_matched_in_the_order_in_which_they_stand() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 5))
+    y = x[:, [3, 1, 0, 2, 4]]
+    x, y = x * [1, 0, 1, 0, 1] + 1e5, y * [0, 0, 1, 1, 1] - 1e5
+    for order in (np.arange(40), rng.permutation(40)):
+        matrix = fit_permutation(moments_of(x[order], y[order])).matrix
+        assert_allclose(matrix, np.eye(5)[:, [1, 3, 0, 2, 4]])
+
+
+def test_a_tie_of_sums_is_decided_alike_whatever_the_rounding() -> None:
+    # every signed assignment of balanced yes-or-no columns to each other is as good
+    tied = np.full((6, 6), 0.5)
+    noise = 1e-15 * np.random.default_rng(0).standard_normal((6, 6))
+    assert match_signed(tied).source.tolist() == [0, 1, 2, 3, 4, 5]
+    assert match_signed(tied + noise).source.tolist() == [0, 1, 2, 3, 4, 5]
+    tied[np.diag_indices(6)] = 0.0
+    found = match_signed(tied + noise * (tied > 0))
+    assert found.source.tolist() == match_signed(tied).source.tolist()
+    assert found.value.min() > 0.4

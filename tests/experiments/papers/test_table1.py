@@ -1,14 +1,18 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import repalign
+from repalign.exceptions import InputError
 from repalign.experiments.papers.table1 import EXPERIMENT, STORES, PairCase, efficiency, measure
-from repalign.experiments.reproduce.experiment import Measured, Work
+from repalign.experiments.papers.table1_readings import ReadingCase, find_inputs
+from repalign.experiments.reproduce.experiment import Case, Measured, Preset, Work
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
-from repalign.experiments.table_one_pairs import PAIRS
+from repalign.experiments.table_one_pairs import PAIRS, paper_rows
+from repalign.models.naming.presets import PRESETS
 from repalign.workflows.machine import Machine
 
 RESNET = next(pair for pair in PAIRS if pair.title.startswith("ResNet"))
@@ -30,23 +34,79 @@ def test_a_pair_is_measured_in_every_reading_of_ica(tmp_path: Path) -> None:
         assert {efficiency(reading), f"{efficiency(reading)}, held-out"} <= values.keys()
 
 
-def test_the_sentences_count_the_pairs_in_the_papers_order() -> None:
-    def outcome(title: str, *, is_kept: bool) -> Outcome:
-        errors = {"linear": 0.1, "rigid": 0.2, "ica": 0.3, "permutation": 0.4 if is_kept else 0.25}
+def test_the_sentences_count_the_pairs_in_the_papers_order_and_name_the_nearest() -> None:
+    def outcome(case: Case) -> Outcome:
+        errors = {"linear": 0.1, "rigid": 0.2, "ica": 0.3, "permutation": 0.4}
+        if case.name == RESNET.title:
+            errors["permutation"] = 0.25
+        if case.name == "GPT-NeoX: final, mean":
+            errors = {"linear": 0.131, "rigid": 0.15, "ica": 0.5, "permutation": 0.219}
         measured = [Measured(name, value) for name, value in errors.items()]
+        measured += [Measured("ica+scale", 0.222), Measured("ica-components", 0.9)]
         measured += [
             Measured(efficiency(name), 0.5) for name in ("ica", "ica+scale", "ica-components")
         ]
-        return Outcome(PairCase(title), 0, tuple(measured), 0.0)
+        return Outcome(case, 0, tuple(measured), 0.0)
 
-    outcomes = tuple(outcome(pair.title, is_kept=pair is not RESNET) for pair in PAIRS)
-    first, *readings, _ = Reproduction(EXPERIMENT, "small", (0,), outcomes).sentences()
-    assert "holds for 3 of 4 trained pairs" in first
-    assert readings[0] == "Efficiency in-sample with the reading ica: 50, 50, 50, 50 %."
+    outcomes = tuple(map(outcome, EXPERIMENT.presets["small"].cases))
+    first, nearest, *rest = Reproduction(EXPERIMENT, "small", (0,), outcomes).sentences()
+    assert "holds for 10 of 12 trained pairs in their readings" in first
+    assert nearest == (
+        "Nearest to the paper's Pythia-160M 0/1: GPT-NeoX: final, mean, with the ICA error read as "
+        "ica+scale; its four errors are 0.005 from the published ones on average."
+    )
+    assert "Efficiency in-sample with the reading ica: 50 to 50 %." in rest
+
+
+def test_a_reading_is_extracted_and_measured(tmp_path: Path) -> None:
+    (case,) = (
+        replace(each, limit=40)
+        for each in EXPERIMENT.presets["small"].cases
+        if each.name == "GPT-NeoX: final, mean" and isinstance(each, ReadingCase)
+    )
+    work = Work(tmp_path, Machine())
+    assert EXPERIMENT.prepare is not None
+    EXPERIMENT.prepare(Preset((case,), 1, 1.0), work)
+    stores = sorted(path.name for path in (tmp_path / STORES).glob("*.h5"))
+    assert stores == ["gpt-neox-seed0--final-mean.h5", "gpt-neox-seed1--final-mean.h5"]
+    values = {each.measure: each.value for each in measure(case, 0, work)}
+    assert values["linear"] < values["rigid"] < values["permutation"]
+
+
+def test_every_reading_of_the_checkpoints_in_the_paper_is_a_case() -> None:
+    cases = EXPERIMENT.presets["paper"].cases
+    assert {case.paper_row for case in cases if isinstance(case, ReadingCase)} == set(paper_rows())
+    models = {
+        name
+        for case in cases
+        if isinstance(case, ReadingCase)
+        for name in (case.source, case.target)
+    }
+    assert models <= PRESETS.keys()
+    assert len({case.name for case in cases}) == len(cases) == 13
+
+
+def test_the_users_text_and_images_are_found_or_missed_by_name(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("A line.\n")
+    with pytest.raises(InputError, match="got 0 entries that begin with 'images', expected one"):
+        find_inputs(tmp_path)
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "a.png").write_bytes(b"a")
+    found = find_inputs(tmp_path)
+    (case,) = (
+        each
+        for each in EXPERIMENT.presets["paper"].cases
+        if each.name.startswith("MAE: final, cls")
+    )
+    assert isinstance(case, ReadingCase)
+    assert [each.data for each in case.extractions(found)] == [str(tmp_path / "images")] * 2
+    (tmp_path / "images" / "a.png").write_bytes(b"b")
+    assert find_inputs(tmp_path).digest != found.digest
 
 
 def test_the_papers_numbers_stand_beside_the_pairs_that_stand_for_them() -> None:
     published = {(each.case, each.measure): each.value for each in EXPERIMENT.published}
     assert published[RESNET.title, "rigid"] == 0.206
     assert published[RESNET.title, efficiency("ica")] == 0.3977
-    assert len(published) == 4 * 5
+    assert published["MAE: final, cls", "linear"] == 0.036
+    assert len(published) == (12 + 13) * 5

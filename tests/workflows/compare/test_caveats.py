@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -5,12 +6,14 @@ import numpy as np
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.caveats import warn_of_sources
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings
 
 
 def source(seed: int, **spec: object) -> EmbeddingSource:
     rows = np.random.default_rng(seed).standard_normal((20, 2))
     made = as_source(rows, name=f"array {seed}")
-    return replace(made, info={**made.info, "spec": spec})
+    return replace(made, view="final", info={**made.info, "spec": spec})
 
 
 def view(family: str, module: str, layer: str = "final") -> dict[str, object]:
@@ -28,8 +31,19 @@ def test_another_layer_or_another_size_is_told() -> None:
     first = source(0, view=view("vit", "norm"), preprocess={"name": "a", "resize": 32})
     second = source(1, view=view("vit", "norm", "block1"), preprocess={"name": "a", "resize": 36})
     assert warn_of_sources(first, second) == [
-        "array 0 and array 1 differ in view (views): errors include that difference",
+        "array 0 and array 1 differ in view (layer): errors include that difference",
         "array 0 and array 1 differ in preprocess (resize): errors include that difference",
+    ]
+
+
+def test_layers_chosen_among_several_are_no_difference_but_pooling_is() -> None:
+    others = {"block1": {"layer": "block1", "module": "b1", "side": "output", "pool": "mean"}}
+    first, second = view("vit", "norm"), view("vit", "norm", "block9")
+    first["views"] = {**others, **first["views"]}  # type: ignore[dict-item]
+    assert warn_of_sources(source(0, view=first), source(1, view=second)) == []
+    second["views"]["final"]["pool"] = "cls"  # type: ignore[index]
+    assert warn_of_sources(source(0, view=first), source(1, view=second)) == [
+        "array 0 and array 1 differ in view (pool): errors include that difference"
     ]
 
 
@@ -45,3 +59,35 @@ def test_equal_weights_are_told_and_other_weights_are_not() -> None:
 def test_equal_content_is_told() -> None:
     (warning,) = warn_of_sources(source(0), source(0))
     assert "hold exactly the same values" in warning
+
+
+def told_of_rigid(x: np.ndarray, y: np.ndarray) -> list[str]:
+    settings = CompareSettings(maps=("rigid",), n_null=0, n_refits=0)
+    return [text for text in compare(x, y, settings=settings).warnings if "determine" in text]
+
+
+def test_what_the_rows_leave_to_a_convention_is_told() -> None:
+    x = np.random.default_rng(0).standard_normal((20, 30))
+    first, second = told_of_rigid(x, x[:, ::-1].copy())
+    assert first == (
+        "in-sample, 20 rows determine the rigid map in 19 of 30 directions; in the others, it "
+        "leaves columns as nearly as they are as it can, by convention; use more rows"
+    )
+    share = re.search(
+        r"held-out, 16 rows determine the rigid map in 15 of 30 directions; in the others, "
+        r"which hold (\S+) % of the source's variance, it leaves",
+        second,
+    )
+    assert share
+    assert 1 < float(share[1]) < 40
+
+
+def test_repeated_rows_that_vary_in_nothing_else_are_no_reason_to_warn() -> None:
+    x = np.repeat(np.random.default_rng(0).standard_normal((8, 10)), 5, axis=0)
+    assert told_of_rigid(x, x[:, ::-1].copy()) == []  # nothing varies where nothing is known
+
+
+def test_columns_without_any_variance_are_no_reason_to_warn() -> None:
+    x = np.random.default_rng(0).standard_normal((80, 6))
+    level = (x - x.mean(axis=1, keepdims=True)).astype(np.float32)  # as LayerNorm leaves it
+    assert told_of_rigid(level, level[:, ::-1].copy()) == []

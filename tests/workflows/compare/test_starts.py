@@ -1,17 +1,20 @@
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TypeVar
 
 import numpy as np
 import pytest
+import torch
 
 from repalign.core.ica.settings import IcaSettings
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
 from repalign.workflows.compare.spaces import affordable_starts
-from repalign.workflows.compare.starts import IcaOfSpace
+from repalign.workflows.compare.starts import IcaOfSpace, StartUnit
 from repalign.workflows.executor import InProcess, Unit
 from repalign.workflows.machine import Machine
+from repalign.workflows.side_by_side import run_side_by_side
 
 T = TypeVar("T")
 
@@ -34,16 +37,28 @@ def turned(sources: np.ndarray, noise: float = 0.5) -> tuple[np.ndarray, np.ndar
     return x, y + noise * rng.standard_normal(y.shape)
 
 
-def test_starts_that_agree_are_two_and_others_six() -> None:
+def rugged() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    clear = ica_rows(compared(*turned(rng.laplace(size=(1500, 5)))))["in-sample"]
-    assert (clear["source_starts"], clear["target_starts"]) == (2, 2)
-    assert clear["efficiency_start_half_width"] < 0.01
-    rugged = np.hstack([rng.laplace(size=(300, 2)), rng.standard_normal((300, 6))])
-    found = ica_rows(compared(*turned(rugged)))["in-sample"]
-    assert (found["source_starts"], found["target_starts"]) == (6, 6)
-    half = (found["efficiency_high"] - found["efficiency_low"]) / 2
-    assert half > found["efficiency_start_half_width"] > 0.01
+    rng.laplace(size=(1500, 5))
+    return turned(np.hstack([rng.laplace(size=(300, 2)), rng.standard_normal((300, 6))]))
+
+
+def starts_of(row: dict[str, object]) -> tuple[object, object]:
+    return row["source_starts"], row["target_starts"]
+
+
+def test_starts_that_agree_are_two_and_others_six_or_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear = ica_rows(compared(*turned(np.random.default_rng(0).laplace(size=(1500, 5)))))
+    assert starts_of(clear["in-sample"]) == (2, 2)
+    assert clear["in-sample"]["efficiency_start_half_width"] < 0.01
+    ten = ica_rows(compared(*rugged()))["in-sample"]
+    assert starts_of(ten) == (10, 10)
+    half = (ten["efficiency_high"] - ten["efficiency_low"]) / 2
+    assert half > ten["efficiency_start_half_width"] > 0.1
+    monkeypatch.setattr("repalign.workflows.study.doubt.NARROW", 0.3)
+    six = ica_rows(compared(*rugged()))["in-sample"]
+    assert starts_of(six) == (6, 6)
+    assert 0.3 > six["efficiency_start_half_width"] > ten["efficiency_start_half_width"]
 
 
 def test_the_error_is_a_mean_over_pairs_of_starts_and_the_map_that_of_the_best() -> None:
@@ -139,3 +154,63 @@ def test_every_start_is_a_unit_and_the_rows_of_a_space_are_whitened_once_a_round
     assert (len(first), len({*first, *more})) == (4, sum(made))
     assert len(whitened) == 2  # the target was the last, and is not whitened again
     assert row == ica_rows(compared(x, y))["in-sample"]
+
+
+def test_large_starts_are_searched_side_by_side_to_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, y = turned(np.random.default_rng(0).standard_normal((300, 6)))
+    alone = ica_rows(compared(x, y))
+    monkeypatch.setattr("repalign.workflows.compare.starts.is_small", lambda *size: False)
+    lanes = []
+
+    def counted(*given: object, **how: object) -> list[object]:
+        lanes.append(how["lanes"])
+        return run_side_by_side(*given, **how)
+
+    monkeypatch.setattr("repalign.workflows.executor.run_side_by_side", counted)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert ica_rows(compared(x, y)) == alone
+    finally:
+        torch.set_num_threads(before)
+    assert set(lanes) == {2}
+
+
+@pytest.mark.parametrize(
+    ("shape", "memory", "options", "lanes"),
+    [
+        ((50_000, 384), 2**31, {}, 2),
+        ((50_000, 384), 2**28, {}, 1),
+        ((3000, 20), 2**31, {}, 1),
+        ((50_000, 384), 2**31, {"ica": IcaSettings(solver="sklearn")}, 1),
+    ],
+)
+def test_starts_share_the_cores_where_they_are_large_and_memory_holds_them(
+    shape: tuple[int, int], memory: int, options: dict[str, object], lanes: int
+) -> None:
+    space = SimpleNamespace(n_rows=shape[0], dim=shape[1])
+    ica = SimpleNamespace(space=space, n_rows=shape[0], settings=CompareSettings(**options))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert StartUnit(ica, 0).lanes(Machine(memory_bytes=memory)) == lanes
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_all_splits_and_twins_of_a_pair_have_its_ten_starts() -> None:
+    result = compared(*rugged(), held_out=0.2, n_refits=0, n_gaussian=2)
+    assert {starts_of(row) for row in ica_rows(result).values()} == {(10, 10)}
+    assert starts_of(ica_rows(compared(*rugged(), starts=6))["in-sample"]) == (6, 6)
+
+
+def test_starts_of_a_pair_are_its_own_whatever_else_is_compared() -> None:
+    x, y = rugged()
+    z = turned(np.random.default_rng(5).laplace(size=(300, 8)))[0]
+    settings = CompareSettings(maps=EFFICIENCY, n_null=0, n_gaussian=0, held_out=0, n_refits=0)
+    of_three = compare(x, y, z, settings=settings, names=("x", "y", "z"))
+    alone = compare(x, z, settings=settings, names=("x", "z"))
+    chosen = [row for row in of_three.to_records() if (row["source"], row["target"]) == ("x", "z")]
+    assert chosen == alone.to_records()

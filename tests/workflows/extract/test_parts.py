@@ -118,7 +118,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_stays_right(
     assert members.tolist() == [0, 1, 2, 3, 4]
     rows = torch.cat([rows["final"] for _, rows in parts])
     torch.testing.assert_close(rows, whole["final"], atol=1e-5, rtol=1e-5)
-    assert sum(part.tokens for part, _ in parts) == 23
+    assert sum(part.n_units for part, _ in parts) == 23
 
 
 def test_a_sample_that_does_not_fit_is_an_error(tiny: ModuleType, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_halves_are_no_wider_than_their_samples() -> None:
     assert first.inputs["input_ids"].shape == (2, 9)
     assert second.inputs["input_ids"].shape == (2, 3)
     assert second.inputs["attention_mask"].shape == (2, 1, 1, 3)
-    assert (first.tokens, second.tokens) == (17, 5)
+    assert (first.n_units, second.n_units) == (17, 5)
 
 
 def test_budgets_are_halved_until_they_fit_and_get_a_margin() -> None:

@@ -71,7 +71,7 @@ def test_token_rows_are_in_data_order_with_their_identity(
     assert index.token.tolist() == [k for count in counts for k in range(count)]
     assert index.ids is not None
     assert index.ids[0] == b"1"
-    assert result.n_rows == sum(counts) == result.tokens
+    assert result.n_rows == sum(counts) == result.speed.n_units
     verify_store(result.path)
 
 
@@ -301,6 +301,7 @@ def test_the_device_can_be_verified_and_progress_is_told(
     assert result.device_difference == 0.0
     assert seen[-1].samples_done == seen[-1].samples_total == 60
     assert seen[-1].rows == 60
+    assert (seen[-1].speed.n_units, seen[-1].speed.unit) == (result.speed.n_units, "tokens")
     assert [p.samples_done for p in seen] == sorted(p.samples_done for p in seen)
 
 

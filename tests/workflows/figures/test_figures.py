@@ -3,9 +3,9 @@ import pytest
 
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.figures.drawing import svg_of
+from repalign.workflows.figures.drawing import new_figure, svg_of
 from repalign.workflows.figures.errors import MOST_PANELS, plot_errors
-from repalign.workflows.figures.matrix import array_of, best_targets, limits, plot_matrix
+from repalign.workflows.figures.matrix import array_of, limits, plot_matrix
 from repalign.workflows.figures.pair import (
     plot_correlations,
     plot_kurtosis,
@@ -150,7 +150,7 @@ def test_names_are_readable_for_any_number_of_views(n: int) -> None:
 
 def test_the_best_target_of_every_source_is_ringed_and_joined() -> None:
     matrix = make_matrix(layers(5))
-    assert list(best_targets(matrix, array_of(matrix))) == [(i, i) for i in range(5)]
+    assert matrix.closest() == {(i, "B"): i for i in range(5)}
     figure = plot_matrix(matrix)
     (line,) = figure.axes[0].lines
     assert list(line.get_xdata()) == list(line.get_ydata()) == list(range(5))
@@ -170,9 +170,15 @@ def test_one_huge_error_does_not_take_all_colours() -> None:
     records = [record("a", f"b{number}", 0.1 * (1 + number % 3)) for number in range(20)]
     records.append(record("a", "far", 66.0))
     matrix = make_matrix(records)
-    assert limits(array_of(matrix), "lower") == (0.0, pytest.approx(0.45))
+    assert limits(array_of(matrix), "lower") == (0.1, pytest.approx(0.45))
     assert "colours end at .450" in notes_of(plot_matrix(matrix))
-    assert limits(array_of(matrix), "higher") == (0.0, 66.0)
+    assert limits(array_of(matrix), "higher") == (0.1, 66.0)
+
+
+def test_what_hardly_differs_looks_alike() -> None:
+    close = make_matrix([record("a", f"b{number}", 0.30 + number / 1000) for number in range(9)])
+    low, high = limits(array_of(close), "lower")
+    assert (low, high) == (pytest.approx(0.154), pytest.approx(0.308))
 
 
 def test_clustering_puts_similar_views_together() -> None:
@@ -203,3 +209,7 @@ def test_twenty_eight_pairs_of_views_of_one_file_have_a_panel_each() -> None:
     assert len(panels) == 28
     assert len({axes.get_title() for axes in panels}) == 28
     assert all(len(axes.patches) == 1 for axes in panels)
+
+
+def test_a_notebook_shows_a_figure_without_pyplot() -> None:
+    assert new_figure()._repr_png_().startswith(b"\x89PNG")

@@ -294,8 +294,32 @@ def test_a_course_is_a_line_by_step(folder: Path, tmp_path: Path) -> None:
     # the pairs are a-b, a-c, b-c; of the last the source stays at its step
     assert courses(a="main", b="step5", c="step20") == ([[5, 20], [20]], 0)
     assert courses(a="step1", b="step5", c="step20") == ([], 3)
-    assert courses(a="step7", b="step7", c="step7") == ([[7]], 0)
+    assert courses(a="step7", b="step7", c="step7") == ([[7], [7], [7]], 0)
     assert courses(a="main") == ([], 3)
+
+
+def test_saved_folders_of_two_runs_are_two_lines() -> None:
+    def pair(name: str, folder: str, value: float):
+        record = {"source": "final", "target": name, "source_view": "", "target_view": "h"}
+        record |= {"map": "rigid", "split": "held-out", "error": value}
+        model = {"id": folder, "revision": None}
+        return [record], {"target": {"info": {"spec": {"model": model}}}}
+
+    (rigid,) = quantities_in(pair("a", "b", 0.1)[0])
+    runs = [(f"run{n}-{step}.h5", f"checkpoint-{step}") for n in (1, 2) for step in (10, 200)]
+    found, left_out = courses_of([pair(*run, 0.1) for run in runs], rigid, "held-out")
+    assert [(each.label, list(each.points)) for each in found] == [
+        ("final → run1-*.h5::h", [10, 200]),
+        ("final → run2-*.h5::h", [10, 200]),
+    ]
+    assert left_out == 0
+    alike = [pair("a", "checkpoint-5", 0.1), pair("b", "checkpoint-5", 0.2), pair("c", "best", 0.3)]
+    found, left_out = courses_of(alike, rigid, "held-out")
+    assert [each.label for each in found] == [
+        "final → checkpoint-*::h",
+        "final → checkpoint-*::h (2)",
+    ]
+    assert left_out == 1
 
 
 def test_the_step_is_the_number_of_a_revision() -> None:

@@ -3,7 +3,7 @@ import pytest
 from repalign.cli.formats import as_csv
 from repalign.exceptions import InputError
 from repalign.workflows.tables.grid import as_text
-from repalign.workflows.tables.matrix import make_matrix
+from repalign.workflows.tables.matrix import arranged, make_matrix
 
 
 def record(source: str, target: str, error: float | None, *, split="held-out", name="rigid"):
@@ -78,13 +78,38 @@ def test_people_see_a_table_a_model_with_blocks() -> None:
     lines = as_text(list(make_matrix(PAIRS).grids())).splitlines()
     assert lines == [
         "Rigid ↓ held-out, from rows to columns of B",
-        "           block-1  block-2",
+        "           block-1  block-2  closest",
         "from A",
-        "  block-1     .100     .250",
+        "  block-1     .100     .250  block-1",
         "  block-2     .300",
         "",
         "blank: 1 of 4 pairs were not compared in this direction",
+        "closest: by the value shown",
     ]
+
+
+def test_the_closest_target_is_that_of_the_best_matches() -> None:
+    radii = [0.4, 0.3, 0.5]  # another order than that of the errors over diameters
+    told = [
+        each | {"error_over_rms_radius": radius} for each, radius in zip(PAIRS, radii, strict=True)
+    ]
+    matrix = make_matrix(told)
+    assert matrix.closest() == {(0, "B"): 1}
+    assert make_matrix(PAIRS).closest() == {(0, "B"): 0}
+    assert arranged(matrix, [1, 0], [1, 0]).closest() == {(1, "B"): 0}
+    lines = as_text(list(matrix.grids())).splitlines()
+    assert lines[3] == "  block-1     .100     .250  block-2"
+    assert lines[-1] == "closest: by error over the rms radius"
+    higher = [measured("A::1", "B::1", 0.9), measured("A::1", "B::2", 0.8)]
+    assert make_matrix(higher).closest()[0, "B"] == 1  # rows: A::1, B::1, B::2
+
+
+def test_a_table_leaves_out_models_that_were_not_compared_with_its_columns() -> None:
+    pairs = [record(f"A::{i}", f"B::{j}", 0.1) for i in "12" for j in "12"]
+    pairs += [record(f"B::{i}", f"C::{j}", 0.1) for i in "12" for j in "12"]
+    first, second = make_matrix(pairs).grids()
+    assert [row.label for row in first.rows] == ["from A", "  1", "  2"]
+    assert [row.label for row in second.rows] == ["from B", "  1", "  2"]
 
 
 def test_models_of_one_view_share_a_table() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.left_out import Interval
 from repalign.core.inference.nulls import NullErrors
+from repalign.core.similarity.measures import Measure
 from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.settings import CompareSettings
@@ -88,7 +89,7 @@ def measure_records(
         further = {kind.p_value: _null(result, kind.name, values.split) for kind in others}
         for number, measure in enumerate(result.measures):
             value = _known(values.values[number])
-            interval = _interval(values, number)
+            interval = _interval(values, number, measure)
             yield MeasureRecord(
                 source=source.name,
                 target=target.name,
@@ -130,10 +131,11 @@ def _null(result: MeasureResult, kind: str, split: str) -> NullErrors | None:
     return None if result.nulls is None else result.nulls.of(kind, split)
 
 
-def _interval(values: SplitValues, number: int) -> Interval | None:
+def _interval(values: SplitValues, number: int, measure: Measure) -> Interval | None:
     if values.left_out is None:
         return None
-    return values.left_out.interval(lambda means: means[..., number], is_positive=False)
+    within = measure.range_in(values.split)
+    return values.left_out.interval(lambda means: means[..., number], within=within)
 
 
 def _claim(interval: Interval | None) -> str | None:
