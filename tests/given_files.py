@@ -79,7 +79,17 @@ def sounds(folder: Path) -> None:
     tiny.save_sounds(folder / "recordings", (0.4,) * 80)
 
 
+def three_stores(folder: Path) -> None:
+    """Three models of the same rows."""
+    rng = np.random.default_rng(0)
+    shared, ids = rng.laplace(size=(120, 4)), [f"row-{number}" for number in range(120)]
+    for name in "abc":
+        values = shared @ rng.standard_normal((4, 4)) + 0.1 * rng.standard_normal((120, 4))
+        store(folder / f"{name}.h5", values, ids)
+
+
 FILES = {
+    "docs/cluster.md": (corpus, three_stores),
     "docs/disentangle.md": (factors, plates),
     "docs/embeddings.md": (embeddings,),
     "docs/extract.md": (corpus, sounds),

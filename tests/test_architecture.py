@@ -43,11 +43,21 @@ OWNERS = {
     "transformers": {"models", "zoo"},
     "timm": {"models", "zoo"},
     "tokenizers": {"models", "zoo"},
+    "ray": {"workflows"},
     "typer": {"cli"},
     "rich": {"cli"},
 }
 # Never at the top of a module: `import repalign` and `repalign --help` must stay light.
-HEAVY = {"torch", "torchvision", "transformers", "timm", "datasets", "lightgbm", "matplotlib"}
+HEAVY = {
+    "torch",
+    "torchvision",
+    "transformers",
+    "timm",
+    "datasets",
+    "lightgbm",
+    "matplotlib",
+    "ray",
+}
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "base"}
 IMPORT_NAMES = {"scikit-learn": "sklearn", "pillow": "PIL"}
 MAX_LINES = 300

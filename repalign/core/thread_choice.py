@@ -16,7 +16,7 @@ import threadpoolctl
 SMALL_PASS = 1e9
 
 # Finding the libraries takes milliseconds, which blocks within blocks need not spend again.
-_HELD = contextvars.ContextVar("held at one thread", default=False)
+_HELD = contextvars.ContextVar("held at so many threads", default=0)
 
 
 def is_small(n_rows: int, *dims: int) -> bool:
@@ -24,20 +24,25 @@ def is_small(n_rows: int, *dims: int) -> bool:
     return n_rows * max(dims) ** 2 < SMALL_PASS
 
 
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> contextlib.AbstractContextManager[None]:
     """Hold numpy and torch at one thread inside the block, and as many as before outside.
 
     torch is held where it is loaded already: what needs it must import it before.
     """
+    return threads_held(1)
+
+
+@contextlib.contextmanager
+def threads_held(number: int) -> Iterator[None]:
+    """Hold numpy and torch at so many threads inside the block, as ``one_thread`` does at one."""
     with contextlib.ExitStack() as stack:
         torch = sys.modules.get("torch")
         if torch is not None:
             stack.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(1)
-        if not _HELD.get():
-            stack.callback(_HELD.reset, _HELD.set(True))
-            stack.enter_context(threadpoolctl.threadpool_limits(limits=1))
+            torch.set_num_threads(number)
+        if _HELD.get() != number:
+            stack.callback(_HELD.reset, _HELD.set(number))
+            stack.enter_context(threadpoolctl.threadpool_limits(limits=number))
         yield
 
 

@@ -77,13 +77,32 @@ class InProcess:
         wanted = (unit.lanes(machine) if isinstance(unit, Parallel) else 1 for unit in units)
         lanes = min(len(units), *wanted) if len(units) > 1 else 1
         if lanes == 1:
-            return [unit.run(machine) for unit in units]
+            return [
+                unit.run(_among(machine, unit.stage, number, len(units)))
+                for number, unit in enumerate(units)
+            ]
         works = [unit.run for unit in units]
         return run_side_by_side(works, machine, lanes=lanes, stage=units[0].stage)
 
 
+def _among(machine: Machine, what: str, number: int, n_units: int) -> Machine:
+    """Return the machine of one unit of several: it tells how many of them are done.
+
+    What a unit tells of its own stages would run to the end again and again, and the time left
+    with it.
+    """
+    if n_units == 1:
+        return machine
+
+    def on_stage(stage: str, done: int, total: int) -> None:
+        is_last = number + 1 == n_units and done == total and stage == what
+        machine.on_stage(what if stage == what else f"{what}, {stage}", number + is_last, n_units)
+
+    return replace(machine, on_stage=on_stage)
+
+
 @dataclass(frozen=True)
-class _Done(Generic[T]):
+class Done(Generic[T]):
     """What came back: a result, or the kind and message of an expected failure."""
 
     result: T | None = None
@@ -145,12 +164,12 @@ class ProcessPool:
         if self._pool is None:
             raise InputError("ProcessPool: not started; use it in a with block")
         quiet = replace(machine, on_stage=ignore_stage)
-        futures = [self._pool.submit(_do, unit, quiet) for unit in units]
-        progress = _Progress(units, machine)
+        futures = [self._pool.submit(do_unit, unit, quiet) for unit in units]
+        progress = Progress(units, machine)
         for future in futures:
             future.add_done_callback(progress.count)
         try:
-            return [_result(future.result()) for future in futures]
+            return [result_of(future.result()) for future in futures]
         except BrokenProcessPool as failure:
             raise RepalignError(
                 "a worker process ended before its work was done, killed or out of memory; use "
@@ -158,7 +177,7 @@ class ProcessPool:
             ) from failure
 
 
-class _Progress:
+class Progress:
     """Counts the units that are done; futures call it from a thread of their own."""
 
     def __init__(self, units: Sequence[Unit[Any]], machine: Machine) -> None:
@@ -172,42 +191,64 @@ class _Progress:
 
     def count(self, future: "Future[Any]") -> None:
         """Hear that one more is done, unless it was called off."""
-        if future.cancelled():
-            return
+        if not future.cancelled():
+            self.add(1)
+
+    def add(self, number: int) -> None:
+        """Hear that so many more are done."""
         with self._lock:
-            self._done += 1
+            self._done += number
             self._machine.on_stage(self._stage, self._done, self._total)
 
 
-def _result(done: _Done[T]) -> T:
+def result_of(done: Done[T]) -> T:
+    """Return the result that came back.
+
+    Raises:
+        RepalignError: What the unit raised.
+    """
     if done.failure is not None:
-        kind, message = done.failure
-        # Not by calling the class: some take other arguments than their message.
-        error = kind.__new__(kind, message)
-        Exception.__init__(error, message)
-        raise error
+        raise error_of(done.failure)
     return done.result  # type: ignore[return-value]
 
 
-def _do(unit: Unit[T], machine: Machine) -> _Done[T]:
+def error_of(failure: tuple[type[RepalignError], str]) -> RepalignError:
+    """Return the failure that came back as its kind and message."""
+    kind, message = failure
+    # Not by calling the class: some take other arguments than their message.
+    error = kind.__new__(kind, message)
+    Exception.__init__(error, message)
+    return error
+
+
+def do_unit(unit: Unit[T], machine: Machine) -> Done[T]:
     """Do a unit in a worker; an expected failure is sent back as its message."""
     try:
-        return _Done(unit.run(machine))
+        return Done(unit.run(machine))
     except RepalignError as failure:
-        return _Done(failure=(type(failure), str(failure)))
+        return Done(failure=(type(failure), str(failure)))
 
 
 def _start_worker(watched: Connection) -> None:
     """Make this process a worker: one thread, no answer to Ctrl-C, and no life of its own."""
-    from repalign.core.thread_choice import one_thread
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"  # torch comes later
-    _FOR_LIFE.enter_context(one_thread())
+    hold_threads(1)
     threading.Thread(target=_end_with, args=(watched,), daemon=True).start()
 
 
+def hold_threads(number: int) -> None:
+    """Hold numpy and torch at so many threads for as long as this process lives."""
+    from repalign.core.thread_choice import threads_held
+
+    if _HELD.get("threads") == number:
+        return
+    os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(number)  # torch comes later
+    _FOR_LIFE.enter_context(threads_held(number))
+    _HELD["threads"] = number
+
+
 _FOR_LIFE = contextlib.ExitStack()
+_HELD: dict[str, int] = {}
 
 
 def _end_with(watched: Connection) -> None:

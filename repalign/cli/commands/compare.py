@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from repalign.cli import output
-from repalign.cli.declared import Given, with_options, with_presets
+from repalign.cli.declared import Given, with_options, with_presets, with_shared
+from repalign.cli.engine import PANEL, EngineOptions, PlanOption, show_plan
 from repalign.cli.formats import render
 from repalign.cli.gates import (
     BaselineOption,
@@ -35,6 +36,7 @@ from repalign.workflows.compare.settings import (
 )
 
 
+@with_shared(EngineOptions)
 @with_presets(PRESETS, CompareSettings(), panel=TRUST)
 @with_options(CompareSettings)
 def compare(
@@ -79,13 +81,17 @@ def compare(
     device: MachineDeviceOption = "auto",
     memory: MemoryOption = "2GiB",
     workers: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             help="Processes that share out stores, starts of ICA and pairs, each with one thread "
             "and the memory cap; 1 is this one, with all its threads.",
+            show_default="1; with --engine ray all processors of the cluster",
+            rich_help_panel=PANEL,
         ),
-    ] = 1,
+    ] = None,
+    shared: EngineOptions,
+    plan: PlanOption = False,
     no_cache: Annotated[
         bool,
         typer.Option(
@@ -148,10 +154,10 @@ def compare(
     from repalign.core.compute import choose_device, thread_count
     from repalign.store.foreign.identifiers import read_id_lines
     from repalign.workflows.compare.run import compare as run
-    from repalign.workflows.executor import InProcess, ProcessPool
+    from repalign.workflows.engines.costs import compare_costs, sizes_of
     from repalign.workflows.machine import Machine, parse_memory
     from repalign.workflows.study.cache import open_cache
-    from repalign.workflows.study.choice import Asked, planned_pairs
+    from repalign.workflows.study.choice import Asked, chosen_pairs, planned_pairs
     from repalign.workflows.study.remembering import Remembering
 
     chosen = output.choose_format(form, to)
@@ -160,15 +166,23 @@ def compare(
         output.check_figure(plot)
     settings = settings_with(preset, given)
     talk = talk_of(context)
+    engine = shared.chosen(workers)
+    for warning in engine.warnings:
+        talk.warn(warning)
     gates = read_gates(fail_above, fail_below, baseline, tolerance, talk)
     row_ids = None if ids is None else read_id_lines(ids)
     names = names_of(name or [], [*stores, *([] if against is None else [against])])
     asked = Asked(stores, against, names, row_ids)
     check_shown(show, settings)
     check_gates(gates, settings, lambda: planned_pairs(asked, settings))
+    if plan:
+        sizes = sizes_of(chosen_pairs(asked, settings))
+        room, n_workers = parse_memory(memory), engine.expected_workers()
+        show_plan(compare_costs(sizes, settings, workers=n_workers, memory_bytes=room), form, to)
+        return None
     with (
         talk.stages("comparing") as on_stage,
-        InProcess() if workers == 1 else ProcessPool(workers) as executor,
+        engine.open() as executor,
     ):
         machine = Machine(choose_device(device), parse_memory(memory), on_stage)
         talk.detail(

@@ -8,24 +8,29 @@ from rich.markup import escape
 
 from repalign.cli import output
 from repalign.cli.commands.extract_progress import extract_bar
-from repalign.cli.declared import Given, with_options
+from repalign.cli.declared import Given, with_options, with_shared
+from repalign.cli.engine import ActorOptions, PlanOption, show_plan
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
 from repalign.cli.talk import Talk, talk_of
+from repalign.exceptions import ModelError, RepalignError
 from repalign.models.naming.loaders import FORMS
 from repalign.workflows.extract.settings import ExtractSettings
 
 if TYPE_CHECKING:
+    from repalign.workflows.engines.costs import Cost
     from repalign.workflows.extract.settings import ExtractResult
 
 
+@with_shared(ActorOptions)
 @with_options(ExtractSettings)
 def extract(
     context: typer.Context,
     model: Annotated[
-        str,
+        str | None,
         typer.Argument(help=f"{escape(FORMS)} (`repalign models`)."),
-    ],
+    ] = None,
+    *,
     data: Annotated[
         str,
         typer.Option(
@@ -39,29 +44,87 @@ def extract(
         typer.Option(
             "--output",
             "-o",
-            help="The store: a file ending in .h5, or a directory of shards.",
+            help="The store: a file ending in .h5, or a directory of shards. With --models a "
+            "folder, for a store of each.",
         ),
         WRITTEN,
     ],
+    models: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of a model, a file with one a line, MODEL or NAME=MODEL; the store of "
+            "each is NAME.h5 in the folder of --output.",
+            dir_okay=False,
+        ),
+    ] = None,
     given: Given,
+    shared: ActorOptions,
+    plan: PlanOption = False,
     form: FormatOption = None,
 ) -> None:
     """Extract embeddings of a pretrained model into a store; run it again to continue.
 
-    Under torchrun or Slurm the processes share the work and write one store.
+    Under torchrun or Slurm the processes share the work and write one store; with --engine ray
+    the processes of a cluster do, for one model or for a list of them.
 
     Example: repalign extract timm:resnet18.a1_in1k --data photos/ -o a1.h5
     """
-    from repalign.workflows.extract.run import extract as run
+    from repalign.workflows.extract.many import extract_in_turn, read_models, settings_of_list
 
-    settings = given.settings(ExtractSettings(model, data, store))
+    if (model is None) == (models is None):
+        raise typer.BadParameter("give a model, or a list of them by --models")
+    chosen = output.choose_format(form, None)
+    settings = given.settings(ExtractSettings(model or "", data, store))
     talk = talk_of(context)
-    _say_preset(talk, model)
+    if models is None:
+        wanted = [settings]
+        _say_preset(talk, settings.model)
+    else:
+        wanted = settings_of_list(read_models(models), store, settings)
+    if plan:
+        show_plan(_costs(wanted, shared.planned_workers()), form)
+        return
+    shared.warn(talk)
     with extract_bar(quiet=talk.quiet) as on_progress:
-        result = run(settings, on_progress)
-    records = [_record(result)]
-    output.emit(output.render_records(records, output.choose_format(form, None)))
-    _say(talk, result)
+        if shared.engine == "ray":
+            from repalign.workflows.engines.ray_shards import extract_on_ray
+
+            found = extract_on_ray(wanted, shared.actors_asked(), on_progress)
+        else:
+            found = extract_in_turn(wanted, on_progress)
+    failures = [each for each in found if isinstance(each, RepalignError)]
+    if len(found) == len(failures) == 1:
+        raise failures[0]
+    results = [each for each in found if not isinstance(each, RepalignError)]
+    output.emit(output.render_records([_record(each) for each in results], chosen))
+    for result in results:
+        _say(talk, result)
+    if failures:
+        lines = [
+            f"{each.model}: {failure}"
+            for each, failure in zip(wanted, found, strict=True)
+            if isinstance(failure, RepalignError)
+        ]
+        for line in lines:
+            talk.warn(line)
+        raise ModelError(
+            f"{len(failures)} of {len(found)} models could not be extracted, the first is "
+            f"{lines[0]}"
+        )
+
+
+def _costs(wanted: "list[ExtractSettings]", workers: int) -> "list[Cost]":
+    """Return what the extractions will take: the first is prepared, the others are like it."""
+    from repalign.workflows.engines.costs import extract_costs, times
+    from repalign.workflows.extract.job import prepare_job
+    from repalign.workflows.machine import peak_memory
+
+    job = prepare_job(wanted[0])
+    try:
+        found = extract_costs(job, workers=workers, process_bytes=peak_memory())
+    finally:
+        job.pool.shutdown(wait=False, cancel_futures=True)
+    return times(found, len(wanted))
 
 
 def _say_preset(talk: Talk, model: str) -> None:

@@ -19,9 +19,21 @@ if TYPE_CHECKING:
     from repalign.workflows.extract.settings import ExtractProgress
 
 
+MOST_WORKERS = 4
+
+
 def describe_rate(progress: "ExtractProgress") -> str:
-    """Rows so far and their speed, in words."""
-    return f"{progress.rows:,} rows, {progress.speed}"
+    """Rows so far and their speed, of all and of each worker, in words."""
+    done, total = progress.stores
+    told = "" if total == 1 else f"{done} of {total} stores, "
+    told += f"{progress.rows:,} rows, {progress.speed}"
+    if progress.workers:
+        # of many, the slowest say more than a line that runs out of the terminal
+        slowest = sorted(progress.workers, key=lambda worker: worker[1].rate)[:MOST_WORKERS]
+        told += " (" + ", ".join(f"{name} {speed}" for name, speed in slowest)
+        more = len(progress.workers) - len(slowest)
+        told += f" and {more} faster)" if more else ")"
+    return told
 
 
 @contextmanager

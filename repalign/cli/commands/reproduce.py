@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from repalign.cli import output
-from repalign.cli.declared import Given, with_options
+from repalign.cli.declared import Given, with_options, with_shared
+from repalign.cli.engine import EngineOptions
 from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, MachineDeviceOption
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path("reproduced")
 
 
+@with_shared(EngineOptions)
 @with_options(ReproduceSettings)
 def reproduce(
     context: typer.Context,
@@ -36,6 +38,7 @@ def reproduce(
     ] = False,
     *,
     given: Given,
+    shared: EngineOptions,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -83,15 +86,18 @@ def reproduce(
     where = folder or DEFAULT_FOLDER / f"{experiment.name}-{settings.preset}"
     _check_folder(where, experiment, settings.preset)
     talk = talk_of(context)
+    engine = shared.chosen(settings.workers)
+    for warning in engine.warnings:
+        talk.warn(warning)
     seeds = range(settings.n_seeds or size.n_seeds)
-    talk.note(f"{name}, {settings.preset}: {_cost(size, len(seeds), settings.workers)}")
+    talk.note(f"{name}, {settings.preset}: {_cost(size, len(seeds), settings.workers or 1)}")
     with talk.stages(f"reproducing {name}") as on_stage:
         result = run(
             experiment,
             where,
             preset=settings.preset,
             seeds=seeds,
-            workers=settings.workers,
+            engine=engine,
             data=data,
             machine=Machine(choose_device(device), on_stage=on_stage),
         )

@@ -7,7 +7,7 @@ from repalign.exceptions import InputError
 from repalign.experiments.reproduce.experiment import Experiment, Work
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import FOLDER, Outcome, SeedUnit, units_of
-from repalign.workflows.executor import ProcessPool
+from repalign.workflows.engines.opening import Engine
 from repalign.workflows.machine import Machine
 
 
@@ -17,7 +17,7 @@ def reproduce(
     *,
     preset: str = "small",
     seeds: Sequence[int] | None = None,
-    workers: int = 1,
+    engine: Engine | None = None,
     data: Path | None = None,
     machine: Machine | None = None,
 ) -> Reproduction:
@@ -30,20 +30,18 @@ def reproduce(
         folder: Keeps what is done; other seeds and presets may lie there too.
         preset: ``small`` or ``paper``.
         seeds: Seeds; those of the preset by default.
-        workers: Processes that share the units, each with one thread.
+        engine: Who does the units, each with one thread: this process by default.
         data: The user's data, for experiments that take some.
         machine: Device and progress callback.
 
     Raises:
-        InputError: A preset, seed or number of workers that does not exist, data that cannot
-            be read, or a file in the folder that holds something else.
+        InputError: A preset or seed that does not exist, data that cannot be read, or a file
+            in the folder that holds something else.
     """
     chosen = experiment.preset(preset)
     wanted = tuple(range(chosen.n_seeds) if seeds is None else seeds)
     if not wanted or min(wanted) < 0 or len(set(wanted)) < len(wanted):
         raise InputError(f"seeds: got {list(wanted)}, expected different numbers from 0")
-    if workers < 1:
-        raise InputError(f"workers: got {workers}, expected at least 1")
     machine = machine or Machine()
     given = experiment.data(data)
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
@@ -52,16 +50,16 @@ def reproduce(
     missing = [unit for unit in units if unit.key not in kept]
     if missing and experiment.prepare is not None:
         experiment.prepare(chosen, Work(folder, machine, given))
-    for unit, outcome in zip(missing, _done(missing, workers, machine), strict=True):
+    for unit, outcome in zip(missing, _done(missing, engine or Engine(), machine), strict=True):
         kept[unit.key] = outcome
     outcomes = tuple(kept[unit.key] for unit in units)
     return Reproduction(experiment, preset, wanted, outcomes, given)
 
 
-def _done(units: Sequence[SeedUnit], workers: int, machine: Machine) -> list[Outcome]:
-    if workers > 1 and len(units) > 1:
-        with ProcessPool(min(workers, len(units))) as pool:
-            return pool.map(units, machine)
+def _done(units: Sequence[SeedUnit], engine: Engine, machine: Machine) -> list[Outcome]:
+    if units and engine.is_elsewhere:
+        with engine.open() as executor:
+            return executor.map(units, machine)
     outcomes = []
     for number, unit in enumerate(units):
         machine.on_stage(f"{unit.case.name}, seed {unit.seed}", number, len(units))

@@ -26,4 +26,9 @@ class ReproduceSettings(Settings):
         least=1,
         absent="those of the preset",
     )
-    workers: int = option(1, "Processes that share cases and seeds, one thread each.", least=1)
+    workers: int | None = option(
+        None,
+        "Processes that share cases and seeds, one thread each.",
+        least=1,
+        absent="1; with --engine ray all processors of the cluster",
+    )

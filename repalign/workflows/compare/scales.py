@@ -55,9 +55,13 @@ class SpreadUnit:
     stage = "diameter"
 
     def run(self, machine: Machine) -> Spread:
-        """Measure it."""
-        with one_thread_if(is_small(self.space.n_rows, self.space.dim)):
-            rows: Rows = self.space.rows
+        """Measure it, on rows that stay in memory where they have room: pairs are next."""
+        from repalign.workflows.study.tiles import HELD, room_for_rows
+
+        space = self.space
+        with one_thread_if(is_small(space.n_rows, space.dim)):
+            room = room_for_rows(space.n_rows, (space.dim, space.dim), machine)
+            rows: Rows = HELD.rows(space, room)
             if self.judged is not None:
                 rows = SubsetRows(rows, self.judged)
             return spread_of(rows, self.seed, machine)

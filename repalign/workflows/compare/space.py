@@ -87,14 +87,18 @@ class Space:
 
     def __getstate__(self) -> dict[str, Any]:
         source, rows = self.source, self.source.rows
-        if isinstance(rows, Elsewhere):
-            sent: Rows = rows
+        if isinstance(rows, Elsewhere) or _is_plain(rows):
+            sent: Rows = rows  # not a copy for every unit that it is in
         elif source.path is None:
             sent = ArrayRows(rows.read(0, source.n_rows))
         else:
             sent = Elsewhere(rows.shape, rows.dtype, source.known_fingerprint is not None)
         known = replace(source, rows=sent, known_fingerprint=source.fingerprint)
         return {"source": known, "positions": self.positions}
+
+
+def _is_plain(rows: Rows) -> bool:
+    return isinstance(rows, ArrayRows) and type(rows.values) is np.ndarray
 
 
 def digest(values: np.ndarray) -> str:

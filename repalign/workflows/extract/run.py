@@ -41,28 +41,28 @@ def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> 
         with exact_float32():
             n_verified = settings.verify_device
             difference = None if n_verified is None else verify_device(job, n_verified)
-            writer = _open_writer(job, n_ranks)
+            writer = open_writer(job, n_ranks)
             if writer.is_complete:
-                return _result(job, writer, _Tally(job, None), None)
+                return result_of_job(job, writer, Tally(job, None), None)
             numbers = [
                 number
                 for number in range(rank, job.n_shards, n_ranks)
                 if number not in writer.committed
             ]
-            tally = _Tally(job, on_progress, numbers)
+            tally = Tally(job, on_progress, numbers)
             try:
-                _run(job, writer, numbers, tally)
+                make_shards(job, writer, numbers, tally)
             except BaseException:
                 writer.abandon()
                 raise
             writer.close()
         writer.finish_when_whole()
-        return _result(job, writer, tally, difference)
+        return result_of_job(job, writer, tally, difference)
     finally:
         job.pool.shutdown(wait=False, cancel_futures=True)
 
 
-class _Tally:
+class Tally:
     """Counts what this process has done."""
 
     def __init__(
@@ -77,9 +77,11 @@ class _Tally:
 
     @property
     def seconds(self) -> float:
+        """Since it was begun."""
         return time.perf_counter() - self._started
 
     def add(self, batch: HostBatch, rows: int) -> None:
+        """Count a batch that is done, and tell."""
         self.samples += len(batch.members)
         self.rows += rows
         self.n_units += batch.n_units
@@ -89,7 +91,8 @@ class _Tally:
             self._on_progress(ExtractProgress(self.samples, self.total, self.rows, speed))
 
 
-def _open_writer(job: ExtractJob, n_writers: int) -> StoreWriter:
+def open_writer(job: ExtractJob, n_writers: int) -> StoreWriter:
+    """Begin the store of a job, or take it over; alone, or with other writers."""
     settings = job.settings
     options = WriteOptions(
         dtype=settings.store_dtype,
@@ -110,7 +113,7 @@ def _open_writer(job: ExtractJob, n_writers: int) -> StoreWriter:
     )
 
 
-def _run(job: ExtractJob, writer: StoreWriter, numbers: Sequence[int], tally: _Tally) -> None:
+def make_shards(job: ExtractJob, writer: StoreWriter, numbers: Sequence[int], tally: Tally) -> None:
     """Compute and write the given shards."""
     behind = BackgroundThread("repalign-writer")
     fetcher = Fetcher()
@@ -151,9 +154,10 @@ def _events(job: ExtractJob, numbers: Sequence[int]) -> Iterator[Event]:
         yield from job.feed.shard(number, *shard_bounds(number, len(job.selection), job.per_shard))
 
 
-def _result(
-    job: ExtractJob, writer: StoreWriter, tally: _Tally, difference: float | None
+def result_of_job(
+    job: ExtractJob, writer: StoreWriter, tally: Tally, difference: float | None
 ) -> ExtractResult:
+    """Say what an extraction left behind."""
     summary: dict[str, Any] = {"n_rows": None, "fingerprint": None}
     if writer.is_complete:
         with open_store(writer.path) as store:
@@ -173,7 +177,7 @@ def _result(
     )
 
 
-def _warnings(job: ExtractJob, tally: _Tally) -> tuple[str, ...]:
+def _warnings(job: ExtractJob, tally: Tally) -> tuple[str, ...]:
     found = []
     if tally.n_cut:
         found.append(

@@ -173,20 +173,31 @@ class Speed:
     unit: str
     seconds: float
 
+    @property
+    def rate(self) -> float:
+        """The units of a second."""
+        return self.n_units / self.seconds if self.seconds > 0 else 0.0
+
     def __str__(self) -> str:
         """The units of a second, in words."""
-        rate = self.n_units / self.seconds if self.seconds > 0 else 0.0
+        rate = self.rate
         return f"{rate:,.0f} {self.unit}/s" if rate >= 10 else f"{rate:.2g} {self.unit}/s"
 
 
 @dataclass(frozen=True)
 class ExtractProgress:
-    """How far an extraction has come, in this process: samples, rows, and how fast."""
+    """How far an extraction has come: samples, rows, and how fast.
+
+    Of several processes or stores, ``workers`` has the speed of each process and ``stores`` says
+    how many stores are done, and of how many.
+    """
 
     samples_done: int
     samples_total: int
     rows: int
     speed: Speed
+    workers: tuple[tuple[str, Speed], ...] = ()
+    stores: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,12 @@ class Kept(Generic[T]):
         return self.unit.lanes(machine) if isinstance(self.unit, Parallel) else 1
 
     def run(self, machine: Machine) -> T:
-        """Do it and keep it."""
-        result = self.unit.run(machine)
-        self.cache.put(full_key(self.key, machine), result)
+        """Do it and keep it, unless another run, or one that was lost on its way, did so."""
+        key = full_key(self.key, machine)
+        result = self.cache.get(key)
+        if result is None:
+            result = self.unit.run(machine)
+            self.cache.put(key, result)
         return result
 
 

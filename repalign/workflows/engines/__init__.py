@@ -1,0 +1,1 @@
+"""Engines: who does units of work and shards when one process is not enough."""

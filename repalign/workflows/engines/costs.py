@@ -1,0 +1,248 @@
+"""What a comparison or an extraction will cost before it runs: work, bytes and memory.
+
+Everything follows from sizes: how many views or samples, how long, how wide, how many workers and
+how much memory each may use. Nothing is computed and no row is read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from repalign.workflows.compare.nulls import COPIES, MAX_NULL_ROWS
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.engines.parcels import SHARED_BYTES
+from repalign.workflows.engines.ray_tasks import LARGEST_TASK, TASKS_EACH
+from repalign.workflows.study.tiles import BLOCKS_BYTES
+
+if TYPE_CHECKING:
+    from repalign.workflows.extract.job import ExtractJob
+
+MIB = 2**20
+# A worker of Ray with what a comparison imports, and with torch, which ICA needs (measured).
+WORKER_BYTES, TORCH_BYTES = 235 * MIB, 490 * MIB
+# Of the copies that nulls may make, those that are there at one time (measured).
+COPIES_SHARE = 0.6
+# Passes over both sides of a pair whose rows do not stay in memory, and over a space for its
+# diameter, whole and held out (measured with nulls and a held-out share; data move them a little).
+PAIR_PASSES, DIAMETER_PASSES = 6, 14
+# A row of the index: sample number, token, hash. With a pair its group and part are sent too, with
+# the units of a view its part and which rows judge.
+INDEX_BYTES, PAIR_ROW_BYTES, VIEW_ROW_BYTES = 8 + 4 + 16, 40, 16
+# What opening a store reads beside its rows: structure, and index and digests of each row.
+OPENING_BYTES, OPENING_ROW_BYTES = 80 * 1024, 60
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One line of a plan.
+
+    Attributes:
+        quantity: What is counted.
+        amount: How much, as a whole number.
+        unit: Of it: bytes, or empty for a count.
+        rule: How it follows from the sizes.
+    """
+
+    quantity: str
+    amount: int
+    unit: str
+    rule: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a record, with the amount in words."""
+        about = in_words(self.amount) if self.unit == "bytes" else f"{self.amount:,}"
+        return {**asdict(self), "about": about}
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The views of a comparison: how many, and the size of the largest.
+
+    Attributes:
+        views: How many.
+        rows: Rows of each.
+        dim: Columns of each.
+        pairs: Pairs that are compared; None for all of them.
+        value_bytes: Bytes of a value.
+    """
+
+    views: int
+    rows: int
+    dim: int
+    pairs: int | None = None
+    value_bytes: int = 4
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs are compared."""
+        return self.views * (self.views - 1) // 2 if self.pairs is None else self.pairs
+
+    @property
+    def view_bytes(self) -> int:
+        """Bytes of the rows of a view."""
+        return self.rows * self.dim * self.value_bytes
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How the pairs of a comparison are walked, and what rows are read on the way.
+
+    Attributes:
+        n_tiles: Tiles of the matrix of pairs.
+        side: Views of a side of a tile.
+        task: Pairs of a task.
+        n_tasks: Tasks of pairs.
+        held: Bytes of rows that stay in the memory of a worker.
+        n_read: Bytes that all workers read.
+        nulls: Bytes that nulls copy.
+    """
+
+    n_tiles: int
+    side: int
+    task: int
+    n_tasks: int
+    held: int
+    n_read: int
+    nulls: int
+
+
+def walk_of(stores: Stores, settings: CompareSettings, workers: int, memory_bytes: int) -> Walk:
+    """Return how so many workers walk the pairs."""
+    n_views, n_pairs, size = stores.views, stores.n_pairs, stores.view_bytes
+    working = COPIES * 8 * 2 * stores.dim * min(stores.rows, MAX_NULL_ROWS)
+    room = max(memory_bytes - working - BLOCKS_BYTES, 0) // 2
+    side = max(room // (2 * size), 1) if n_views * size > room else n_views
+    n_tiles = -(-n_views // side) * (-(-n_views // side) + 1) // 2
+    task = min(max(n_pairs // (workers * TASKS_EACH), 1), LARGEST_TASK)
+    n_tasks = -(-n_pairs // task)
+    opened = n_views * (1 + min(workers, n_tasks))
+    n_read = n_views * size + opened * (OPENING_BYTES + OPENING_ROW_BYTES * stores.rows)
+    held = min(n_views * size, room) if 2 * size <= room else 0
+    if held:
+        # A tile is some consecutive tasks, and each of them may be another worker's.
+        per_tile = min(workers, -(-max(n_pairs // n_tiles, 1) // task) + (n_tiles > 1))
+        n_read += size * (n_views if n_tiles == 1 else n_tiles * 2 * side) * per_tile
+    else:
+        n_targets = n_views if settings.both_directions else n_views - 1
+        n_read += size * (2 * PAIR_PASSES * n_pairs + DIAMETER_PASSES * n_targets)
+    nulls = int(COPIES_SHARE * min(working, memory_bytes)) if settings.n_null != 0 else 0
+    return Walk(n_tiles, side, task, n_tasks, held, n_read, nulls)
+
+
+def compare_costs(
+    stores: Stores, settings: CompareSettings, *, workers: int, memory_bytes: int
+) -> list[Cost]:
+    """Return what a comparison by so many workers will take."""
+    walk = walk_of(stores, settings, workers, memory_bytes)
+    n_views, n_pairs = stores.views, stores.n_pairs
+    moments = 8 * stores.dim**2 * (settings.n_folds or (2 if settings.held_out else 1))
+    process = WORKER_BYTES + (TORCH_BYTES if settings.has_ica else 0)
+    memory = process + walk.held + walk.nulls + 4 * moments
+    kept = "each worker reads a view once a tile"
+    rule = kept if walk.held else "views do not fit into --memory: every pass reads them"
+    return [
+        Cost("views", n_views, "", f"{stores.rows:,} × {stores.dim:,} each"),
+        Cost("pairs", n_pairs, "", "units of work; ICA starts and moments come before them"),
+        Cost(
+            "tiles",
+            walk.n_tiles,
+            "",
+            f"{walk.side:,} × {walk.side:,} views, whose rows "
+            + ("stay in memory" if walk.held else "are read in blocks"),
+        ),
+        Cost("tasks", walk.n_tasks, "", f"of {walk.task} pairs each, one after the other"),
+        Cost(
+            "bytes of all views",
+            n_views * stores.view_bytes,
+            "bytes",
+            "rows × columns × bytes of a value",
+        ),
+        Cost("bytes read", walk.n_read, "bytes", f"the moments once; {rule}"),
+        Cost(
+            "bytes sent to workers",
+            _sent_bytes(stores, moments, walk.n_tasks),
+            "bytes",
+            "moments (columns² × 8 for each part of the split), and who the rows are",
+        ),
+        Cost("memory of a worker", memory, "bytes", "libraries, rows held, nulls, moments"),
+        Cost("memory of all workers", workers * memory, "bytes", f"{workers} × that"),
+        Cost(
+            "memory of the command",
+            process + n_views * moments + n_pairs * PAIR_ROW_BYTES * stores.rows,
+            "bytes",
+            "libraries, the moments of all views, and who the rows of every pair are",
+        ),
+    ]
+
+
+def _sent_bytes(stores: Stores, moments: int, n_tasks: int) -> int:
+    """Return what goes to workers: large arrays once, small ones with every task."""
+    n_views, n_pairs, n_rows = stores.views, stores.n_pairs, stores.rows
+    if 8 * stores.dim**2 >= SHARED_BYTES:
+        sent = n_views * moments
+    else:  # of the pairs of a task one side is mostly the same
+        sent = (n_tasks + n_pairs) * moments
+    return sent + n_rows * (PAIR_ROW_BYTES * n_pairs + VIEW_ROW_BYTES * n_views)
+
+
+def extract_costs(job: "ExtractJob", *, workers: int, process_bytes: int) -> list[Cost]:
+    """Return what an extraction will take; ``process_bytes`` is a process with the model loaded."""
+    settings, n_samples = job.settings, len(job.selection)
+    n_rows = round(n_samples * job.rows_per_sample)
+    dims = sum(job.dims.values())
+    value_bytes = 2 if settings.store_dtype == "float16" else 4
+    first = [job.selection.read(k) for k in range(min(16, n_samples))]
+    id_bytes = max((len(sample.id.encode()) for sample in first), default=0)
+    row_bytes = dims * value_bytes + INDEX_BYTES + (id_bytes if settings.with_ids else 0)
+    written = n_rows * row_bytes
+    # One shard is filled while the one before is written.
+    shard = round(job.per_shard * job.rows_per_sample) * (dims * 4 + INDEX_BYTES)
+    memory = process_bytes + 2 * min(shard, written)
+    is_packed = settings.output.suffix == ".h5"
+    return [
+        Cost("samples", n_samples, "", "of the data, after --limit and --sample"),
+        Cost("shards", job.n_shards, "", f"{job.per_shard:,} samples each; a lost one is redone"),
+        Cost("rows", n_rows, "", f"{job.rows_per_sample:.4g} of a sample, from the first ones"),
+        Cost("bytes of the store", written, "bytes", "rows × (columns of all views and the index)"),
+        Cost(
+            "bytes on the disk at most",
+            written * (2 if is_packed else 1),
+            "bytes",
+            "shards, and beside them the one file that they are packed into" if is_packed else "",
+        ),
+        Cost("memory of a worker", memory, "bytes", "libraries and model, two shards of rows"),
+        Cost("memory of all workers", workers * memory, "bytes", f"{workers} × that"),
+    ]
+
+
+def times(costs: Sequence[Cost], number: int) -> list[Cost]:
+    """Return the costs of so many alike extractions: all but memory are of all of them."""
+    if number == 1:
+        return list(costs)
+    models = Cost("models", number, "", "as large as the first")
+    return [models] + [
+        cost if cost.quantity.startswith("memory") else replace(cost, amount=number * cost.amount)
+        for cost in costs
+    ]
+
+
+def sizes_of(pairs: Sequence[tuple[Any, Any]]) -> Stores:
+    """Return the sizes of pairs of open sources."""
+    views = {(each.name, each.view): each for pair in pairs for each in pair}
+    largest = max(views.values(), key=lambda each: each.n_rows * each.dim)
+    return Stores(
+        views=len(views),
+        rows=max(each.n_rows for each in views.values()),
+        dim=largest.dim,
+        pairs=len(pairs),
+        value_bytes=largest.rows.dtype.itemsize,
+    )
+
+
+def in_words(n_bytes: float) -> str:
+    """Return a number of bytes for people: 12.3 GiB."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if n_bytes < 1024:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:.3g} EiB"

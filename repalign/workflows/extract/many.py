@@ -1,0 +1,97 @@
+"""Many checkpoints in one run: a list of models, a store for each in one folder."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from repalign.exceptions import InputError, RepalignError
+from repalign.files import open_regular
+from repalign.workflows.extract.settings import ExtractProgress, ExtractResult, ExtractSettings
+
+if TYPE_CHECKING:
+    from repalign.workflows.extract.run import OnExtract
+
+ENDING = ".h5"
+_NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.+)")
+_LONGEST_LIST = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A line of a list of models: the model, and what its store is called."""
+
+    name: str
+    model: str
+
+
+def read_models(path: Path) -> list[NamedModel]:
+    """Return the models of a list: one a line, as ``MODEL`` or ``NAME=MODEL``.
+
+    Empty lines and lines that begin with # are passed over. Without a name a store is called
+    after its model, with dashes for what no file name should hold.
+
+    Raises:
+        InputError: There are none, or two stores would have one name.
+    """
+    with open_regular(path) as file:
+        text = file.read(_LONGEST_LIST).decode("utf-8", "replace")
+    lines = [line.strip() for line in text.splitlines()]
+    found = [_named(line) for line in lines if line and not line.startswith("#")]
+    if not found:
+        raise InputError(f"{path}: holds no models; expected one a line, MODEL or NAME=MODEL")
+    names = [each.name for each in found]
+    for each in found:
+        if names.count(each.name) > 1:
+            raise InputError(
+                f"{path}: two stores would be called {each.name}{ENDING}; name them, as "
+                f"NAME={each.model}"
+            )
+    return found
+
+
+def _named(line: str) -> NamedModel:
+    match = _NAMED.fullmatch(line)
+    if match is not None:
+        return NamedModel(match[1], match[2])
+    return NamedModel(re.sub(r"[^A-Za-z0-9_.]+", "-", line).strip("-.") or "model", line)
+
+
+def settings_of_list(
+    models: Sequence[NamedModel], folder: Path, settings: ExtractSettings
+) -> list[ExtractSettings]:
+    """Return the settings of every extraction: alike but for the model and the store.
+
+    Raises:
+        InputError: The folder is a file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; expected a folder for the stores of --models")
+    return [
+        replace(settings, model=each.model, output=folder / f"{each.name}{ENDING}")
+        for each in models
+    ]
+
+
+def extract_in_turn(
+    wanted: Sequence[ExtractSettings], on_progress: "OnExtract | None" = None
+) -> list[ExtractResult | RepalignError]:
+    """Extract one store after the other in this process; a failure does not stop the others."""
+    from repalign.workflows.extract.run import extract
+
+    found: list[ExtractResult | RepalignError] = []
+    for number, settings in enumerate(wanted):
+        try:
+            found.append(extract(settings, _of_many(on_progress, number, len(wanted))))
+        except RepalignError as failure:
+            found.append(failure)
+    return found
+
+
+def _of_many(
+    on_progress: "OnExtract | None", number: int, total: int
+) -> Callable[[ExtractProgress], None] | None:
+    if on_progress is None:
+        return None
+    return lambda progress: on_progress(replace(progress, stores=(number, total)))

@@ -1,0 +1,96 @@
+"""Plans: they follow from sizes, and foretell what is read and how large a store becomes."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from repalign import compare, write_store
+from repalign.store.reading.column import ColumnReader
+from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.engines.costs import (
+    OPENING_BYTES,
+    OPENING_ROW_BYTES,
+    Stores,
+    compare_costs,
+    extract_costs,
+    in_words,
+    sizes_of,
+    times,
+)
+from repalign.workflows.extract.job import prepare_job
+from repalign.workflows.extract.run import extract
+from repalign.workflows.extract.settings import ExtractSettings
+from repalign.workflows.study.choice import Asked, chosen_pairs
+
+CHEAP = CompareSettings(maps=("rigid", "linear"), n_null=3, n_refits=2)
+
+
+def amounts(stores: Stores, *, workers: int = 1, memory: int = 2**31, **more) -> dict[str, int]:
+    settings = replace(CHEAP, **more)
+    costs = compare_costs(stores, settings, workers=workers, memory_bytes=memory)
+    return {each.quantity: each.amount for each in costs}
+
+
+def test_what_is_read_is_foretold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, paths, read = np.random.default_rng(0), [], []
+    for number in range(4):
+        paths.append(tmp_path / f"m{number}.h5")
+        write_store(paths[-1], {"final": rng.normal(size=(2_000, 16)).astype(np.float32)})
+    plain = ColumnReader.read_into
+
+    def counted(self, start, stop, out):
+        read.append(out.nbytes if out.shape[1:] == (16,) and out.dtype == np.float32 else 0)
+        return plain(self, start, stop, out)
+
+    monkeypatch.setattr(ColumnReader, "read_into", counted)
+    sizes = sizes_of(chosen_pairs(Asked(paths), CHEAP))
+    assert sizes == Stores(4, 2_000, 16, pairs=6)
+    assert sum(read) == 0  # a plan reads no row
+    compare(*paths, settings=CHEAP)
+    opening = 4 * 2 * (OPENING_BYTES + OPENING_ROW_BYTES * 2_000)  # structure and indices
+    planned = amounts(sizes)["bytes read"] - opening
+    assert abs(sum(read) - planned) <= 0.2 * planned
+
+
+def test_what_does_not_fit_is_read_again_and_again() -> None:
+    small, large = Stores(10, 1_000, 64), Stores(1_000, 10**8, 4_096)
+    assert amounts(small)["tiles"] == 1
+    assert 5 <= amounts(small, workers=4)["bytes read"] / (10 * small.view_bytes) <= 10
+    huge = amounts(large, workers=100, memory=2**36)
+    assert huge["pairs"] == 499_500
+    assert huge["bytes of all views"] == 1_000 * 10**8 * 4_096 * 4
+    assert huge["bytes read"] > 1_000 * huge["bytes of all views"]
+    tiled = amounts(Stores(100, 10**5, 64), memory=2**30, workers=2)
+    assert 1 < tiled["tiles"] < 200
+    assert tiled["bytes read"] < 40 * tiled["bytes of all views"]
+    assert amounts(small, maps=("rigid", "ica"))["memory of a worker"] > 4 * 10**8
+
+
+def test_the_size_of_a_store_is_foretold(tiny: ModuleType, tmp_path: Path) -> None:
+    tiny.save_transformers(tmp_path / "bert", "bert")
+    data = tmp_path / "texts.txt"
+    data.write_text("\n".join(text for text in tiny.TEXTS for _ in range(300)))
+    settings = ExtractSettings(
+        str(tmp_path / "bert"), str(data), tmp_path / "a.h5", layers=("all",), device="cpu"
+    )
+    job = prepare_job(settings)
+    job.pool.shutdown()
+    found = extract_costs(job, workers=3, process_bytes=10**9)
+    planned = {each.quantity: each.amount for each in found}
+    extract(settings)
+    size = settings.output.stat().st_size
+    assert abs(planned["bytes of the store"] - size) <= 0.2 * size
+    assert planned["samples"] == planned["rows"] == 3_600
+    assert planned["memory of all workers"] == 3 * planned["memory of a worker"]
+    many = {each.quantity: each.amount for each in times(found, 5)}
+    assert many["rows"] == 5 * planned["rows"]
+    assert many["memory of a worker"] == planned["memory of a worker"]
+    assert times(found, 1) == found
+
+
+def test_bytes_are_told_in_words() -> None:
+    told = [in_words(n) for n in (12, 1536, 3 * 2**30, 2**70)]
+    assert told == ["12 B", "1.5 KiB", "3 GiB", "1.02e+03 EiB"]
