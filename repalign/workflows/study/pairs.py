@@ -67,7 +67,8 @@ def check_count(pairs: Sequence[SourcePair], settings: CompareSettings) -> None:
     raise InputError(
         f"compare: {len(views)} views of {len(models)} models are {len(pairs):,} pairs, "
         f"{_hours(pairs, has_trust=has_trust)} of one core{more}; take fewer "
-        f"layers (--layers), compare with one (--against), or allow them with --max-pairs {len(pairs)}"
+        "layers (--layers), compare with one (--against), or allow them with "
+        f"--max-pairs {len(pairs)}"
     )
 
 
