@@ -44,7 +44,30 @@ class Join:
         return self.rows[-1]
 
 
-def join_sources(sources: Sequence[EmbeddingSource], *, policy: MismatchPolicy = "refuse") -> Join:
+class KnownMatches:
+    """Matches of row indexes that were found before: views of one store share their index."""
+
+    def __init__(self) -> None:
+        # by identity of the indexes, which are kept so that no other takes their place in memory
+        self._known: dict[tuple[object, ...], tuple[Sequence[RowIndex], RowMatch, RowIndex]] = {}
+
+    def match(self, sources: Sequence[EmbeddingSource], key: MatchKey) -> tuple[RowMatch, RowIndex]:
+        """Return the match of the rows of sources, and the index of their rows in common."""
+        indexes = [source.index for source in sources]
+        name = (key, *map(id, indexes))
+        if name not in self._known:
+            found = match_rows(indexes, key=key)
+            self._known[name] = indexes, found, _common_index(sources[0], found)
+        _, match, common = self._known[name]
+        return match, common
+
+
+def join_sources(
+    sources: Sequence[EmbeddingSource],
+    *,
+    policy: MismatchPolicy = "refuse",
+    known: KnownMatches | None = None,
+) -> Join:
     """Match the rows of two or more sources; the first one gives the order.
 
     Rows are matched on ids and token where all sources have ids, on sample numbers and token
@@ -53,6 +76,7 @@ def join_sources(sources: Sequence[EmbeddingSource], *, policy: MismatchPolicy =
     Args:
         sources: at least two sets of embeddings.
         policy: "refuse" rows that differ, or "intersect" and go on with the common rows.
+        known: keeps what is found of the indexes, for other sources that share them.
 
     Raises:
         RowMismatchError: rows differ and the policy is "refuse"; a row occurs twice; no row is
@@ -73,7 +97,7 @@ def join_sources(sources: Sequence[EmbeddingSource], *, policy: MismatchPolicy =
         )
     key = _match_key(sources)
     check_pairing(sources, key)
-    match = match_rows([source.index for source in sources], key=key)
+    match, common = (known or KnownMatches()).match(sources, key)
     check_same_rows(sources, match, policy)
     arranged = [
         arrange_rows(source.rows, positions, chunk_rows=source.chunk_rows, label=source.name)
@@ -93,7 +117,7 @@ def join_sources(sources: Sequence[EmbeddingSource], *, policy: MismatchPolicy =
     return Join(
         sources=tuple(sources),
         rows=tuple(rows for rows, _ in arranged),
-        index=_common_index(sources[0], match),
+        index=common,
         report=replace(report, warnings=join_warnings(report)),
         positions=tuple(
             None if is_in_place(positions, source.n_rows) else positions

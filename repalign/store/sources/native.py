@@ -1,5 +1,6 @@
 """A repalign store as a source of embeddings."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from repalign.store.format.digests import content_fingerprint
 from repalign.store.format.hdf5 import h5py
 from repalign.store.format.schema import DESCRIPTION, INDEX, MANIFEST, Column
 from repalign.store.joining.index import POOLED, RowIndex
-from repalign.store.reading.store import Store, open_store
+from repalign.store.reading.store import Store, StoreView, open_store
 from repalign.store.sources.source import IDENTIFYING, EmbeddingSource, Identity
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -64,9 +65,28 @@ def native_source(path: Path, *, view: str | None = None) -> EmbeddingSource:
             f"{path}::{next(iter(store.views))}",
             list(store.views),
         )
-    rows = store.view(view)
+    return _sources(store, path, [view])[0]
+
+
+def native_sources(path: Path, views: Sequence[str]) -> list[EmbeddingSource]:
+    """Open several views of a repalign store, whose row index is read once and shared.
+
+    Raises:
+        StoreError: the store is damaged or not finished.
+        InputError: no such view.
+    """
+    return _sources(open_store(path), path, views)
+
+
+def _sources(store: Store, path: Path, views: Sequence[str | None]) -> list[EmbeddingSource]:
     index = store.index.slice(0, len(store))
     identity = identity_of(index, store.spec)
+    return [_source(store, path, store.view(view), index, identity) for view in views]
+
+
+def _source(
+    store: Store, path: Path, rows: StoreView, index: RowIndex, identity: Identity
+) -> EmbeddingSource:
     return EmbeddingSource(
         name=str(path),
         path=path,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from repalign.exceptions import InputError, SeveralViewsError
 from repalign.store.reading.store import open_store
-from repalign.store.sources.native import is_store
+from repalign.store.sources.native import is_store, native_sources
 from repalign.store.sources.opening import check_exists, open_embeddings
 from repalign.store.sources.source import EmbeddingSource, Locator, parse_locator
 
@@ -76,6 +76,8 @@ def open_views(locator: str | Path, layers: Sequence[str] = ()) -> list[Embeddin
         return [_opened(given, views)]
     else:
         taken = _taken(given.path, views, [given.view])
+    if len(taken) > 1 and is_store(given.path):
+        return [_placed(source, views) for source in native_sources(given.path, taken)]
     return [_opened(Locator(given.path, view), views) for view in taken]
 
 
@@ -95,5 +97,8 @@ def _matches(view: str, pattern: str) -> bool:
 def _opened(given: Locator, views: Sequence[str]) -> EmbeddingSource:
     # a file of one matrix takes no view, one of several needs it
     alone = len(views) == 1 and given.view == views[0]
-    source = open_embeddings(given.path, view=None if alone else given.view)
+    return _placed(open_embeddings(given.path, view=None if alone else given.view), views)
+
+
+def _placed(source: EmbeddingSource, views: Sequence[str]) -> EmbeddingSource:
     return replace(source, layer=views.index(source.view) if source.view in views else None)

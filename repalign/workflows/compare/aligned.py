@@ -63,8 +63,10 @@ class AlignedPair:
         return min(self.dims) if is_cut else None
 
 
-def align(join: Join, settings: CompareSettings, groups: IntArray | None = None) -> AlignedPair:
-    """Return the first and the last source of a join as a pair, with its split.
+def align(
+    join: Join, settings: CompareSettings, grouped: tuple[IntArray, Split] | None = None
+) -> AlignedPair:
+    """Return the first and the last source of a join as a pair, with its groups and its split.
 
     Raises:
         InputError: The widths differ and the policy refuses that, or there are too few groups.
@@ -75,12 +77,14 @@ def align(join: Join, settings: CompareSettings, groups: IntArray | None = None)
             f"the source has {widths[0]} columns and the target {widths[1]}; expected equal "
             "widths (--widths refuse): use --widths zero-pad or pca"
         )
-    members = row_groups(join.index) if groups is None else groups
+    if grouped is None:
+        groups = row_groups(join.index)
+        grouped = groups, make_split(groups, settings)
     spaces = tuple(Space(join.sources[end], join.positions[end], join.rows[end]) for end in (0, -1))
     return AlignedPair(
         spaces=(spaces[0], spaces[1]),
-        groups=members,
-        split=make_split(members, settings),
+        groups=grouped[0],
+        split=grouped[1],
         index=join.index,
         report=join.report,
     )

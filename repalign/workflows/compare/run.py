@@ -9,15 +9,16 @@ import numpy as np
 
 from repalign.aliases import IntArray
 from repalign.core.compute import choose_device
+from repalign.core.inference.splits import Split
 from repalign.exceptions import InputError
-from repalign.store.joining.join import join_sources
+from repalign.store.joining.join import KnownMatches, join_sources
 from repalign.store.sources.in_memory import Embeddings
-from repalign.workflows.compare.aligned import AlignedPair, align
+from repalign.workflows.compare.aligned import AlignedPair, align, make_split, row_groups
 from repalign.workflows.compare.plan import Plan, compare_all
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.executor import Executor, InProcess
-from repalign.workflows.keywords import CompareKeywords, settings_of
+from repalign.workflows.keywords import COMPARE, CompareKeywords, settings_of
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.choice import Asked, chosen_pairs
 from repalign.workflows.study.inputs import Names
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 VERSIONED = ("repalign", "numpy", "scipy", "scikit-learn", "torch", "h5py")
 
 
+@COMPARE.speaks_python
 def compare(
     *embeddings: Embeddings,
     against: "Embeddings | None" = None,
@@ -86,7 +88,7 @@ def compare(
     chosen = chosen_pairs(Asked(embeddings, against, names, keywords.get("ids")), settings)
     groups = keywords.get("groups")
     labels = None if groups is None else np.asarray(list(groups))
-    pairs = [_align(pair, settings, labels) for pair in chosen]
+    pairs = aligned_pairs(chosen, settings, labels)
     room = machine.memory_bytes // 2
     plan = Plan(pairs, settings, keeps_maps=_maps_bytes(pairs, settings) <= room)
     results = with_searches(compare_all(plan, executor or InProcess(), machine))
@@ -102,15 +104,32 @@ def compare(
     )
 
 
-def _align(
-    pair: tuple["EmbeddingSource", "EmbeddingSource"],
+def aligned_pairs(
+    pairs: Sequence[tuple["EmbeddingSource", "EmbeddingSource"]],
     settings: CompareSettings,
-    labels: "NDArray[Any] | None",
-) -> AlignedPair:
-    join = join_sources(pair, policy=settings.on_mismatch)
-    if labels is None:
-        return align(join, settings)
-    return align(join, settings, _members(labels, pair[0], join.report.is_complete))
+    labels: "NDArray[Any] | None" = None,
+) -> list[AlignedPair]:
+    """Join and split the rows of every pair; views of the same stores are joined once.
+
+    Raises:
+        RowMismatchError: The inputs do not hold the same rows.
+        InputError: The groups do not fit, or a pair cannot be split.
+    """
+    known = KnownMatches()
+    grouped: dict[int, tuple[IntArray, Split]] = {}
+    found = []
+    for pair in pairs:
+        join = join_sources(pair, policy=settings.on_mismatch, known=known)
+        if labels is not None:
+            groups = _members(labels, pair[0], join.report.is_complete)
+            found.append(align(join, settings, (groups, make_split(groups, settings))))
+            continue
+        # known keeps the index, so that its identity stays its own
+        if id(join.index) not in grouped:
+            groups = row_groups(join.index)
+            grouped[id(join.index)] = groups, make_split(groups, settings)
+        found.append(align(join, settings, grouped[id(join.index)]))
+    return found
 
 
 def _maps_bytes(pairs: Sequence[AlignedPair], settings: CompareSettings) -> int:

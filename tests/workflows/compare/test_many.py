@@ -9,6 +9,7 @@ import pytest
 
 from repalign.exceptions import InputError
 from repalign.store import write_store
+from repalign.store.joining.matching import match_rows
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import EmbeddingSource
@@ -147,3 +148,32 @@ def test_an_array_is_sent_by_value() -> None:
     np.testing.assert_array_equal(received.rows.read(0, 240), values)
     assert received.source.name == "mine"
     assert received.source.fingerprint == as_source(values).fingerprint
+
+
+def test_views_of_the_same_stores_are_opened_and_joined_once(tmp_path: Path, monkeypatch) -> None:
+    rows = np.random.default_rng(0).standard_normal((2, 3, 60, 2))
+    ids = [f"s{number}" for number in range(60)]
+    for name, views in zip("ab", rows, strict=True):
+        order = np.arange(60) if name == "a" else np.arange(60)[::-1]
+        write_store(
+            tmp_path / f"{name}.h5",
+            {f"block-{number}": view[order] for number, view in enumerate(views)},
+            ids=[ids[place] for place in order],
+        )
+    calls: list[int] = []
+
+    def counted(indexes, *, key):
+        calls.append(len(indexes))
+        return match_rows(indexes, key=key)
+
+    monkeypatch.setattr("repalign.store.joining.join.match_rows", counted)
+    settings = CompareSettings(maps=("rigid",), layers=("all",), n_null=0, n_refits=0)
+    paths = [str(tmp_path / f"{name}.h5") for name in "ab"]
+    among = compare(*paths, settings=settings)
+    assert len(among.pairs) == 9
+    assert calls == [2]
+    alone = compare(f"{paths[0]}::block-1", f"{paths[1]}::block-2", settings=settings)
+    told = [record for record in among.records if record.source_view == "block-1"]
+    assert [record.error for record in alone.records] == [
+        record.error for record in told if record.target_view == "block-2"
+    ]
