@@ -3,9 +3,10 @@
 Readable are CSV, TSV, Parquet and npz files. An id column tells which row is which input.
 """
 
+import math
 import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError, MissingExtraError
-from repalign.files import check_regular
+from repalign.files import check_regular, open_regular
 
 ID_NAMES = ("id", "ids")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet")
+MOST_COLUMNS = 2**15
+_LONGEST_LINE = 2**26
+# Told how many bytes values take, before they are read; raises if these are too many.
+CheckBytes = Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +56,11 @@ class ColumnTable:
 
 
 def read_columns(
-    path: str | Path, *, id_column: str | None = None, only: Sequence[str] | None = None
+    path: str | Path,
+    *,
+    id_column: str | None = None,
+    only: Sequence[str] | None = None,
+    check_bytes: CheckBytes = lambda n_bytes: None,
 ) -> ColumnTable:
     """Read a table of columns.
 
@@ -61,9 +70,11 @@ def read_columns(
             array ``<name>_names`` calls them).
         id_column: the column of ids; by default one that is called ``id`` or ``ids``.
         only: the columns wanted; by default all.
+        check_bytes: refuses what a compressed file may not become.
 
     Raises:
-        InputError: no such file or column, an unknown layout, or columns of unequal length.
+        InputError: no such file or column, an unknown layout, columns of unequal length, or more
+            of them than can be meant.
         MissingExtraError: Parquet without pyarrow.
     """
     source = Path(path)
@@ -72,7 +83,7 @@ def read_columns(
     if suffix not in SUFFIXES:
         raise InputError(f"{source}: cannot be read; expected one of {', '.join(SUFFIXES)}")
     read = _read_npz if suffix == ".npz" else _read_frame
-    columns, notes = read(source)
+    columns, notes = read(source, check_bytes)
     return _checked_table(str(source), columns, id_column=id_column, only=only, notes=notes)
 
 
@@ -134,14 +145,19 @@ def _checked_table(
     return ColumnTable(source, kept, ids, notes)
 
 
-def _read_frame(source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+def _read_frame(
+    source: Path, check_bytes: CheckBytes
+) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     import pandas
 
     try:
         if source.suffix.lower() == ".parquet":
+            _check_parquet(source, check_bytes)
             frame = pandas.read_parquet(source)
         else:
             separator = "\t" if source.suffix.lower() == ".tsv" else ","
+            with open_regular(source) as file:
+                _check_width(1 + file.readline(_LONGEST_LINE).count(separator.encode()), source)
             text = dict.fromkeys(ID_NAMES, str)
             frame = pandas.read_csv(source, sep=separator, dtype=text)
     except ImportError as error:
@@ -152,17 +168,40 @@ def _read_frame(source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]
     return {str(name): _plain(frame[name].to_numpy()) for name in frame.columns}, ()
 
 
-def _read_npz(source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+def _check_parquet(source: Path, check_bytes: CheckBytes) -> None:
+    """Check what a table becomes: a value that repeats takes next to nothing in the file."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(source) as file:
+        told = file.metadata
+        groups = [told.row_group(number) for number in range(told.num_row_groups)]
+        _check_width(told.num_columns, source)
+        check_bytes(
+            max(8 * told.num_rows * told.num_columns, sum(each.total_byte_size for each in groups))
+        )
+
+
+def _check_width(n_columns: int, source: Path) -> None:
+    if n_columns > MOST_COLUMNS:
+        raise InputError(f"{source}: has {n_columns} columns; at most {MOST_COLUMNS} are read")
+
+
+def _read_npz(
+    source: Path, check_bytes: CheckBytes
+) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     try:
         with np.load(source, allow_pickle=False) as file:
-            return _npz_columns(file, source)
+            return _npz_columns(file, source, check_bytes)
     except (ValueError, OSError, zipfile.BadZipFile) as error:
         raise InputError(f"{source}: is no readable npz file ({error})") from error
 
 
-def _npz_columns(file: Any, source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+def _npz_columns(
+    file: Any, source: Path, check_bytes: CheckBytes
+) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     columns: dict[str, NDArray[Any]] = {}
     notes = []
+    n_bytes = 0
     for name in file.files:
         if name.endswith("_names") and name.removesuffix("_names") in file.files:
             continue
@@ -170,6 +209,9 @@ def _npz_columns(file: Any, source: Path) -> tuple[dict[str, NDArray[Any]], tupl
         if dtype.hasobject or len(shape) not in (1, 2):
             notes.append(f"{source}: the array {name} of shape {shape} is no column, passed over")
             continue
+        n_bytes += math.prod(shape) * dtype.itemsize
+        check_bytes(n_bytes)
+        _check_width(shape[1] if len(shape) == 2 else 1, source)
         values = file[name]
         if values.ndim == 1:
             columns[name] = _plain(values)

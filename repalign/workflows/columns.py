@@ -12,6 +12,7 @@ from repalign.aliases import IntArray, MismatchPolicy
 from repalign.data.builtin_factors import BUILTIN_PREFIX, builtin_columns
 from repalign.data.factors import ColumnTable, has_missing, read_columns, table_of
 from repalign.exceptions import RowMismatchError
+from repalign.store.foreign.budget import check_copy
 from repalign.store.joining.index import POOLED, decode_ids, pooled_index
 from repalign.store.joining.matching import MatchKey, match_rows
 from repalign.store.sources.opening import open_embeddings
@@ -43,7 +44,12 @@ def open_columns(columns: Columns, *, id_column: str | None = None) -> ColumnTab
         return builtin_columns(str(columns))
     locator = parse_locator(columns)
     if locator.view is None:
-        return read_columns(locator.path, id_column=id_column)
+        path = Path(locator.path)
+        return read_columns(
+            path,
+            id_column=id_column,
+            check_bytes=lambda n_bytes: check_copy(path, n_bytes, label=str(path)),
+        )
     source = open_embeddings(columns, id_column=id_column)
     values = source.rows.read(0, source.n_rows)
     titles = (f"{locator.view}.{j}" for j in range(source.dim))

@@ -4,8 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from repalign.exceptions import RowMismatchError
+from repalign.exceptions import InputError, RowMismatchError
 from repalign.store import write_store
+from repalign.store.foreign.budget import allowing
 from repalign.store.joining.index import RowIndex
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.opening import open_embeddings
@@ -89,3 +90,29 @@ def test_the_built_in_digits_bring_their_factors() -> None:
     ids = [str(number) for number in (5, 3)]
     aligned = align_columns(as_source(np.zeros((2, 2)), ids=ids), open_columns("builtin:digits"))
     assert aligned.columns["digit"].tolist() == [5, 3]
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_a_table_of_few_bytes_does_not_fill_the_memory(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"bomb.{kind}"
+    n_rows = 2**22
+    if kind == "npz":
+        np.savez_compressed(path, label=np.zeros(8 * n_rows, np.int8))
+    else:
+        pytest.importorskip("pyarrow")
+        pandas = pytest.importorskip("pandas")
+        pandas.DataFrame({"label": np.zeros(n_rows, np.int8)}).to_parquet(path)
+    assert path.stat().st_size < 2**17
+    with allowing("16M"), pytest.raises(InputError, match=r"bomb.* expand to 33554432 bytes"):
+        open_columns(path)
+    with allowing("64M"):
+        assert open_columns(path).n_rows >= n_rows
+
+
+def test_a_table_of_a_million_columns_is_refused_at_its_first_line(tmp_path: Path) -> None:
+    (tmp_path / "wide.csv").write_text("x," * 10**6 + "x\n1\n")
+    with pytest.raises(InputError, match=r"wide\.csv: has 1000001 columns; at most 32768 are read"):
+        open_columns(tmp_path / "wide.csv")
+    np.savez(tmp_path / "wide.npz", f=np.zeros((1, 10**5)))
+    with pytest.raises(InputError, match=r"wide\.npz: has 100000 columns; at most 32768 are read"):
+        open_columns(tmp_path / "wide.npz")
