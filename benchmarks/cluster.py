@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -45,9 +45,6 @@ from repalign.workflows.study.remembering import Remembering
 
 CPUS = {"num_cpus": 1, "include_dashboard": False}
 SETTINGS = CompareSettings(maps=("permutation", "rigid", "linear"), n_null=19, n_refits=19)
-
-# Long enough for the start of Ray, some three seconds, to be what it is in earnest.
-TIMED = replace(SETTINGS, n_null=99, n_refits=49)
 
 
 @contextmanager
@@ -83,9 +80,9 @@ class Misfortune:
             self.told.append(f"removed a node after {done} of {total}")
 
 
-def compared(paths: list[Path], executor: Any, settings: CompareSettings = SETTINGS) -> str:
+def compared(paths: list[Path], executor: Any) -> str:
     """Return the table of all pairs."""
-    result = repalign.compare(*paths, settings=settings, executor=executor)
+    result = repalign.compare(*paths, settings=SETTINGS, executor=executor)
     return result.to_frame().to_csv()
 
 
@@ -164,26 +161,41 @@ def run_extract(folder: Path) -> dict[str, Any]:
     }
 
 
-def run_overhead(folder: Path, repeats: int) -> dict[str, Any]:
+def run_overhead(folder: Path, repeats: int) -> Iterator[dict[str, Any]]:
+    """Yield seconds of every run, by the clock and of all processors, then the ratios."""
     paths = make_stores(folder, 20, 1, (1000, 48))
-    seconds: dict[str, list[float]] = {}
+    seconds: dict[tuple[str, str], list[float]] = {}
     tables = set()
     for _ in range(repeats):
         for name, make in (("pool", lambda: ProcessPool(2)), ("ray", lambda: RayTasks(2))):
-            started = time.perf_counter()
+            own, started = processor_seconds(), time.perf_counter()
             with make() as executor:
-                executor.map([], Machine())
                 begun = time.perf_counter()
-                tables.add(compared(paths, executor, TIMED))
-                seconds.setdefault(f"{name}, work", []).append(time.perf_counter() - begun)
-            seconds.setdefault(f"{name}, all", []).append(time.perf_counter() - started)
-    best = {name: min(values) for name, values in seconds.items()}
-    return {
-        "seconds": {name: [round(v, 1) for v in values] for name, values in seconds.items()},
-        "ratio of the best, work": round(best["ray, work"] / best["pool, work"], 3),
-        "ratio of the best, all": round(best["ray, all"] / best["pool, all"], 3),
-        "equal to the last bit": len(tables) == 1,
-    }
+                tables.add(compared(paths, executor))
+                ended = time.perf_counter()
+                used = processor_seconds() - own
+            told = {"work": ended - begun, "all": time.perf_counter() - started, "processors": used}
+            for what, value in told.items():
+                seconds.setdefault((name, what), []).append(value)
+            yield {name: {what: round(value, 1) for what, value in told.items()}}
+    for what in ("work", "all", "processors"):
+        ratio = min(seconds["ray", what]) / min(seconds["pool", what])
+        yield {f"ratio of the best, {what}": round(ratio, 3)}
+    yield {"equal to the last bit": len(tables) == 1}
+
+
+def processor_seconds() -> float:
+    """Return what this process and all that live below it have used."""
+    parents, used = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            number = int(path.parent.name)
+            parents[number], used[number] = int(fields[1]), int(fields[11]) + int(fields[12])
+    ours = {os.getpid()}
+    while more := {number for number, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(used[number] for number in ours if number in used) / os.sysconf("SC_CLK_TCK")
 
 
 PLANNED = [  # views, rows, columns, memory
@@ -267,7 +279,8 @@ def main() -> None:
         folder = given.directory or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         if given.what == "overhead":
-            print(json.dumps(run_overhead(folder, given.repeats), indent=1))
+            for told in run_overhead(folder, given.repeats):
+                print(json.dumps(told), flush=True)
         elif given.what == "plan":
             for each in itertools.chain(run_extract_plan(folder), run_plan(folder)):
                 print(json.dumps(each, ensure_ascii=False), flush=True)

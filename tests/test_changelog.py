@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 def test_the_version_is_one() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert repalign.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_the_newest_release_of_the_changelog_is_not_newer_than_the_version() -> None:

@@ -77,9 +77,28 @@ class InProcess:
         wanted = (unit.lanes(machine) if isinstance(unit, Parallel) else 1 for unit in units)
         lanes = min(len(units), *wanted) if len(units) > 1 else 1
         if lanes == 1:
-            return [unit.run(machine) for unit in units]
+            return [
+                unit.run(_among(machine, unit.stage, number, len(units)))
+                for number, unit in enumerate(units)
+            ]
         works = [unit.run for unit in units]
         return run_side_by_side(works, machine, lanes=lanes, stage=units[0].stage)
+
+
+def _among(machine: Machine, what: str, number: int, n_units: int) -> Machine:
+    """Return the machine of one unit of several: it tells how many of them are done.
+
+    What a unit tells of its own stages would run to the end again and again, and the time left
+    with it.
+    """
+    if n_units == 1:
+        return machine
+
+    def on_stage(stage: str, done: int, total: int) -> None:
+        is_last = number + 1 == n_units and done == total and stage == what
+        machine.on_stage(what if stage == what else f"{what}, {stage}", number + is_last, n_units)
+
+    return replace(machine, on_stage=on_stage)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
 """Options of the command line as keywords of a function, checked under those names."""
 
 import difflib
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Generic, TypeVar, get_args, get_origin
+from functools import cached_property, wraps
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args, get_origin
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, RepalignError
 from repalign.options import (
     DeclaredOption,
     Settings,
@@ -18,6 +20,12 @@ from repalign.options import (
 
 Names = Sequence[str] | str
 T = TypeVar("T", bound=Settings)
+P = ParamSpec("P")
+R = TypeVar("R")
+# An option in advice, with the word behind it, which may be its value or the sentence going on.
+_FLAG = re.compile(r"--([a-z][a-z-]*)(?: ('[^']*'|[\w.,*+-]*[\w*]))?")
+# Options of the command line that Python has elsewhere.
+_ELSEWHERE = {"memory": "the memory_bytes of machine", "workers": "the workers of executor"}
 
 
 @dataclass(frozen=True)
@@ -95,3 +103,46 @@ class Spoken(Generic[T]):
         if near:
             return f"did you mean {' or '.join(near)}?"
         return f"expected one of: {', '.join(known)}"
+
+    def in_python(self, text: str) -> str:
+        """Return advice with keywords where it names options of the command line."""
+        return _FLAG.sub(lambda found: self._keyword(found[1], found[2] or "", found[0]), text)
+
+    def _keyword(self, flag: str, word: str, whole: str) -> str:
+        """Return what one option is called in Python, with its value if the word is one."""
+        name, rest = flag.replace("-", "_"), f" {word}" if word else ""
+        if name in self.presets:
+            return f"{name}=True{rest}"
+        if name not in self.options:
+            return _ELSEWHERE[name] + rest if name in _ELSEWHERE else whole
+        option = self.options[name]
+        if plain_type(option.type) is bool:
+            return f"{name}={not option.default}{rest}"
+        value = _literal(word, plain_type(option.type), option.declared.choices)
+        return f"{name}{rest}" if value is None else f"{name}={value}"
+
+    def speaks_python(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Let what a function refuses name keywords, for callers without a settings object.
+
+        The command line calls with settings, and shows its own options.
+        """
+
+        @wraps(function)
+        def speaking(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except RepalignError as error:
+                if kwargs.get("settings") is None:
+                    error.args = (self.in_python(str(error)),)
+                raise
+
+        return speaking
+
+
+def _literal(word: str, kind: Any, choices: Sequence[str]) -> str | None:
+    """Return a word of advice as Python writes it, or None where it is no value of the type."""
+    allowed = get_args(kind) if get_origin(kind) is Literal else choices
+    if kind in (int, float):
+        return word if re.fullmatch(r"\d+(\.\d+)?", word) else None
+    is_names = get_origin(kind) is tuple and (word == "all" or set(word) & set("',*"))
+    return json.dumps(word.strip("'")) if word in allowed or is_names else None

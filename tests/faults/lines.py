@@ -29,7 +29,8 @@ Choose = Callable[[Sequence[Any]], Any]
 EXIT_CODES = {0, 1, 2, 3, 130}
 # These train, compute or load every library when nothing is wrong with the line.
 LONG = {"repalign demo", "repalign doctor", "repalign zoo train"}
-NEVER = {"--show-completion", "--install-completion", "--help"}
+# The last starts a cluster, which benchmarks/cluster.py attacks.
+NEVER = {"--show-completion", "--install-completion", "--help", "--engine"}
 NUMBERS = ("-1", "0", "1", "2", "5", "x", "nan", "1e400", "")
 TEXTS = ("", "x", "rigid", "mean,rigid", "id", "raw", "all", "1,2", HOSTILE, "-", "::", "a" * 300)
 FILES = (

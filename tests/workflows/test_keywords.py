@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import repalign
-from repalign import BatchSettings, CompareSettings, FactorSettings, InputError
+from repalign import BatchSettings, CompareSettings, FactorSettings, InputError, RowMismatchError
 from repalign.options import plain_type
 from repalign.workflows.compare.settings import PRESETS, preset
 from repalign.workflows.conditions.keywords import (
@@ -159,3 +159,40 @@ def test_a_call_by_keywords_is_the_call_by_settings() -> None:
     by_keywords = repalign.compare(x, x + 1, quick=True, maps=["rigid"], seed=1)
     by_settings = repalign.compare(x, x + 1, settings=preset("quick", maps=("rigid",), seed=1))
     assert by_keywords.to_dict() == by_settings.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("spoken", "advice", "in_python"),
+    [
+        (COMPARE, "go on: --on-mismatch intersect", 'go on: on_mismatch="intersect"'),
+        (
+            COMPARE,
+            "(--widths refuse): use --widths zero-pad or pca",
+            '(widths="refuse"): use widths="zero-pad" or pca',
+        ),
+        (COMPARE, "use --null 199 or more", "use null=199 or more"),
+        (COMPARE, "known (--refits)", "known (refits)"),
+        (COMPARE, "(--maps mean,rigid), or --layers 'b*'", '(maps="mean,rigid"), or layers="b*"'),
+        (
+            COMPARE,
+            "--quick, --within and --memory",
+            "quick=True, within=True and the memory_bytes of machine",
+        ),
+        (COMPARE, "take them with --layers all", 'take them with layers="all"'),
+        (DISENTANGLE, "fewer rows (--max-rows), or", "fewer rows (max_rows), or"),
+        (DECONFOUND, "say which (--control)", "say which (control)"),
+        (COMPARE, "allow replacing (--overwrite)", "allow replacing (--overwrite)"),
+    ],
+)
+def test_advice_names_keywords_to_who_types_keywords(
+    spoken: Spoken[Any], advice: str, in_python: str
+) -> None:
+    assert spoken.in_python(advice) == in_python
+
+
+def test_a_refusal_speaks_python_unless_settings_are_given() -> None:
+    one, other = (repalign.as_source(np.eye(2), ids=ids) for ids in (["a", "b"], ["a", "c"]))
+    with pytest.raises(RowMismatchError, match='on_mismatch="intersect"'):
+        repalign.compare(one, other)
+    with pytest.raises(RowMismatchError, match="--on-mismatch intersect"):
+        repalign.compare(one, other, settings=CompareSettings())

@@ -1,7 +1,6 @@
 """How far the predicted rows are from the target: one norm per row and map, in one pass."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -13,46 +12,6 @@ from repalign.core.compute import one_pool
 from repalign.core.maps.affine import AffineMap
 from repalign.core.rows import DEFAULT_MEMORY, block_rows_for
 from repalign.exceptions import InputError
-
-
-@dataclass(frozen=True)
-class ErrorSummary:
-    """Error norms of a map over rows, in the units of the target.
-
-    Attributes:
-        n: Number of rows.
-        mean: Mean of the unsquared norms (paper, section 4.2), before any denominator.
-        root_mean_square: Root of the mean squared norm; what least squares minimises.
-        median: Median norm.
-        maximum: Largest norm.
-        worst_row: Row of the largest norm.
-    """
-
-    n: int
-    mean: float
-    root_mean_square: float
-    median: float
-    maximum: float
-    worst_row: int
-
-
-def summarise_errors(errors: Float[np.ndarray, " n"]) -> ErrorSummary:
-    """Return the summary of the error norms of one map.
-
-    Raises:
-        InputError: There is no row.
-    """
-    if errors.size == 0:
-        raise InputError("there are no rows to summarise errors over; expected at least one")
-    worst = int(np.argmax(errors))
-    return ErrorSummary(
-        n=int(errors.size),
-        mean=float(errors.mean()),
-        root_mean_square=float(np.sqrt(np.mean(np.square(errors)))),
-        median=float(np.median(errors)),
-        maximum=float(errors[worst]),
-        worst_row=worst,
-    )
 
 
 def row_errors(

@@ -136,24 +136,6 @@ class AffineMap:
         )
         return AffineMap(kind=self.kind, matrix=back, shift=-self.shift @ back)
 
-    def compose(self, other: "AffineMap") -> "AffineMap":
-        """Return the map that applies this one first and ``other`` to its result.
-
-        Raises:
-            InputError: ``other`` takes rows of another width than this map gives.
-        """
-        if other.source_dim != self.target_dim:
-            raise InputError(
-                f"a map into {self.target_dim} columns cannot be followed by one from "
-                f"{other.source_dim}; the widths must be equal"
-            )
-        kind = self.kind if self.kind == other.kind else f"{self.kind}, {other.kind}"
-        return AffineMap(
-            kind=kind,
-            matrix=self.matrix @ other.matrix,
-            shift=self.shift @ other.matrix + other.shift,
-        )
-
 
 def centred_map(
     kind: str,

@@ -84,11 +84,6 @@ def fit_linear_from_rows(
     return centred_map("linear", matrix, moments.mean_x, moments.mean_y)
 
 
-def linear_rank(moments: PairMoments) -> int:
-    """Return the number of source directions that the linear fit uses."""
-    return len(_resolved(moments).values)
-
-
 def _solve(moments: PairMoments) -> Float[np.ndarray, "p q"]:
     found = _resolved(moments)
     return found.vectors @ ((found.vectors.T @ moments.sxy) / found.values[:, None])

@@ -179,8 +179,15 @@ def _numbers(chunk: "pd.DataFrame", *, first_row: int, path: Path) -> NDArray[np
             bad = pd.to_numeric(chunk[name], errors="coerce").isna().to_numpy()
             if bad.any():
                 row = int(np.flatnonzero(bad)[0])
+                cell = str(chunk[name].iloc[row]).strip()
+                place = f"{path}: row {first_row + row} has"
+                if not cell:
+                    raise InputError(
+                        f"{place} a missing value in column {name!r}; expected a number in every "
+                        "cell: fill it, or leave the row out"
+                    ) from error
                 raise InputError(
-                    f"{path}: row {first_row + row} has {str(chunk[name].iloc[row])!r} in column "
-                    f"{name!r}; expected a number (name the column of ids if it is one)"
+                    f"{place} {cell!r} in column {name!r}; expected a number (name the column of "
+                    "ids if it is one)"
                 ) from error
         raise InputError(f"{path}: holds cells that are no numbers ({error})") from error

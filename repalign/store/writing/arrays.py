@@ -1,6 +1,6 @@
 """Writing arrays that are already there as a store, in one call."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -8,10 +8,12 @@ from numpy.typing import ArrayLike
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
+from repalign.files import protecting
 from repalign.printable import printable
 from repalign.store.format.directory import parts_directory, remove_directory
 from repalign.store.joining.index import ReadableIndex, pooled_index
 from repalign.store.reading.info import StoreInfo
+from repalign.store.reading.rows import StoredRows
 from repalign.store.rows.floats import unmasked
 from repalign.store.writing.options import WriteOptions
 from repalign.store.writing.packing import OnProgress
@@ -56,7 +58,8 @@ def write_store(
 
     Raises:
         InputError: arrays that are no embeddings of the same rows, not one id a row, an argument
-            of another kind, or something exists there.
+            of another kind, rows that are read from what would be replaced, or something exists
+            there.
         StoreError: the store cannot be written.
 
     Example:
@@ -74,17 +77,29 @@ def write_store(
     index = _index_of(next(iter(sources.values())).shape[0], identity)
     _check_lengths(sources, index)
     dims = {name: rows.shape[1] for name, rows in sources.items()}
-    writer = StoreWriter(path, spec=spec or {}, views=dims, options=options, overwrite=overwrite)
-    try:
-        with writer:
-            _append_all(writer, sources, index, on_progress)
-    except BaseException:
-        # there is nothing to continue from: the caller has all rows
-        directory = parts_directory(writer.path)
-        if directory.exists():
-            remove_directory(directory)
-        raise
-    return writer.finish()
+    with protecting(_files_behind([*sources.values(), index])):
+        writer = StoreWriter(
+            path, spec=spec or {}, views=dims, options=options, overwrite=overwrite
+        )
+        try:
+            with writer:
+                _append_all(writer, sources, index, on_progress)
+        except BaseException:
+            # there is nothing to continue from: the caller has all rows
+            directory = parts_directory(writer.path)
+            if directory.exists():
+                remove_directory(directory)
+            raise
+        return writer.finish()
+
+
+def _files_behind(read: Iterable[Any]) -> Iterator[Path]:
+    """Yield the files and folders that rows or an index are read from, whatever wraps them."""
+    for each in read:
+        held = list(vars(each).values()) if hasattr(each, "__dict__") else []
+        held += [part for value in held if isinstance(value, list | tuple) for part in value]
+        yield from (value for value in held if isinstance(value, Path))
+        yield from _files_behind(value for value in held if isinstance(value, Rows | StoredRows))
 
 
 def _check_kinds(path: Any, spec: Any, options: Any) -> None:

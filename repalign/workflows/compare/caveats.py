@@ -20,6 +20,9 @@ OUTLIER_RATIO = 2.0
 FREE_SHARE = 1e-6
 LARGEST_CHANCE = 0.05
 CLEARLY = 1.02
+# The squared errors of a permutation are at most those of the mean and of the source together, so
+# that beyond this ratio the source is wider than the target at least √3 times.
+UNSCALED_RATIO = 2.0
 TESTED_MAPS = ("permutation", "rigid", "linear")
 # In efficiency: a half width that is told whatever the rows do, and one too small to be told.
 WIDE_STARTS, NARROW_STARTS = 0.05, 0.01
@@ -64,7 +67,7 @@ def warn_of_errors(records: Sequence[ErrorRecord], twins: Mapping[str, TwinNull]
             "nothing can be said of the pair; check the target"
         ]
     found = [*_warn_of_rows(by_key), *_warn_of_diameter(records)]
-    found += _warn_of_pairing(by_key)
+    found += _warn_of_source(by_key) or [*_warn_of_scale(by_key), *_warn_of_pairing(by_key)]
     ica = by_key.get(("in-sample", "ica"))
     if ica is not None and ica.converged is False:
         found.append(
@@ -169,6 +172,34 @@ def _warn_of_rows(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
             "its in-sample error says nothing"
         )
     return found
+
+
+def _warn_of_source(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
+    """Warn of a source that has one row only: whatever is fitted predicts the mean."""
+    mean = by_key.get(("in-sample", "mean"))
+    fitted = [by_key.get(("in-sample", name)) for name in TESTED_MAPS]
+    errors = [record.error for record in fitted if record is not None]
+    if mean is None or not errors or any(error != mean.error for error in errors):
+        return []
+    return [
+        "the rows of the source are all the same: every map can only predict the mean, and nothing "
+        "can be said of the pair; check the source"
+    ]
+
+
+def _warn_of_scale(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
+    """Warn of a permutation that fails for the scale alone, and name the map that has one."""
+    mean, unscaled = by_key.get(("in-sample", "mean")), by_key.get(("in-sample", "permutation"))
+    if mean is None or unscaled is None or not mean.error or unscaled.error is None:
+        return []
+    ratio = unscaled.error / mean.error
+    if ratio <= UNSCALED_RATIO or ("in-sample", "permutation+scale") in by_key:
+        return []
+    return [
+        f"the permutation errs {ratio:.2g} times as much as the mean, because the source is about "
+        "that much wider than the target and a permutation has no scale; add permutation+scale "
+        "(--maps mean,permutation+scale,rigid)"
+    ]
 
 
 def _warn_of_diameter(records: Sequence[ErrorRecord]) -> list[str]:

@@ -18,7 +18,7 @@ from repalign.workflows.compare.plan import Plan, compare_all
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.executor import Executor, InProcess
-from repalign.workflows.keywords import CompareKeywords, settings_of
+from repalign.workflows.keywords import COMPARE, CompareKeywords, settings_of
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.choice import Asked, chosen_pairs
 from repalign.workflows.study.inputs import Names
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 VERSIONED = ("repalign", "numpy", "scipy", "scikit-learn", "torch", "h5py")
 
 
+@COMPARE.speaks_python
 def compare(
     *embeddings: Embeddings,
     against: "Embeddings | None" = None,

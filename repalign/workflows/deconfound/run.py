@@ -34,6 +34,7 @@ from repalign.workflows.deconfound.units import (
 from repalign.workflows.machine import Machine
 
 
+@DECONFOUND.speaks_python
 def deconfound(
     embeddings: Embeddings,
     columns: Columns,

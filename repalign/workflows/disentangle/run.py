@@ -34,6 +34,7 @@ from repalign.workflows.machine import Machine
 COPIES = 8
 
 
+@DISENTANGLE.speaks_python
 def disentangle(
     embeddings: "Embeddings | Sequence[EmbeddingSource]",
     factors: Columns,

@@ -67,7 +67,7 @@ def connected(address: str | None, workers: int | None) -> Iterator[None]:
         if ray.is_initialized():
             raise InputError("this process is connected to Ray already; call ray.shutdown() first")
         try:
-            with redirect_stdout(cast(TextIO, _WithoutRay(sys.stdout))):
+            with redirect_stdout(cast(TextIO, WithoutRay(sys.stdout))):
                 _connect(ray, address, workers, scratch)
                 yield
         finally:
@@ -76,7 +76,7 @@ def connected(address: str | None, workers: int | None) -> Iterator[None]:
                 _remove(scratch)
 
 
-class _WithoutRay:
+class WithoutRay:
     """Standard output, without what Ray says of processes that died: of that a line on stderr."""
 
     def __init__(self, real: TextIO) -> None:

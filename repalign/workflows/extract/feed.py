@@ -112,6 +112,13 @@ class TextFeed:
             )
         yield _end(number, samples, positions)
 
+    def rows_of(self, index: int) -> int:
+        """Rows that one sample gives."""
+        sample = self.selection.read(index)
+        (tokens,) = self.encoder.encode([str(sample.value)])
+        kept = self.keep(len(tokens), sample.sha256)
+        return 1 if kept is None else len(kept)
+
 
 @dataclass(frozen=True)
 class SoundFeed:

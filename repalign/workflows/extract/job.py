@@ -153,10 +153,8 @@ def _text_inputs(
     check_company(runner, *text_samples(encoder, masked=model.needs_mask, unpooled=unpooled))
     budget = _budget(settings, runner, encoder.max_length, ())
     feed = TextFeed(selection, encoder, keep, budget, masked=model.needs_mask)
-    first = [selection.read(k) for k in range(min(_ESTIMATED_FROM, len(selection)))]
-    ids = encoder.encode([str(sample.value) for sample in first])
-    kept = [keep(len(t), s.sha256) for s, t in zip(first, ids, strict=True)]
-    rows = float(np.mean([1 if k is None else len(k) for k in kept]))
+    few = range(min(_ESTIMATED_FROM, len(selection))) if unpooled else ()
+    rows = float(np.mean([feed.rows_of(k) for k in few])) if few else 1.0
     longest = f"{encoder.max_length} tokens"
     return Inputs(feed, tuple(runner.views), shapes, rows, encoder.as_dict(), longest)
 

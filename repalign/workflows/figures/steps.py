@@ -58,8 +58,8 @@ def courses_of(
 ) -> tuple[list[Course], int]:
     """Return the lines of pairs by training step, and how many pairs have no place on them.
 
-    Where both sides have a step, it is that of both if they are equal, else that of the side that
-    changes while the other stays.
+    Where both sides have a step, it is that of the side that changes while the other stays; where
+    both change, that of both if they are equal.
     """
     models = [tuple(_model(details, side) for side in SIDES) for _, details in pairs]
     steps = [(_step(a), _step(b)) for a, b in models]
@@ -133,11 +133,14 @@ def plot_steps(courses: Sequence[Course], quantity: Quantity, split: str) -> "Fi
 def _moving_sides(both: Sequence[int | None], n_changing: Sequence[int]) -> list[int]:
     """Return the sides whose step a pair stands at; none where that is not one step."""
     known = [side for side in (0, 1) if both[side] is not None]
-    if len(known) < 2 or both[0] == both[1]:
+    if len(known) < 2:
         return known
+    # beside one that stays at its step, that of the other counts, be they once the same
     if n_changing[0] == 1 and n_changing[1] > 1:
         return [1]
-    return [0] if n_changing[1] == 1 and n_changing[0] > 1 else []
+    if n_changing[1] == 1 and n_changing[0] > 1:
+        return [0]
+    return known if both[0] == both[1] else []
 
 
 def _model(details: Details, side: str) -> Mapping[str, Any]:

@@ -48,7 +48,7 @@ def chosen_pairs(asked: Asked, settings: CompareSettings) -> list[SourcePair]:
         pairs = pairs_against(fixed, models)
         if not pairs:
             raise InputError("compare: got nothing to compare with that, expected one or more")
-    check_count(pairs, settings.max_pairs)
+    check_count(pairs, settings)
     return pairs
 
 

@@ -3,13 +3,17 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations, combinations_with_replacement, product
 
+from repalign.core.maps.kinds import KIND_OF
 from repalign.exceptions import InputError
 from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.study.inputs import Model
 
 SourcePair = tuple[EmbeddingSource, EmbeddingSource]
-# What a pair of 5,000 × 256 takes with the default nulls and intervals, on one core.
-PAIR_SECONDS = 1.2
+# What a pair of 5,000 × 256 takes on one core: its maps, and its nulls and intervals. ICA, which is
+# made once a view, is not counted.
+PAIR_SECONDS = 0.1
+TRUST_SECONDS = 2.3
 
 
 def choose_pairs(models: Sequence[Model], *, within: bool) -> list[SourcePair]:
@@ -44,29 +48,36 @@ def pairs_against(fixed: Sequence[EmbeddingSource], models: Sequence[Model]) -> 
     return [(one, view) for model in models for one in fixed for view in model.views]
 
 
-def check_count(pairs: Sequence[SourcePair], most: int) -> None:
+def check_count(pairs: Sequence[SourcePair], settings: CompareSettings) -> None:
     """Refuse more pairs than were meant, with what they would cost.
 
     Raises:
         InputError: There are more.
     """
-    if len(pairs) <= most:
+    if len(pairs) <= settings.max_pairs:
         return
     models = {source.name for pair in pairs for source in pair}
     views = {(source.name, source.view) for pair in pairs for source in pair}
+    has_trust = settings.n_null != 0 or settings.n_refits != 0
+    more = ""
+    if any(KIND_OF[name].needs_ica for name in settings.maps):
+        more = f" beside {len(views)} ICAs"
+    if has_trust:
+        more += ", nearly all of it for nulls and intervals (--null 0 --refits 0)"
     raise InputError(
         f"compare: {len(views)} views of {len(models)} models are {len(pairs):,} pairs, "
-        f"{_hours(pairs)} of one core; take fewer layers (--layers), compare with one "
-        f"(--against), or allow them with --max-pairs {len(pairs)}"
+        f"{_hours(pairs, has_trust=has_trust)} of one core{more}; take fewer "
+        "layers (--layers), compare with one (--against), or allow them with "
+        f"--max-pairs {len(pairs)}"
     )
 
 
-def _hours(pairs: Sequence[SourcePair]) -> str:
+def _hours(pairs: Sequence[SourcePair], *, has_trust: bool) -> str:
     """Say about how long the pairs take, by the multiplications of a pass over their rows."""
     unit = 5000 * 256 * 256
+    each = PAIR_SECONDS + TRUST_SECONDS * has_trust
     seconds = sum(
-        PAIR_SECONDS * max(first.n_rows * first.dim * second.dim / unit, 0.1)
-        for first, second in pairs
+        each * max(first.n_rows * first.dim * second.dim / unit, 0.1) for first, second in pairs
     )
     if seconds < 90:
         return "about a minute"

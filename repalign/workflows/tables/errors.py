@@ -9,7 +9,7 @@ from typing import Any, Literal
 from repalign.core.inference.kinds import NULL_OF, PAIR_SHUFFLES, nulls_of
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.exceptions import InputError
-from repalign.workflows.tables.layout import Layout, Line, side_name, without_minus
+from repalign.workflows.tables.layout import Layout, Line, decimals, side_name, without_minus
 
 Record = Mapping[str, Any]
 
@@ -254,7 +254,7 @@ def _null_cell(record: Record, column: ErrorColumn, *, line: str) -> str:
 
 def short_number(value: float) -> str:
     """Return three decimals as the paper prints them: .219 for 0.219."""
-    text = without_minus(f"{value:.3f}")
+    text = decimals(value, 3)
     return text[1:] if text.startswith("0.") else text
 
 

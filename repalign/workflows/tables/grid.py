@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Any, Literal
 
 from repalign.printable import printable
-from repalign.workflows.tables.layout import Layout, Line, without_minus
+from repalign.workflows.tables.layout import Layout, Line, decimals
 
 UNDEFINED = "n/a"
 GAP = "  "
@@ -84,9 +84,9 @@ def number(value: float | None) -> str:
     """Return a score as tables show it: three digits, no leading zero."""
     if value is None:
         return UNDEFINED
-    text = without_minus(f"{value:.3f}")
+    text = decimals(value, 3)
     is_fraction = text.startswith(("0.", "-0."))
-    return text.replace("0.", ".", 1) if is_fraction else without_minus(f"{value:.2f}")
+    return text.replace("0.", ".", 1) if is_fraction else decimals(value, 2)
 
 
 def interval(low: float | None, high: float | None) -> str:

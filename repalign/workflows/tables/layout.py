@@ -75,6 +75,15 @@ def _text_cell(value: Any) -> str:
     return without_minus(f"{value:.4g}") if isinstance(value, float) else str(value)
 
 
+# From here on a number is written with its power of ten: its digits would fill the line.
+LARGE = 1e6
+
+
+def decimals(value: float, digits: int) -> str:
+    """Return a number with so many decimals, a very large one with its power of ten."""
+    return f"{value:.1e}" if abs(value) >= LARGE else without_minus(f"{value:.{digits}f}")
+
+
 def without_minus(number: str) -> str:
     """Return a number as it is written, but for the minus of one that is nothing."""
     return number if number.strip("-0.") else number.removeprefix("-")

@@ -231,3 +231,14 @@ def test_views_that_cannot_be_meant_are_refused(layered, arguments, code, messag
     result = CliRunner().invoke(app, ["compare", *layered, *ONE_MAP, *arguments])
     assert result.exit_code == code
     assert message in " ".join(result.stderr.replace("│", "").split())
+
+
+def test_a_plan_computes_nothing(files) -> None:
+    result = CliRunner().invoke(app, ["compare", *files, "--plan", "--workers", "3", "-f", "json"])
+    amounts = {each["quantity"]: each["amount"] for each in json.loads(result.stdout)}
+    assert (amounts["views"], amounts["pairs"]) == (3, 3)
+    assert amounts["bytes of all views"] == 3 * 300 * 4 * 8
+    assert amounts["memory of all workers"] == 3 * amounts["memory of a worker"]
+    assert "warning" not in result.stderr
+    table = run(*files, "--plan", "--engine", "ray", "-f", "table")
+    assert "memory of the command" in table

@@ -164,3 +164,33 @@ def test_the_bar_says_rows_and_speed() -> None:
     assert describe_rate(progress) == "1,234 rows, 2,500 tokens/s"
     assert str(Speed(5, "images", 2.0)) == "2.5 images/s"
     assert str(Speed(0, "sounds", 0.0)) == "0 sounds/s"
+
+
+def test_a_list_of_models_gives_a_store_of_each(checkpoints: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "models.txt"
+    listed.write_text(f"first={checkpoints / 'neox'}\nsecond={checkpoints / 'neox'}\n")
+    options = ("--data", "builtin:shakespeare", "--limit", 5, "-o", tmp_path / "stores")
+    planned = invoke("extract", "--models", listed, *options, "--plan", "--format", "json")
+    amounts = {each["quantity"]: each["amount"] for each in json.loads(planned.stdout)}
+    assert (amounts["models"], amounts["samples"]) == (2, 10)
+    assert not (tmp_path / "stores").exists()  # a plan does nothing
+    ran = invoke("extract", "--models", listed, *options)
+    assert ran.exit_code == 0, ran.output
+    stores = [each["store"] for each in csv.DictReader(io.StringIO(ran.stdout))]
+    assert stores == [str(tmp_path / "stores" / f"{name}.h5") for name in ("first", "second")]
+    listed.write_text(f"{tmp_path / 'nothing'}\nfirst={checkpoints / 'neox'}\n")
+    failed = invoke("extract", "--models", listed, *options)
+    assert failed.exit_code == 1
+    assert "first.h5" in failed.stdout
+    assert "error: 1 of 2 models could not be extracted, the first is" in failed.stderr
+    for words in ((), (checkpoints / "neox", "--models", listed)):
+        assert "give a model, or a list of them" in invoke("extract", *words, *options).stderr
+    local = invoke("extract", checkpoints / "neox", *options, "--ray-address", "auto")
+    assert "--ray-address is of --engine ray" in local.stderr
+
+
+def test_the_bar_of_many_tells_the_slowest_workers() -> None:
+    workers = tuple((f"node/{n}", Speed(100 * n, "tokens", 1.0)) for n in range(1, 7))
+    told = describe_rate(ExtractProgress(3, 9, 30, Speed(600, "tokens", 1.0), workers, (1, 4)))
+    assert told.startswith("1 of 4 stores, 30 rows, 600 tokens/s (node/1 100 tokens/s, ")
+    assert told.endswith("node/4 400 tokens/s and 2 faster)")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.errors.row_errors import row_errors, summarise_errors
+from repalign.core.errors.row_errors import row_errors
 from repalign.core.maps.affine import MappedRows
 from repalign.core.maps.fitting import fit_map
 from repalign.core.maps.kinds import MAP_KINDS
@@ -30,18 +30,6 @@ def test_a_single_sparse_map_needs_no_product() -> None:
     fitted = fit_map("permutation", moments_of(x, y))
     (errors,) = row_errors(ArrayRows(x), ArrayRows(y), [fitted])
     assert_allclose(errors, np.linalg.norm(fitted.apply(x) - y, axis=1), rtol=1e-12)
-
-
-def test_a_summary_says_what_it_is_made_of() -> None:
-    summary = summarise_errors(np.array([3.0, 0.0, 4.0, 1.0]))
-    assert (summary.n, summary.mean, summary.median) == (4, 2.0, 2.0)
-    assert (summary.maximum, summary.worst_row) == (4.0, 2)
-    assert_allclose(summary.root_mean_square, np.sqrt(26 / 4))
-
-
-def test_errors_over_no_rows_are_refused() -> None:
-    with pytest.raises(InputError, match="no rows to summarise"):
-        summarise_errors(np.array([]))
 
 
 def test_a_map_of_other_widths_is_refused() -> None:

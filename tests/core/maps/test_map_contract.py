@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from repalign.core.errors.row_errors import row_errors, summarise_errors
+from repalign.core.errors.row_errors import row_errors
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.fitting import fit_map
 from repalign.core.maps.kinds import MAP_KINDS
@@ -78,8 +78,7 @@ def test_the_inverse_undoes_the_map(kind: str) -> None:
     x, y = noisy_pair()
     fitted = fit(kind, x, y)
     assert_allclose(fitted.inverse().apply(fitted.apply(x)), x, atol=1e-11)
-    loop = fitted.compose(fitted.inverse())
-    assert_allclose(loop.apply(x), x, atol=1e-11)
+    assert_allclose(fitted.apply(fitted.inverse().apply(y)), y, atol=1e-11)
 
 
 def test_the_mean_has_no_inverse() -> None:
@@ -194,13 +193,6 @@ def test_a_map_refuses_rows_of_another_width() -> None:
         fitted.apply(np.zeros((2, 4)))
 
 
-def test_maps_of_other_widths_do_not_compose() -> None:
-    rng = np.random.default_rng(0)
-    wide = fit("rigid", rng.standard_normal((9, 3)), rng.standard_normal((9, 4)))
-    with pytest.raises(InputError, match="a map into 4 columns cannot be followed by one from 3"):
-        wide.compose(wide)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_squared_errors_are_ordered_by_the_freedom_of_the_map(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -210,7 +202,7 @@ def test_squared_errors_are_ordered_by_the_freedom_of_the_map(seed: int) -> None
     moments = moments_of(x, y)
     maps = [fit_map(kind, moments) for kind in KINDS]
     errors = row_errors(ArrayRows(x), ArrayRows(y), maps)
-    rms = {m.kind: summarise_errors(e).root_mean_square for m, e in zip(maps, errors, strict=True)}
+    rms = {m.kind: np.sqrt(np.mean(e**2)) for m, e in zip(maps, errors, strict=True)}
     chains = [
         ("linear", "rigid", "permutation+scale", "mean"),
         ("linear", "rigid", "rigid-noscale", "permutation"),

@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
 import repalign
 from repalign import InputError
+from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.store.joining.index import pooled_index
 
 ROWS = np.eye(3)
@@ -69,3 +71,32 @@ def test_what_is_no_matrix_is_refused_in_a_line(rows: Any, tmp_path: Path) -> No
 def test_arrays_in_place_of_the_path_are_refused() -> None:
     with pytest.raises(InputError, match="path: got ndarray, expected a path"):
         repalign.write_store(ROWS, IDS)
+
+
+@pytest.mark.parametrize("name", ["a.h5", "folder"])
+def test_rows_are_not_written_over_the_store_that_they_are_read_from(tmp_path, name) -> None:
+    path, values = tmp_path / name, np.eye(3, dtype=np.float32)
+    repalign.write_store(path, values)
+    with repalign.open_store(path) as store:
+        wrapped = MappedRows(
+            store.view("embedding"), AffineMap("double", 2 * np.eye(3), np.ones(3))
+        )
+        for rows in (store.view("embedding"), wrapped, repalign.open_embeddings(path).rows):
+            with pytest.raises(InputError, match=r"is the input .*; choose another name"):
+                repalign.write_store(path, rows, overwrite=True)
+        with pytest.raises(InputError, match="is the input"):
+            repalign.write_store(path, values, index=store.index, overwrite=True)
+        repalign.write_store(tmp_path / "b.h5", wrapped)
+    assert np.array_equal(repalign.open_embeddings(path).rows.read(0, 3), values)
+    assert np.array_equal(
+        repalign.open_embeddings(tmp_path / "b.h5").rows.read(0, 3), 2 * values + 1
+    )
+
+
+def test_foreign_rows_are_not_written_over_either(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.eye(3)
+    rows = repalign.open_embeddings(tmp_path / "a.h5").rows
+    with pytest.raises(InputError, match="is the input"):
+        repalign.write_store(tmp_path / "a.h5", rows, overwrite=True)
+    assert np.array_equal(repalign.open_embeddings(tmp_path / "a.h5").rows.read(0, 3), np.eye(3))

@@ -91,3 +91,25 @@ def test_columns_without_any_variance_are_no_reason_to_warn() -> None:
     x = np.random.default_rng(0).standard_normal((80, 6))
     level = (x - x.mean(axis=1, keepdims=True)).astype(np.float32)  # as LayerNorm leaves it
     assert told_of_rigid(level, level[:, ::-1].copy()) == []
+
+
+def warnings_of(x: np.ndarray, y: np.ndarray, *more: str) -> str:
+    maps = ("mean", "permutation", "rigid", "linear", *more)
+    return "\n".join(compare(x, y, quick=True, maps=maps).warnings)
+
+
+def test_a_permutation_that_fails_for_the_scale_alone_is_told_with_the_map_that_has_one() -> None:
+    x = np.random.default_rng(0).laplace(size=(60, 3))
+    told = warnings_of(x, 1e-20 * x[:, ::-1])
+    assert "a permutation has no scale; add permutation+scale (--maps" in told
+    assert "permutation+scale" not in warnings_of(x, 1e-20 * x, "permutation+scale")
+    assert "permutation+scale" not in warnings_of(x, 100 * x)  # too small a source is no harm
+    assert "permutation+scale" not in warnings_of(x, x[:, ::-1])
+
+
+def test_a_source_of_one_row_only_is_told_as_the_cause() -> None:
+    x = np.random.default_rng(0).laplace(size=(60, 3))
+    told = warnings_of(np.ones((60, 3)), x)
+    assert "the rows of the source are all the same" in told
+    assert "look unrelated" not in told
+    assert "the rows of the target are all the same" in warnings_of(x, np.ones((60, 3)))

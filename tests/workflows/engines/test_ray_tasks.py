@@ -165,3 +165,22 @@ def test_small_arrays_travel_with_their_unit(tasks, tmp_path: Path) -> None:
     parcel = packer.pack([np.arange(10), np.arange(3)])
     assert (parcel.arrays, packer.shared_bytes) == ((), 0)
     assert [list(each) for each in unpack(parcel.content, ())] == [list(range(10)), [0, 1, 2]]
+
+
+def test_what_ray_says_of_dead_processes_stays_off_standard_output(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import sys
+    import threading
+
+    shown = cluster.WithoutRay(sys.stdout)
+    shown.write("a,b\n")
+    said = threading.Thread(
+        target=lambda: print("(raylet) A worker died\nand\nmore", file=shown),
+        name=cluster.LISTENER,
+    )
+    said.start()
+    said.join()
+    shown.flush()
+    out, err = capsys.readouterr()
+    assert (out, err) == ("a,b\n", "(raylet) A worker died\n")

@@ -42,6 +42,29 @@ def test_batches_hold_every_sample_once_within_the_budget(lengths: list[int], bu
     assert widths == sorted(widths, reverse=True)
 
 
+def test_batches_have_less_padding_than_full_ones_in_order() -> None:
+    lengths = np.random.default_rng(0).geometric(0.05, 200)
+    ordered, full = np.sort(lengths)[::-1], []
+    while sum(map(len, full)) < 200:
+        rest = ordered[sum(map(len, full)) :]
+        full.append(rest[: max(1, 512 // rest[0])])
+
+    def tokens(batches: list[np.ndarray]) -> int:
+        return int(sum(batch.max() * len(batch) for batch in batches))
+
+    found = [lengths[batch] for batch in plan_batches(lengths.tolist(), 512)]
+    assert int(lengths.sum()) <= tokens(found) < 0.98 * tokens(full)
+    assert len(found) <= 2 * len(full)
+    # one long text among many short ones pads none of them
+    assert [len(batch) for batch in plan_batches([400, *[2] * 90], 512)] == [1, 90]
+
+
+def test_samples_that_stay_apart_share_batches_of_one_length() -> None:
+    lengths = [7, 3, 7, 3, 3, 5, 7]
+    found = plan_batches(lengths, 14, is_apart=True)
+    assert [[lengths[k] for k in batch] for batch in found] == [[7, 7], [7], [5], [3, 3, 3]]
+
+
 @given(st.integers(1, 5000), st.integers(1, 300))
 def test_shards_cover_the_samples(n_samples: int, per_shard: int) -> None:
     count = -(-n_samples // per_shard)

@@ -313,6 +313,13 @@ def test_saved_folders_of_two_runs_are_two_lines() -> None:
         ("final → run2-*.h5::h", [10, 200]),
     ]
     assert left_out == 0
+    fixed = {"id": "checkpoint-200", "revision": None}
+    against = [pair(*run, 0.1) for run in runs]
+    for _, details in against:
+        details["source"] = {"info": {"spec": {"model": fixed}}}
+    found, left_out = courses_of(against, rigid, "held-out")
+    assert [list(each.points) for each in found] == [[10, 200], [10, 200]]
+    assert left_out == 0
     alike = [pair("a", "checkpoint-5", 0.1), pair("b", "checkpoint-5", 0.2), pair("c", "best", 0.3)]
     found, left_out = courses_of(alike, rigid, "held-out")
     assert [each.label for each in found] == [

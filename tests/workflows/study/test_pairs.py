@@ -6,6 +6,7 @@ import pytest
 from repalign.exceptions import InputError
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.study.inputs import Model
 from repalign.workflows.study.pairs import check_count, choose_pairs, pairs_against
 
@@ -46,6 +47,12 @@ def test_nothing_to_pair_is_refused() -> None:
 
 def test_more_pairs_than_meant_are_refused_with_their_cost() -> None:
     pairs = choose_pairs([model("a", 40, 5000), model("b", 40, 5000)], within=False)
-    check_count(pairs, 1600)
-    with pytest.raises(InputError, match=r"80 views of .* are 1,600 pairs, about \d+ minutes"):
-        check_count(pairs, 1599)
+    check_count(pairs, CompareSettings(max_pairs=1600))
+    told = (
+        r"80 views of .* are 1,600 pairs, about \d+ minutes of one core beside 80 ICAs, nearly all"
+    )
+    with pytest.raises(InputError, match=told):
+        check_count(pairs, CompareSettings(max_pairs=1599))
+    plain = CompareSettings(maps=("rigid",), n_null=0, n_refits=0, max_pairs=1599)
+    with pytest.raises(InputError, match=r"about \d+ minutes? of one core; take|about a minute of"):
+        check_count(pairs, plain)
