@@ -21,7 +21,8 @@ from repalign.core.arrays import DeviceArray, row_norms
 from repalign.core.compute import matmul_kernels
 from repalign.core.rows import take_in_order
 
-_BLOCK_ROWS = 8192
+# Rounded at once: a few copies in double precision, which a small memory cap must hold.
+_BLOCK_VALUES = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +85,9 @@ def build_unit_rows(
     target, dtype, rounding = _room_for((len(chosen), rows.shape[1]), device)
     error = np.empty(len(chosen))
     position = np.argsort(chosen)
-    for start in range(0, len(chosen), _BLOCK_ROWS):
-        place = position[start : start + _BLOCK_ROWS]
+    block_rows = max(_BLOCK_VALUES // rows.shape[1], 1)
+    for start in range(0, len(chosen), block_rows):
+        place = position[start : start + block_rows]
         values = take_in_order(rows, chosen[place]).astype(np.float64) - centre
         radius = radii[chosen[place]]
         unit = values / np.where(radius > 0, radius, 1.0)[:, None]

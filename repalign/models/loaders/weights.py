@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from repalign.exceptions import ModelError
-from repalign.models.loaders.boundary import first_line, third_party
+from repalign.models.loaders.boundary import third_party
 
 # Heads and decoders that a checkpoint may carry beside its encoder. Anything else that the
 # encoder does not expect is an error: it is more likely a wrong architecture than a head.
@@ -88,9 +88,10 @@ def _check_stored(path: Path) -> None:
 
 def unsafe_pickle(name: str, error: Exception) -> ModelError:
     """Return the error for a pickle file that is damaged or wants to run code."""
+    # torch's own advice is to load without the safeguard, which runs the code: it is not passed on
     return ModelError(
-        f"{name} cannot be read as weights only ({first_line(error)[:160]}); convert it to "
-        "safetensors where it was made: files that run code when loaded are refused"
+        f"{name} cannot be read as weights only ({type(error).__name__}): it is damaged, or would "
+        "run code when loaded, which is refused; convert it to safetensors where it was made"
     )
 
 

@@ -53,11 +53,7 @@ def connected(address: str | None, workers: int | None) -> Iterator[None]:
             f"--ray-address: got {address!r}, expected host:port or auto; run the command on a "
             "node of the cluster, where its stores are mounted"
         )
-    scratch = None
-    if address is None:
-        # a short path: sockets in it may have 107 characters in all
-        scratch = tempfile.mkdtemp(prefix="repalign-ray-", dir=_short_temporary())
-    if address is None and "ray" in sys.modules and not _is_private():
+    if address is None and sys.modules.get("ray") is not None and not _is_private():
         raise InputError(
             "Ray was imported before repalign could keep its cluster to the loopback address; "
             "import it later, or start a cluster and give its --ray-address"
@@ -66,6 +62,10 @@ def connected(address: str | None, workers: int | None) -> Iterator[None]:
         ray = _import_ray()
         if ray.is_initialized():
             raise InputError("this process is connected to Ray already; call ray.shutdown() first")
+        scratch = None
+        if address is None:
+            # a short path: sockets in it may have 107 characters in all
+            scratch = tempfile.mkdtemp(prefix="repalign-ray-", dir=_short_temporary())
         try:
             with redirect_stdout(cast(TextIO, WithoutRay(sys.stdout))):
                 _connect(ray, address, workers, scratch)

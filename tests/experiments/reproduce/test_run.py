@@ -1,4 +1,5 @@
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,15 @@ def test_a_run_that_was_stopped_continues_with_the_same_numbers(tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_seeds_are_spread_by_ray(tmp_path: Path) -> None:
+    here = reproduce(experiment(), tmp_path / "here")
+    there = reproduce(experiment(), tmp_path / "there", engine=Engine("ray", workers=2))
+    assert values(there) == values(here)
+    assert len(log(tmp_path / "there")) == len(log(tmp_path / "here"))
+
+
 def test_the_numbers_do_not_depend_on_the_workers(tmp_path: Path) -> None:
     alone = reproduce(experiment(), tmp_path / "one")
     shared = reproduce(experiment(), tmp_path / "two", engine=Engine(workers=2))

@@ -92,7 +92,10 @@ def test_token_and_hash_columns_are_part_of_the_identity(tmp_path: Path) -> None
         ("id\na\n", "has no column of numbers beside the ids"),
         ("id,e0\na,1\nb,x\n", "row 1 has 'x' in column 'e0'; expected a number"),
         ("id,e0,label\na,1,cat\n", "row 0 has 'cat' in column 'label'"),
-        ("id,e0\na,1\nb,\n", "row 1 has '' in column 'e0'"),
+        (
+            "id,e0\na,1\nb,\n",
+            "row 1 has a missing value in column 'e0'; expected a number in every cell",
+        ),
         ("id,e0\na,1\n,2\n", "row 1 has no id"),
         ("id,e0\na,1\nb,2,3\n", "is no readable table .*Expected 2 fields in line 3, saw 3"),
         ("id,token,e0\na,x,1\n", "column 'token' holds invalid literal"),

@@ -338,7 +338,7 @@ def test_groups_that_are_none_are_refused(groups, message: str) -> None:
 
 def test_more_rows_than_fit_into_the_memory_are_refused_before_anything_is_computed() -> None:
     latents, factors = planted(0)
-    with pytest.raises(InputError, match=r"latents: scoring 1500 rows of 6 columns (.*)--memory"):
+    with pytest.raises(InputError, match=r"latents: scoring 1500 rows of 6 columns .*memory_bytes"):
         disentangle(latents, factors, machine=Machine(memory_bytes=2**16))
 
 

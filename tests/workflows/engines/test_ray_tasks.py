@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -119,8 +120,15 @@ def test_failures_are_one_line(tasks, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Path, "cwd", lambda: gone)
     with pytest.raises(InputError, match=r"has no folder .*gone, where the command was started"):
         tasks.map([Writing(0, tmp_path)], Machine())
+
+
+def test_a_second_cluster_is_refused_and_leaves_no_files(
+    tasks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_short_temporary", lambda: str(tmp_path))
     with pytest.raises(InputError, match="connected to Ray already"), RayTasks(1):
         pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_cluster_of_this_machine_is_private(tasks) -> None:
@@ -155,6 +163,12 @@ def test_wrong_engines_are_refused_before_anything_starts() -> None:
     assert isinstance(Engine("ray", workers=2).open(), RayTasks)
 
 
+def test_without_ray_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'repalign\[ray\]'"), RayTasks(1):
+        pass
+
+
 def test_without_shared_memory_the_object_store_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "SHARED_MEMORY", "/nowhere/at/all")
     assert cluster.object_store_bytes() == cluster.SMALLEST_STORE
@@ -170,7 +184,6 @@ def test_small_arrays_travel_with_their_unit(tasks, tmp_path: Path) -> None:
 def test_what_ray_says_of_dead_processes_stays_off_standard_output(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    import sys
     import threading
 
     shown = cluster.WithoutRay(sys.stdout)

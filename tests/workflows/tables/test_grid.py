@@ -54,7 +54,14 @@ def test_markdown_and_latex_keep_the_titles_whole() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.12345, ".123"), (-0.05, "-.050"), (1.0, "1.00"), (-7.881, "-7.88"), (None, "n/a")],
+    [
+        (0.12345, ".123"),
+        (-0.05, "-.050"),
+        (1.0, "1.00"),
+        (-7.881, "-7.88"),
+        (2.4e29, "2.4e+29"),
+        (None, "n/a"),
+    ],
 )
 def test_numbers_have_three_digits(value: float | None, text: str) -> None:
     assert number(value) == text
