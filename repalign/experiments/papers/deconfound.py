@@ -171,7 +171,7 @@ EXPERIMENT = Experiment(
         "by a masked autoencoder that was trained on plain digits."
     ),
     presets={
-        "small": Preset(cases((10, 25)), n_seeds=3, seconds_per_seed=25),
+        "small": Preset(cases((10, 25)), n_seeds=3, seconds_per_seed=9),
         "paper": Preset(cases((5, 10, 25)), n_seeds=1, seconds_per_seed=40_000, is_estimate=True),
     },
     measure=measure,

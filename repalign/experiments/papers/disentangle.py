@@ -170,7 +170,7 @@ EXPERIMENT = Experiment(
         "as there. The small preset draws 6,000 images and trains for 600 steps instead of 200,000."
     ),
     presets={
-        "small": Preset(SMALL, n_seeds=3, seconds_per_seed=75),
+        "small": Preset(SMALL, n_seeds=3, seconds_per_seed=43),
         "paper": Preset(PAPER, n_seeds=3, seconds_per_seed=11 * 200_000 * 1.5, is_estimate=True),
     },
     measure=measure,
