@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 from repalign.experiments.papers.calibration import N_TWINS, twin_case, twin_efficiencies
-from repalign.experiments.papers.calibration_report import chance
+from repalign.experiments.papers.reports.calibration import chance
 from repalign.workflows.machine import Machine
 
 

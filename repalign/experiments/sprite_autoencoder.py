@@ -1,8 +1,9 @@
-"""A small autoencoder of rendered sprites: latents for which the true factors are known.
+"""A small autoencoder of images: latents for which the true factors are known.
 
 In the manner of section 4.3 of the paper: a vanilla convolutional autoencoder, weight decay as
-the only regularisation, twice as many latents as factors. It is far smaller than the paper's
-and its pictures are our own, so that its scores stand beside the paper's but do not repeat them.
+the only regularisation, twice as many latents as factors; or a β-VAE or β-TCVAE of the same
+layers. It is far smaller than the paper's, so that its scores stand beside the paper's but do not
+repeat them.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,6 +18,12 @@ from repalign.aliases import FloatArray
 from repalign.core.thread_choice import one_thread
 from repalign.data.sprites import LEVELS
 from repalign.exceptions import InputError
+from repalign.experiments.variational import (
+    AutoencoderKind,
+    divergence,
+    drawn,
+    total_correlation,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +43,8 @@ class AutoencoderSettings:
         weight_decay: of AdamW, decoupled.
         channels: of the four strided convolutions.
         seed: of weights and batches.
+        kind: plain, or variational.
+        beta: of the variational ones: weight of the divergence, or of the total correlation.
     """
 
     n_latents: int = 2 * len(LEVELS)
@@ -45,14 +54,20 @@ class AutoencoderSettings:
     weight_decay: float = 1e-3
     channels: tuple[int, ...] = (16, 32, 32, 64)
     seed: int = 0
+    kind: AutoencoderKind = "plain"
+    beta: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class SpriteAutoencoder:
-    """A trained encoder, and the reconstruction loss (nats a pixel and channel) by step."""
+    """An encoder, and the reconstruction loss (nats a pixel and channel) by step.
+
+    The encoder of a variational autoencoder gives the means first, then the log variances.
+    """
 
     encoder: "torch.nn.Module"
     losses: tuple[float, ...]
+    n_latents: int
 
 
 def train_autoencoder(
@@ -60,8 +75,11 @@ def train_autoencoder(
     settings: AutoencoderSettings | None = None,
     *,
     on_progress: Callable[[int, int], None] | None = None,
+    on_step: Callable[[int, SpriteAutoencoder], None] | None = None,
 ) -> SpriteAutoencoder:
     """Train on ``(n, side, side, 3)`` pictures whose side is a multiple of 16; one torch thread.
+
+    ``on_step`` hears of every state, from the untrained one on, with the number of steps done.
 
     Raises:
         InputError: pictures of another shape.
@@ -82,22 +100,31 @@ def train_autoencoder(
         optimiser = torch.optim.AdamW(
             parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
-        losses = []
+        losses: list[float] = []
+
+        def tell(step: int) -> None:
+            if on_step is not None:
+                on_step(step, SpriteAutoencoder(encoder, tuple(losses), settings.n_latents))
+
+        tell(0)
         for step, batch in enumerate(_batches(images, settings), start=1):
-            logits = decoder(encoder(batch))
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, batch)
+            latents, extra = _latents(encoder(batch), settings, len(images))
+            logits = decoder(latents)
+            reconstruction = torch.nn.functional.binary_cross_entropy_with_logits(logits, batch)
+            loss = reconstruction + extra / batch[0].numel()
             optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             torch.nn.utils.clip_grad_value_(parameters, 1.0)
             optimiser.step()
-            losses.append(float(loss.detach()))
+            losses.append(float(reconstruction.detach()))
+            tell(step)
             if on_progress is not None:
                 on_progress(step, settings.n_steps)
-    return SpriteAutoencoder(encoder.eval(), tuple(losses))
+    return SpriteAutoencoder(encoder.eval(), tuple(losses), settings.n_latents)
 
 
 def encode_images(autoencoder: SpriteAutoencoder, images: NDArray[np.uint8]) -> FloatArray:
-    """Return the latents of pictures, ``(n, n_latents)`` float32."""
+    """Return the latents of pictures, ``(n, n_latents)`` float32; of variational ones the means."""
     import torch
 
     with one_thread(), torch.no_grad():
@@ -105,7 +132,20 @@ def encode_images(autoencoder: SpriteAutoencoder, images: NDArray[np.uint8]) -> 
             autoencoder.encoder(_tensor(images[start : start + ENCODE_BATCH])).numpy()
             for start in range(0, len(images), ENCODE_BATCH)
         ]
-    return np.concatenate(parts)
+    return np.concatenate(parts)[:, : autoencoder.n_latents]
+
+
+def _latents(encoded: Any, settings: AutoencoderSettings, n_rows: int) -> tuple[Any, Any]:
+    """Return what is decoded, and what the loss of an image has beside the reconstruction."""
+    if settings.kind == "plain":
+        return encoded, 0.0
+    means, log_variances = encoded.chunk(2, dim=1)
+    latents = drawn(means, log_variances)
+    extra = divergence(means, log_variances)
+    if settings.kind == "beta-vae":
+        return latents, settings.beta * extra
+    correlated = total_correlation(latents, means, log_variances, n_rows)
+    return latents, extra + (settings.beta - 1) * correlated
 
 
 def _networks(side: int, settings: AutoencoderSettings) -> tuple[Any, Any]:
@@ -114,6 +154,7 @@ def _networks(side: int, settings: AutoencoderSettings) -> tuple[Any, Any]:
     widths = (3, *settings.channels)
     small = side // 2 ** len(settings.channels)
     flat = widths[-1] * small * small
+    n_encoded = settings.n_latents * (1 if settings.kind == "plain" else 2)
     down: list[nn.Module] = []
     up: list[nn.Module] = []
     for narrow, wide in pairwise(widths):
@@ -121,7 +162,7 @@ def _networks(side: int, settings: AutoencoderSettings) -> tuple[Any, Any]:
         up = [nn.ConvTranspose2d(wide, narrow, 4, stride=2, padding=1), nn.LeakyReLU(0.2), *up]
     encoder = nn.Sequential(
         *down, nn.Flatten(), nn.Linear(flat, 256), nn.LeakyReLU(0.2),
-        nn.Linear(256, settings.n_latents),
+        nn.Linear(256, n_encoded),
     )  # fmt: skip
     decoder = nn.Sequential(
         nn.Linear(settings.n_latents, 256), nn.LeakyReLU(0.2), nn.Linear(256, flat),

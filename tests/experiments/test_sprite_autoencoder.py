@@ -66,3 +66,16 @@ def test_positions_of_real_pictures_are_told_from_the_latents() -> None:
     frame = result.to_frame().set_index(["condition", "score"])
     assert frame.value["raw", "linear-R2"] > 0.5
     assert frame.value["raw", "InfoE"] > frame["null"]["raw", "InfoE"] + 0.1
+
+
+@pytest.mark.parametrize("kind", ["beta-vae", "beta-tcvae"])
+def test_a_variational_autoencoder_gives_its_means_and_learns(kind) -> None:
+    images = sample_sprites(64, seed=0, side=16).images
+    settings = AutoencoderSettings(n_steps=60, batch_size=16, channels=(8, 8), kind=kind, beta=2.0)
+    told: list[int] = []
+    autoencoder = train_autoencoder(images, settings, on_step=lambda step, _: told.append(step))
+    latents = encode_images(autoencoder, images)
+    assert latents.shape == (64, 12)
+    assert np.array_equal(latents, encode_images(autoencoder, images))
+    assert np.mean(autoencoder.losses[-10:]) < 0.7 * np.mean(autoencoder.losses[:5])
+    assert told == list(range(61))

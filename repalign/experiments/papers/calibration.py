@@ -27,7 +27,7 @@ from repalign.core.inference.splits import fold_split, held_out_split
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
-from repalign.experiments.papers.calibration_report import (
+from repalign.experiments.papers.reports.calibration import (
     ABOVE,
     BELOW,
     COVERAGE,

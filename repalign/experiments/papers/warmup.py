@@ -12,7 +12,7 @@ import numpy as np
 from repalign.aliases import FloatArray
 from repalign.exceptions import InputError
 from repalign.experiments.digit_images import find_digits, load_digits
-from repalign.experiments.papers.warmup_report import (
+from repalign.experiments.papers.reports.warmup import (
     ERROR,
     EXACT,
     LARGEST,

@@ -12,6 +12,8 @@ _ROOM = "repalign.experiments.papers"
 MODULES = (
     "table1",
     "warmup",
+    "disentangle",
+    "deconfound",
     "gaussian_null",
     "contrastive",
     "cross_entropy",

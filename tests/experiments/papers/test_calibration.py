@@ -11,7 +11,7 @@ from repalign.experiments.papers.calibration import (
     group_sizes,
     measure,
 )
-from repalign.experiments.papers.calibration_report import (
+from repalign.experiments.papers.reports.calibration import (
     ABOVE,
     BELOW,
     COVERAGE,

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from repalign.exceptions import InputError
-from repalign.experiments.papers.warmup import EXPERIMENT, PAPER, SMALL, measure
-from repalign.experiments.papers.warmup_report import (
+from repalign.experiments.papers.reports.warmup import (
     ERROR,
     EXACT,
     LEAKS,
@@ -19,6 +18,7 @@ from repalign.experiments.papers.warmup_report import (
     pooled_runs,
     sentences,
 )
+from repalign.experiments.papers.warmup import EXPERIMENT, PAPER, SMALL, measure
 from repalign.experiments.reproduce.experiment import Measured, Work
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome

@@ -49,7 +49,7 @@ class Hdf5Images:
         self.shape: tuple[int, ...] = self._dataset.shape
         self.dtype: np.dtype[Any] = self._dataset.dtype
 
-    def __getitem__(self, row: int) -> NDArray[Any]:
+    def __getitem__(self, row: int | slice) -> NDArray[Any]:
         with self._lock, told_as_input_error(self._label):
             pixels: NDArray[Any] = self._dataset[row]
         return pixels

@@ -1,0 +1,1 @@
+"""Embeddings of perturbed and control samples on plates: published ones, or digits made so."""
