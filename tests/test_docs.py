@@ -1,5 +1,6 @@
 """The documentation cannot drift: the reference is the help, every command is explained."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,12 @@ def test_every_measure_has_its_row_and_its_formula(measure: Measure) -> None:
     assert measure_row(measure) in (ROOT / "docs" / "measures.md").read_text()
     name = measure.name if measure.size is None else f"{measure.name}-K"
     assert f"| `{name}` |" in (ROOT / "docs" / "maths.md").read_text()
+
+
+@pytest.mark.parametrize("page", ["docs/maths.md", "CONTRIBUTING.md"])
+def test_modules_that_a_page_names_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:core|tests|workflows|store|models)/[\w/]+\.py)`", text))
+    assert {
+        n for n in named if not ((ROOT / n).exists() or (ROOT / "repalign" / n).exists())
+    } == set()
