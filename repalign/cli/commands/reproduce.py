@@ -16,6 +16,7 @@ from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.settings import ReproduceSettings
 from repalign.files import open_regular
+from repalign.printable import printable
 from repalign.workflows.tables.records_text import as_csv, as_json
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ def reproduce(
     settings = given.settings(ReproduceSettings())
     size = experiment.preset(settings.preset)
     where = folder or DEFAULT_FOLDER / f"{experiment.name}-{settings.preset}"
-    _check_folder(where, experiment, settings.preset)
+    given_data = experiment.data(data)
+    on = "" if given_data is None else given_data.name
+    _check_folder(where, (experiment.name, settings.preset, on))
     talk = talk_of(context)
     engine = shared.chosen(settings.workers)
     for warning in engine.warnings:
@@ -142,8 +145,11 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _check_folder(where: Path, experiment: "Experiment", preset: str) -> None:
-    """Refuse a folder with the results of something else, before anything is computed."""
+def _check_folder(where: Path, wanted: tuple[str, str, str]) -> None:
+    """Refuse a folder with the results of something else, before anything is computed.
+
+    ``wanted`` are the names of experiment, preset and data.
+    """
     import json
 
     where.mkdir(parents=True, exist_ok=True)
@@ -154,14 +160,20 @@ def _check_folder(where: Path, experiment: "Experiment", preset: str) -> None:
     try:
         with open_regular(path) as file:
             record: Any = json.load(file)
-        found = (record["experiment"], record["preset"])
+        data = record["data"]
+        found = (record["experiment"], record["preset"], data["name"] if data else "")
     except (ValueError, KeyError, TypeError, RecursionError):
-        found = ("something", "else")
-    if found != (experiment.name, preset):
+        found = ("something", "else", "")
+    if found != wanted:
         raise InputError(
-            f"{where} holds results of {' '.join(found)}, expected {experiment.name} {preset} or "
-            "an empty folder; choose another --output"
+            f"{where} holds results of {_told(found)}, expected {_told(wanted)} or an empty "
+            "folder; choose another --output"
         )
+
+
+def _told(names: tuple[str, str, str]) -> str:
+    experiment, preset, data = (printable(str(name)) for name in names)
+    return f"{experiment} {preset}" + (f" on {data}" if data else "")
 
 
 def _keep(result: "Reproduction", where: Path) -> None:

@@ -71,6 +71,17 @@ def test_a_folder_of_another_experiment_is_refused(finished) -> None:
     assert "holds results of gaussian-null small, expected table1 small" in ran.stderr
 
 
+def test_a_folder_of_other_data_is_refused(tmp_path: Path) -> None:
+    record = {"experiment": "data-size", "preset": "small", "data": {"name": "Fashion-MNIST"}}
+    (tmp_path / "results.json").write_text(json.dumps(record))
+    ran = run("data-size", "-o", str(tmp_path))
+    assert ran.exit_code == 1
+    message = (
+        "holds results of data-size small on Fashion-MNIST, expected data-size small on digits"
+    )
+    assert message in ran.stderr
+
+
 def test_a_name_or_the_list_must_be_asked_for() -> None:
     for words in ((), ("table1", "--list")):
         ran = run(*words)
