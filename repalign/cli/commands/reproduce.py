@@ -101,7 +101,7 @@ def reproduce(
             preset=settings.preset,
             seeds=seeds,
             engine=engine,
-            data=data,
+            data=given_data,
             machine=Machine(choose_device(device), on_stage=on_stage),
         )
     text = render(shown_reproduction(result), chosen)

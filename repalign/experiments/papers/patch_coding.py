@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 
 from repalign.experiments.digit_images import find_digits, load_digits
 from repalign.experiments.reproduce.drawing import COLOURS, draw_curve
-from repalign.experiments.reproduce.experiment import Case, Measured, Work
+from repalign.experiments.reproduce.experiment import Case, Experiment, Measured, Preset, Work
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.printable import for_figure
 from repalign.simulation.fitting import Budget
@@ -29,9 +30,7 @@ SHOWN = (TOP, BOTTOM, UNTRAINED, UNRELATED, LOSS)
 N_JUDGED = 4000
 _SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
-PAPER = "Roeder et al. 2021, section 5.2"
-NEEDS = "nothing; --data DIR takes images in MNIST's format"
-DIFFERS = (
+_DIFFERS = (
     "grey images (scikit-learn's digits unless --data gives others) for CIFAR-10, patches of 3/7 "
     "of the height, codes of 8 for 64, optimiser and steps are ours. The paper gives values in a "
     "figure only, so that no number stands beside ours. Images are judged that no training saw."
@@ -102,7 +101,43 @@ def mean_cca(x: np.ndarray, y: np.ndarray) -> float:
     return canonical_correlations(FittingMoments.of(moments)).mean
 
 
-def trend(result: "Reproduction", what: str) -> Sequence[str]:
+def experiment(
+    name: str,
+    against: str,
+    by: str,
+    small: Sequence[PatchCase],
+    paper: Sequence[PatchCase],
+    seconds: float,
+) -> Experiment:
+    """Return the experiment that goes through cases in one direction.
+
+    Args:
+        name: As ``repalign reproduce`` takes it.
+        against: What the list says that it is measured against.
+        by: What rises from case to case, as the result tells it.
+        small: Cases of the small preset.
+        paper: Cases of the paper's sizes.
+        seconds: Estimated processor seconds of these for a seed.
+    """
+    return Experiment(
+        name=name,
+        paper="Roeder et al. 2021, section 5.2",
+        shows=f"mean CCA of two contrastive codings of image patches against the {against}",
+        needs="nothing; --data DIR takes images in MNIST's format",
+        differs=_DIFFERS,
+        presets={
+            "small": Preset(tuple(small), n_seeds=5, seconds_per_seed=13),
+            "paper": Preset(tuple(paper), n_seeds=5, seconds_per_seed=seconds, is_estimate=True),
+        },
+        measure=measure,
+        sentences=partial(trend, by=by),
+        plot=plot,
+        shown=SHOWN,
+        find_data=find_images,
+    )
+
+
+def trend(result: "Reproduction", by: str) -> Sequence[str]:
     """Say whether the similarity rises from the first case to the last, over seeds."""
     lines = []
     cases = result.cases
@@ -115,7 +150,7 @@ def trend(result: "Reproduction", what: str) -> Sequence[str]:
         meet = "do not overlap" if apart else "overlap"
         shown = ", ".join(f"{mean:.3f}" for mean in means)
         lines.append(
-            f"{name} by {what}: {shown}; it {does} at every step, and the intervals of the first "
+            f"{name} by {by}: {shown}; it {does} at every step, and the intervals of the first "
             f"and the last {meet}."
         )
     return lines

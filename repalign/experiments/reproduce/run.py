@@ -5,6 +5,7 @@ from pathlib import Path
 
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.experiment import Experiment, Work
+from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import FOLDER, Outcome, SeedUnit, units_of
 from repalign.workflows.engines.opening import Engine
@@ -18,7 +19,7 @@ def reproduce(
     preset: str = "small",
     seeds: Sequence[int] | None = None,
     engine: Engine | None = None,
-    data: Path | None = None,
+    data: Path | GivenData | None = None,
     machine: Machine | None = None,
 ) -> Reproduction:
     """Run an experiment in a folder; the same call continues after a stop.
@@ -31,7 +32,7 @@ def reproduce(
         preset: ``small`` or ``paper``.
         seeds: Seeds; those of the preset by default.
         engine: Who does the units, each with one thread: this process by default.
-        data: The user's data, for experiments that take some.
+        data: The user's data, for experiments that take some, or what the experiment found there.
         machine: Device and progress callback.
 
     Raises:
@@ -43,7 +44,7 @@ def reproduce(
     if not wanted or min(wanted) < 0 or len(set(wanted)) < len(wanted):
         raise InputError(f"seeds: got {list(wanted)}, expected different numbers from 0")
     machine = machine or Machine()
-    given = experiment.data(data)
+    given = data if isinstance(data, GivenData) else experiment.data(data)
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     units = units_of(experiment, chosen, wanted, folder, given)
     kept = {unit.key: outcome for unit in units if (outcome := unit.kept()) is not None}
