@@ -115,18 +115,25 @@ def run_line(line: Sequence[str], folder: Path) -> tuple[Outcome, str]:
     return ("equal" if ran.exit_code == 0 else "refused"), ""
 
 
-def fuzz_lines(folder: Path, count: int, *, seed: int = 0) -> Counts:
-    """Run random lines of all commands in turn, each as a program in a folder made anew."""
+def drawn_lines(
+    name: str, folder: Path, count: int, seed: int
+) -> Iterator[tuple[list[str], str, Any, Path]]:
+    """Draw lines of all commands in turn, with the command and a folder of files for them."""
     import_all()
     files = folder / "files"
     files.mkdir()
     make_files(files)
-    counts = Counts("command lines")
     leaves = leaf_commands()
     for number in range(count):
-        rng = random.Random(f"lines {seed} {number}")
         words, command = leaves[number % len(leaves)]
-        line = random_line(words, command, rng.choice)
+        rng = random.Random(f"{name} {seed} {number}")
+        yield random_line(words, command, rng.choice), words, command, files
+
+
+def fuzz_lines(folder: Path, count: int, *, seed: int = 0) -> Counts:
+    """Run random lines of all commands in turn, each as a program in a folder made anew."""
+    counts = Counts("command lines")
+    for line, words, command, files in drawn_lines("lines", folder, count, seed):
         with copied(files) as place:
             before = state_of(place)
             ended = run_apart(line, place)

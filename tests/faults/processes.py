@@ -5,21 +5,18 @@ library in C, is seen in a real process alone.
 """
 
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.faults.counts import Counts
-from tests.faults.forks import SECONDS, Ended, import_all
+from tests.faults.forks import SECONDS, Ended
 from tests.faults.lines import (
     copied,
     described,
+    drawn_lines,
     judged,
-    leaf_commands,
-    make_files,
-    random_line,
     run_apart,
 )
 
@@ -30,16 +27,8 @@ MOST_SECONDS = 4 * SECONDS
 
 def compare_processes(folder: Path, count: int, *, seed: int = 0) -> Counts:
     """Run random lines both ways; the exit codes must agree, and both must be documented."""
-    import_all()
-    files = folder / "files"
-    files.mkdir()
-    make_files(files)
     counts = Counts("processes")
-    leaves = leaf_commands()
-    for number in range(count):
-        rng = random.Random(f"processes {seed} {number}")
-        words, command = leaves[number % len(leaves)]
-        line = random_line(words, command, rng.choice)
+    for line, _, _, files in drawn_lines("processes", folder, count, seed):
         with copied(files) as place:
             expected = run_apart(line, place)
         with copied(files) as place:
