@@ -19,6 +19,7 @@ from repalign.workflows.tables.layout import (
     records_layout,
     text_cells,
 )
+from repalign.workflows.tables.seals import sealed_records
 
 if TYPE_CHECKING:
     from repalign.experiments.reproduce.results import Reproduction
@@ -149,7 +150,7 @@ def _shown_errors(
     table: "Callable[[], ErrorTable]",
 ) -> Shown:
     return Shown(
-        records=result.to_records,
+        records=lambda: sealed_records(result.to_records()),
         document=document,
         drawing=lambda: _drawn_errors(table()),
         layouts=lambda: [table().layout()],

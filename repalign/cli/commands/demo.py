@@ -16,7 +16,6 @@ from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import DeviceOption, FormatOption
 from repalign.cli.tables import shown_table_one, terminal_width
 from repalign.cli.talk import talk_of
-from repalign.workflows.tables.records_text import as_csv, as_json
 
 if TYPE_CHECKING:
     from repalign.experiments.table_one import TableOne
@@ -61,10 +60,12 @@ def demo(
         table_one = run_table_one(
             where, settings, device=device, workers=thread_count(), on_stage=on_stage
         )
+    shown = shown_table_one(table_one)
     if folder is not None:
-        _keep(table_one, folder)
+        for kept in ("csv", "json"):
+            output.emit(render(shown, kept), folder / f"results.{kept}")
     explanation = _explanation(table_one, folder)
-    text = render(shown_table_one(table_one), chosen)
+    text = render(shown, chosen)
     if chosen == "table":
         text, explanation = "\n".join([text, *explanation]), []
     output.emit(text)
@@ -85,11 +86,6 @@ def _working_folder(folder: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="repalign-demo-") as temporary:
         yield Path(temporary)
-
-
-def _keep(table_one: "TableOne", folder: Path) -> None:
-    output.emit(as_csv(table_one.to_records()), folder / "results.csv")
-    output.emit(as_json(table_one.result().to_dict()), folder / "results.json")
 
 
 def _explanation(table_one: "TableOne", folder: Path | None) -> list[str]:

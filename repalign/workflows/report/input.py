@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,20 @@ from typing import Any
 from repalign.exceptions import InputError
 from repalign.files import open_regular
 from repalign.options import plain_type
-from repalign.printable import from_csv
+from repalign.printable import from_csv, printable
 from repalign.workflows.compare.results import PairReport
 from repalign.workflows.report.records import MAP_RECORDS, MEASURE_RECORDS, Record, is_measured
 from repalign.workflows.report.typed import typed
 from repalign.workflows.tables.layout import side_name
-from repalign.workflows.tables.records_text import DIGEST, digest_of
+from repalign.workflows.tables.seals import DIGEST, NO_DIGEST, digest_of, unsealed_records
 
 LARGEST_FILE = 2**29
 SIDES = ("source", "target")
 _FORMAT = "repalign-compare"
 _WHY_DAMAGED = "expected what `repalign compare -o results.json` writes"
 # What the demo adds to a record.
-_MORE_TEXTS = {"pair", "paper_pair"}
+_OF_DEMO = {"pair": str, "paper_pair": str, "paper_error": float, "paper_efficiency": float}
+_TYPES = {**MEASURE_RECORDS.types, **MAP_RECORDS.types, **_OF_DEMO}
 
 
 @dataclass(frozen=True)
@@ -105,20 +107,30 @@ def _from_csv(text: str, path: Path) -> Results:
         rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
     except csv.Error as error:
         raise InputError(f"{path}: is no CSV ({error}); {_WHY_DAMAGED}") from error
-    header = [from_csv(name) for name in rows[0]] if rows else []
+    header = [_text(name) for name in rows[0]] if rows else []
     if len(set(header)) < len(header):
         raise InputError(f"{path}: names a column twice; {_WHY_DAMAGED}")
     wrong = next((row for row in rows if len(row) != len(header)), None)
     if wrong is not None:
         raise InputError(f"{path}: a line has more or fewer cells than the header; is it cut off?")
     records = [
-        {name: _value(name, cell) for name, cell in zip(header, row, strict=True)}
+        {
+            name: _value(name, cell)
+            for name, cell in zip(header, row, strict=True)
+            if cell or name in _TYPES  # nobody's column without a word in it
+        }
         for row in rows[1:]
+        if row != rows[0]  # of files that were put one behind the other
     ]
+    try:
+        records, told = unsealed_records(records, _TYPES)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     # measures of similarity stand in the same table, without a map
     checked = MAP_RECORDS.checked((each for each in records if not is_measured(each)), path)
     measures = MEASURE_RECORDS.checked(filter(is_measured, records), path)
-    return Results(path.name, tuple(_pairs(checked, measures, path)), {}, {})
+    notes = tuple(f"{path.name} {note}" for note in told)
+    return Results(path.name, tuple(_pairs(checked, measures, path)), {}, {}, notes=notes)
 
 
 def _from_json(text: str, path: Path) -> Results:
@@ -164,7 +176,7 @@ def _checked_digest(content: Mapping[str, Any], path: Path) -> tuple[str, ...]:
         InputError: There is one, and it is of another content.
     """
     if DIGEST not in content:
-        return (f"{path.name} carries no digest: nobody can tell whether it was changed",)
+        return (f"{path.name} {NO_DIGEST}",)
     try:
         is_same = digest_of(content) == content[DIGEST]
     except (ValueError, RecursionError):  # numbers and depths that no result has
@@ -189,22 +201,28 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _value(name: str, cell: str) -> Any:
-    """Return what a cell holds, by the type of its column, or by its looks where it has none."""
-    kind = MAP_RECORDS.types.get(name, str if name in _MORE_TEXTS else None)
+    """Return what a cell holds, by the type of its column, or by its looks where it has none.
+
+    Other programs write true as TRUE, and whole numbers with a point.
+    """
+    kind = _TYPES.get(name)
     plain = plain_type(kind)
     if plain is str:
         # a view without a name is empty; any other empty text was undefined
-        return from_csv(cell) if cell or kind is str else None
-    if cell in ("", "true", "false"):
-        return None if cell == "" else cell == "true"
+        return _text(cell) if cell or kind is str else None
+    if cell.lower() in ("", "true", "false"):
+        return None if cell == "" else cell.lower() == "true"
     for convert in (int, float):
         if convert is int and plain is float:
             continue
-        try:
-            return convert(cell)
-        except ValueError:
-            continue
-    return from_csv(cell)
+        with suppress(ValueError):
+            number = convert(cell)
+            return int(number) if plain is int and number % 1 == 0 else number
+    return _text(cell)
+
+
+def _text(cell: str) -> str:
+    return from_csv(printable(cell))
 
 
 def _check_details(details: Mapping[str, Any], where: str) -> None:

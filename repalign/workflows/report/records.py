@@ -12,7 +12,7 @@ from repalign.exceptions import InputError
 from repalign.options import options_of, plain_type
 from repalign.workflows.compare.results import COLUMNS, ErrorRecord
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.similarity.records import MeasureRecord
+from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
 from repalign.workflows.report.typed import field_types, typed_fields
 
 Record = Mapping[str, Any]
@@ -63,7 +63,7 @@ class RecordKind:
         for low, high in self.bounds:
             if (told[low] is None) != (told[high] is None):
                 raise InputError(f"{where}: has one of {low} and {high}, expected both or none")
-        return {**record, **told}
+        return {**dict.fromkeys(self.types), **record, **told}
 
 
 def is_measured(record: Record) -> bool:
@@ -95,23 +95,26 @@ def _recorded_type(kind: Any) -> Any:
     return (kind if kind in (int, float, bool) else str) | None
 
 
-# The types follow from the dataclasses and the settings that write the columns.
+def _types_of(columns: tuple[str, ...], record: type) -> dict[str, Any]:
+    """Return the types of columns, from the dataclass and the settings that write them."""
+    own = field_types(record)
+    further = {kind.p_value: own["p_value"] for kind in PAIR_SHUFFLES[1:]}
+    options = {
+        each.column: _recorded_type(plain_type(each.type)) for each in options_of(CompareSettings)
+    }
+    return {name: kind for name, kind in (options | own | further).items() if name in columns}
+
+
 MAP_RECORDS = RecordKind(
     noun="record",
-    types={name: kind for name, kind in field_types(ErrorRecord).items() if name in COLUMNS}
-    | {
-        each.column: _recorded_type(plain_type(each.type))
-        for each in options_of(CompareSettings)
-        if each.column in COLUMNS and each.column not in field_types(ErrorRecord)
-    }
-    | {kind.p_value: field_types(ErrorRecord)["p_value"] for kind in PAIR_SHUFFLES[1:]},
+    types=_types_of(COLUMNS, ErrorRecord),
     needed=COLUMNS[: COLUMNS.index("seed") + 1],
     bounds=(("ci_low", "ci_high"), ("efficiency_low", "efficiency_high")),
     check=_check_map,
 )
 MEASURE_RECORDS = RecordKind(
     noun="measure",
-    types={k: kind for k, kind in field_types(MeasureRecord).items() if k != "conventions"},
+    types=_types_of((*COLUMNS, *OWN_COLUMNS), MeasureRecord),
     needed=(
         *("source", "target", "source_view", "target_view", "n_rows", "split", "measure", "value"),
         *("ci_low", "ci_high", "null", "p_value", "better"),

@@ -1,7 +1,6 @@
 """Records as CSV, and anything as JSON."""
 
 import csv
-import hashlib
 import io
 import json
 import re
@@ -10,8 +9,6 @@ from typing import Any
 
 from repalign.printable import for_csv, printable
 from repalign.workflows.tables.layout import Record, column_names, plain_value
-
-DIGEST = "sha256"
 
 
 def as_csv(records: Sequence[Record]) -> str:
@@ -30,25 +27,23 @@ def as_json(value: Any) -> str:
 
     Letters that act on a terminal are written as numbers, which stand for the same text.
     """
-    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return _NOT_ASCII.sub(lambda found: _json_letter(found.group()), text)
 
 
-def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document with the digest of its content, by which a change of it is noticed."""
-    return {**document, DIGEST: digest_of(document)}
-
-
-def digest_of(document: Mapping[str, Any]) -> str:
-    """Return the sha256 of a document as JSON has it, whatever the order of its keys.
-
-    The digest itself, where there is one, does not count.
-    """
-    content = {name: value for name, value in document.items() if name != DIGEST}
-    text = json.dumps(_finite(content), sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+def finite(value: Any) -> Any:
+    """Return a value with None where JSON has no number: for NaN and infinity."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if hasattr(value, "item") and not hasattr(value, "__len__"):
+        return finite(value.item())
+    return value
 
 
 # Everything but the letters and the line breaks of ASCII, which json.dumps has dealt with.
@@ -64,15 +59,3 @@ def _csv_cell(value: Any) -> Any:
 
 def _json_letter(letter: str) -> str:
     return letter if printable(letter) == letter else json.dumps(letter)[1:-1]
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if hasattr(value, "item") and not hasattr(value, "__len__"):
-        return _finite(value.item())
-    return value

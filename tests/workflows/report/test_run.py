@@ -7,10 +7,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from repalign.cli import output
-from repalign.cli.formats import as_csv, as_json
+from repalign.cli.formats import as_json
 from repalign.exceptions import InputError, MissingExtraError
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
@@ -18,7 +19,7 @@ from repalign.workflows.figures.steps import courses_of, step_of
 from repalign.workflows.report.input import read_results
 from repalign.workflows.report.run import make_report
 from repalign.workflows.tables.quantities import quantities_in
-from repalign.workflows.tables.records_text import sealed
+from repalign.workflows.tables.seals import sealed
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -66,8 +67,8 @@ def folder(tmp_path_factory) -> Path:
         *(folder / f"{name}.npy" for name in ("a", "b", "c<d>")),
         settings=CompareSettings(n_null=9, n_gaussian=1, n_refits=0),
     )
-    output.emit(as_json(result.to_dict()), folder / "results.json")
-    output.emit(as_csv(result.to_records()), folder / "results.csv")
+    for form in ("json", "csv"):
+        output.emit(result.table(form), folder / f"results.{form}")
     return folder
 
 
@@ -343,8 +344,7 @@ def test_measures_are_shown_with_maps_and_without(folder, tmp_path: Path, ending
         )
         result = compare(*files, settings=settings)
         path = tmp_path / f"measures.{ending}"
-        records = result.to_records()
-        path.write_text(as_json(result.to_dict()) if ending == "json" else as_csv(records))
+        path.write_text(result.table(ending))
         read = read_results(path)
         assert len(read.measures) == 12
         assert [each["value"] for each in read.measures] == [each.value for each in result.measures]
@@ -366,3 +366,66 @@ def test_damaged_measures_are_refused(folder: Path, tmp_path: Path) -> None:
         path.write_text(json.dumps(sealed(damaged)))
         with pytest.raises(InputError):
             read_results(path)
+
+
+def in_pandas(folder: Path, tmp_path: Path, change, **options) -> Path:
+    frame = pandas.read_csv(folder / "results.csv", **options)
+    change(frame).to_csv(tmp_path / "x.csv", index=False)
+    return tmp_path / "x.csv"
+
+
+def test_a_changed_csv_is_refused(folder: Path, tmp_path: Path) -> None:
+    def change(frame):
+        frame.loc[3, "error"] *= 1.001
+        return frame
+
+    path = in_pandas(folder, tmp_path, change)
+    with pytest.raises(InputError, match=r"x\.csv: row 4 was changed .*remove the column 'digest'"):
+        make_report(path)
+    frame = pandas.read_csv(path).drop(columns="digest")
+    frame.to_csv(path, index=False)
+    told = list[str]()
+    assert "carries no digest" in make_report(path, on_note=told.append)
+    assert told == ["x.csv carries no digest: nobody can tell whether it was changed"]
+
+
+def test_a_csv_that_went_through_pandas_is_what_was_written(folder: Path, tmp_path: Path) -> None:
+    whole = read_results(folder / "results.csv")
+    assert whole.notes == ()
+
+    def change(frame):
+        frame["ratio"] = frame["error"] / frame["null"]
+        return frame[sorted(frame.columns, reverse=True)]
+
+    path = in_pandas(folder, tmp_path, change, float_precision="round_trip")
+    assert read_results(path).pairs == whole.pairs
+    assert read_results(path).notes == ()
+    rounded = read_results(in_pandas(folder, tmp_path, change))  # pandas reads a last digit wrong
+    assert [note[:24] for note in rounded.notes] == ["x.csv 30 of 30 rows were"]
+    assert [each["error"] for each in rounded.records] == pytest.approx(
+        [each["error"] for each in whole.records], rel=1e-15
+    )
+
+
+def test_rows_of_a_csv_are_chosen_and_those_of_several_put_together(folder, tmp_path) -> None:
+    text = (folder / "results.csv").read_text()
+    lines = text.splitlines(keepends=True)
+    first, rest = tmp_path / "first.csv", tmp_path / "rest.csv"
+    first.write_text("".join(lines[:11]))
+    assert read_results(first).notes == (
+        "first.csv holds 10 of 30 rows that were written together",
+    )
+    rest.write_text("".join([lines[0], *lines[11:]]))
+    together = tmp_path / "together.csv"
+    together.write_text(first.read_text() + rest.read_text())
+    assert read_results(together).notes == ()
+    assert read_results(together).records == read_results(folder / "results.csv").records
+
+
+def test_a_frame_from_python_is_read_with_a_note(folder: Path, tmp_path: Path) -> None:
+    settings = CompareSettings(maps=("rigid",), n_null=0, n_refits=0)
+    result = compare(folder / "a.npy", folder / "b.npy", settings=settings)
+    result.to_frame().to_csv(tmp_path / "x.csv", index=False)
+    read = read_results(tmp_path / "x.csv")
+    assert [each["error"] for each in read.records] == [each.error for each in result.records]
+    assert read.notes == ("x.csv carries no digest: nobody can tell whether it was changed",)
