@@ -84,7 +84,7 @@ def n_parameters(function: Function) -> int:
 
 def is_declared(function: Function) -> bool:
     """A command whose options come from settings: each other parameter is one more option."""
-    return any("with_options" in ast.unparse(each) for each in function.decorator_list)
+    return any("standing_for" in ast.unparse(each) for each in function.decorator_list)
 
 
 def size_violations(tree: ast.AST) -> list[str]:

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin
 
@@ -43,66 +44,90 @@ class Given(dict[tuple[str, ...], Any]):
         return with_values(default, self)
 
 
-def with_presets(
-    presets: Sequence[NamedSettings[S]], default: S, *, panel: str
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command a flag for each preset; it takes the chosen one's settings as ``preset``."""
-    by_name = {each.name: each for each in presets}
+@dataclass(frozen=True)
+class Part:
+    """Options that stand on the line for one parameter of a command.
+
+    Attributes:
+        made: The options.
+        gather: Takes their values out of those of the line and returns the parameter's.
+    """
+
+    made: Sequence[inspect.Parameter]
+    gather: Callable[[dict[str, Any]], Any]
+
+
+def standing_for(**parts: Part) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Put options in place of parameters of a command; they stand in the help where these do.
+
+    A command that takes options from settings also takes its ``context``, which knows what
+    stands on the line.
+    """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        made = [
-            inspect.Parameter(
-                each.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=False,
-                annotation=Annotated[
-                    bool,
-                    typer.Option(f"--{each.name}", help=each.help, rich_help_panel=panel),
-                ],
-            )
-            for each in presets
-        ]
-
         @functools.wraps(command)
         def run(**values: Any) -> Any:
-            chosen = [each for name, each in by_name.items() if values.pop(name)]
-            if len(chosen) > 1:
-                names = " and ".join(f"--{each.name}" for each in chosen)
-                raise typer.BadParameter(f"{names} exclude each other")
-            return command(**values, preset=chosen[0].settings if chosen else default)
+            gathered = {place: part.gather(values) for place, part in parts.items()}
+            return command(**values, **gathered)
 
-        return _with_parameters(run, command, "preset", made)
+        signature = inspect.signature(command, eval_str=True)
+        names = [each.name for part in parts.values() for each in part.made]
+        taken = set(signature.parameters) & set(names)
+        assert not taken, f"{command.__name__} has its own {taken}"
+        parameters = [
+            # Typer calls by name; required ones before the others is Python's rule, not ours.
+            each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for own in signature.parameters.values()
+            for each in (parts[own.name].made if own.name in parts else [own])
+        ]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.declared_names = set(names)  # type: ignore[attr-defined]
+        return run
 
     return decorate
 
 
-def with_options(settings: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options of a settings class; it takes them as one ``given``.
+def presets(each_of: Sequence[NamedSettings[S]], default: S, *, panel: str) -> Part:
+    """Return a flag for each preset, for a command that takes the chosen one's settings."""
+    by_name = {each.name: each for each in each_of}
+    made = [
+        _keyword(
+            each.name,
+            Annotated[bool, typer.Option(f"--{each.name}", help=each.help, rich_help_panel=panel)],
+            default=False,
+        )
+        for each in each_of
+    ]
 
-    They stand in the help where ``given`` stands among the parameters, each with its default,
-    behind them the file that all options of the command may come from. The command takes its
-    ``context`` too, which knows what stands on the line.
+    def gather(values: dict[str, Any]) -> S:
+        chosen = [each for name, each in by_name.items() if values.pop(name)]
+        if len(chosen) > 1:
+            names = " and ".join(f"--{each.name}" for each in chosen)
+            raise typer.BadParameter(f"{names} exclude each other")
+        return chosen[0].settings if chosen else default
+
+    return Part(made, gather)
+
+
+def options(settings: type) -> Part:
+    """Return the options of a settings class, for a command that takes those ``Given``.
+
+    Each stands with its default, behind them the file that all options of the command may come
+    from.
     """
     declared = {each.column: each for each in options_of(settings) if each.flag}
+    made = [_parameter(name, each) for name, each in declared.items()]
+    made.append(_keyword(CONFIG, ConfigOption, default=None))
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        made = [_parameter(name, each) for name, each in declared.items()]
-        made.append(
-            inspect.Parameter(
-                CONFIG, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ConfigOption
-            )
-        )
+    def gather(values: dict[str, Any]) -> Given:
+        values.pop(CONFIG)  # its callback has read it
+        given = given_of(settings, values["context"], values)
+        for name in declared:
+            del values[name]
+        return given
 
-        @functools.wraps(command)
-        def run(**values: Any) -> Any:
-            values.pop(CONFIG)  # its callback has read it
-            given = given_of(settings, values["context"], values)
-            others = {name: value for name, value in values.items() if name not in declared}
-            return command(**others, given=given)
-
-        return _with_parameters(run, command, "given", made)
-
-    return decorate
+    return Part(made, gather)
 
 
 def given_of(settings: type, context: Any, values: Mapping[str, Any]) -> Given:
@@ -115,48 +140,19 @@ def given_of(settings: type, context: Any, values: Mapping[str, Any]) -> Given:
     )
 
 
-def with_shared(options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options that are the fields of a dataclass; it takes it as ``shared``.
+def fields_of(shared: Callable[..., Any]) -> Part:
+    """Return the fields of a dataclass as options, for a command that takes the dataclass.
 
     They are annotated as a command's parameters are, and are for what commands have in common
     but no result hangs on: files, formats, the machine.
     """
-    made = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for each in inspect.signature(options, eval_str=True).parameters.values()
-    ]
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def run(**values: Any) -> Any:
-            shared = options(**{each.name: values.pop(each.name) for each in made})
-            return command(**values, shared=shared)
-
-        return _with_parameters(run, command, "shared", made)
-
-    return decorate
+    made = list(inspect.signature(shared, eval_str=True).parameters.values())
+    return Part(made, lambda values: shared(**{each.name: values.pop(each.name) for each in made}))
 
 
-def _with_parameters(
-    run: Callable[..., Any],
-    command: Callable[..., Any],
-    place: str,
-    made: Sequence[inspect.Parameter],
-) -> Callable[..., Any]:
-    """Let ``run`` be called as the command is, with other parameters in one's place."""
-    signature = inspect.signature(command, eval_str=True)
-    taken = set(signature.parameters) & {each.name for each in made}
-    assert not taken, f"{command.__name__} has its own {taken}"
-    parameters: list[inspect.Parameter] = []
-    for parameter in signature.parameters.values():
-        parameters += made if parameter.name == place else [parameter]
-    # Typer calls by name; required ones before the others is Python's rule, not ours.
-    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    names = {each.name for each in made}
-    run.declared_names = getattr(command, DECLARED, set()) | names  # type: ignore[attr-defined]
-    return run
+def _keyword(name: str, annotation: Any, *, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
 def _parameter(name: str, each: DeclaredOption) -> inspect.Parameter:
@@ -174,9 +170,7 @@ def _parameter(name: str, each: DeclaredOption) -> inspect.Parameter:
         show_default=True if default is not None else told.absent or False,
     )
     annotation: Any = Annotated[kind if default is not None else kind | None, info]
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )
+    return _keyword(name, annotation, default=default)
 
 
 def _line_type(each: DeclaredOption) -> Any:

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from repalign.cli.declared import Given, with_options, with_presets
+from repalign.cli.declared import Given, options, presets, standing_for
 from repalign.options import Settings, option
 
 
@@ -33,7 +33,7 @@ app = typer.Typer()
 
 
 @app.command()
-@with_options(Outer)
+@standing_for(given=options(Outer))
 def work(
     context: typer.Context, where: Annotated[str, typer.Argument(help="Where.")], given: Given
 ) -> None:
@@ -98,8 +98,7 @@ PRESETS = (Named("fast", "Little.", Outer(share=0)), Named("full", "All.", Outer
 
 
 @app.command()
-@with_presets(PRESETS, Outer(), panel="Presets")
-@with_options(Outer)
+@standing_for(preset=presets(PRESETS, Outer(), panel="Presets"), given=options(Outer))
 def choose(context: typer.Context, *, preset: Outer, given: Given) -> None:
     """Choose."""
     typer.echo(repr(given.settings(preset)))

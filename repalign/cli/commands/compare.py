@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from repalign.cli import output
-from repalign.cli.declared import Given, with_options, with_presets, with_shared
+from repalign.cli.declared import Given, fields_of, options, presets, standing_for
 from repalign.cli.engine import PANEL, EngineOptions, PlanOption, show_plan
 from repalign.cli.formats import render
 from repalign.cli.gates import (
@@ -36,9 +36,11 @@ from repalign.workflows.compare.settings import (
 )
 
 
-@with_shared(EngineOptions)
-@with_presets(PRESETS, CompareSettings(), panel=TRUST)
-@with_options(CompareSettings)
+@standing_for(
+    preset=presets(PRESETS, CompareSettings(), panel=TRUST),
+    given=options(CompareSettings),
+    shared=fields_of(EngineOptions),
+)
 def compare(
     context: typer.Context,
     stores: Annotated[

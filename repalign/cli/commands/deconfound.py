@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from repalign.cli.commands.study_options import StudyOptions
-from repalign.cli.declared import Given, with_options, with_shared
+from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.tables import shown_batches
 from repalign.cli.talk import talk_of
@@ -15,8 +15,7 @@ from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.deconfound.settings import BATCHES, BatchSettings
 
 
-@with_shared(StudyOptions)
-@with_options(BatchSettings)
+@standing_for(given=options(BatchSettings), shared=fields_of(StudyOptions))
 def deconfound(
     context: typer.Context,
     store: Annotated[

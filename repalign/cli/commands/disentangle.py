@@ -7,7 +7,7 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.commands.study_options import StudyOptions
-from repalign.cli.declared import Given, with_options, with_shared
+from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.tables import shown_scores
 from repalign.cli.talk import talk_of
@@ -22,8 +22,7 @@ def _moved(value: str | None) -> None:
         raise typer.BadParameter(MOVED)
 
 
-@with_shared(StudyOptions)
-@with_options(FactorSettings)
+@standing_for(given=options(FactorSettings), shared=fields_of(StudyOptions))
 def disentangle(
     context: typer.Context,
     stores: Annotated[

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from repalign.cli import output
 from repalign.cli.commands.extract_progress import extract_bar
-from repalign.cli.declared import Given, with_options, with_shared
+from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.engine import ActorOptions, PlanOption, show_plan
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from repalign.workflows.extract.settings import ExtractResult
 
 
-@with_shared(ActorOptions)
-@with_options(ExtractSettings)
+@standing_for(given=options(ExtractSettings), shared=fields_of(ActorOptions))
 def extract(
     context: typer.Context,
     model: Annotated[

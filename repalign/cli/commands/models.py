@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from repalign.cli import output
-from repalign.cli.declared import Given, with_options
+from repalign.cli.declared import Given, options, standing_for
 from repalign.cli.formats import render
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.tables import shown_records
@@ -119,7 +119,7 @@ def _say_pairs(talk: Talk, presets: "Sequence[Preset]") -> None:
 
 
 @app.command()
-@with_options(ViewSettings)
+@standing_for(given=options(ViewSettings))
 def show(
     context: typer.Context,
     model: Annotated[str, typer.Argument(help="Name of a model, a preset, or a path.")],

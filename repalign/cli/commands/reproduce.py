@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from repalign.cli import output
-from repalign.cli.declared import Given, with_options, with_shared
+from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.engine import EngineOptions
 from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path("reproduced")
 
 
-@with_shared(EngineOptions)
-@with_options(ReproduceSettings)
+@standing_for(given=options(ReproduceSettings), shared=fields_of(EngineOptions))
 def reproduce(
     context: typer.Context,
     name: Annotated[

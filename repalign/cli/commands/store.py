@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from repalign.cli import output
-from repalign.cli.declared import Given, with_options
+from repalign.cli.declared import Given, options, standing_for
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
 from repalign.cli.tables import shown_records
@@ -143,7 +143,7 @@ def pack(
 
 
 @app.command("import")
-@with_options(WriteOptions)
+@standing_for(given=options(WriteOptions))
 def import_embeddings(
     context: typer.Context,
     embeddings: EmbeddingsArgument,
