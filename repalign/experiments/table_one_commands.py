@@ -3,7 +3,7 @@
 from repalign.experiments.table_one import TableOneSettings
 from repalign.experiments.table_one_pairs import PAIRS, extractions
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.words import words_of
+from repalign.workflows.spoken import words_of
 
 
 def commands_of(settings: TableOneSettings, where: str) -> tuple[str, ...]:

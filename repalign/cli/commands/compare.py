@@ -159,7 +159,7 @@ def compare(
     from repalign.workflows.engines.costs import compare_costs, sizes_of
     from repalign.workflows.machine import Machine, parse_memory
     from repalign.workflows.study.cache import open_cache
-    from repalign.workflows.study.choice import Asked, chosen_pairs, planned_pairs
+    from repalign.workflows.study.choosing import Asked, chosen_pairs, planned_pairs
     from repalign.workflows.study.remembering import Remembering
 
     chosen = output.choose_format(form, to)

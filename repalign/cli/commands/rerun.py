@@ -104,7 +104,7 @@ def _tell_ways(
 def _inputs(call: Any) -> "list[EmbeddingSource]":
     """Return the embeddings that a call of ``compare`` would read."""
     from repalign.store.foreign.identifiers import read_id_lines
-    from repalign.workflows.study.choice import Asked, chosen_pairs
+    from repalign.workflows.study.choosing import Asked, chosen_pairs
 
     asked = call.params
     stores, against, ids = asked["stores"], asked["against"], asked["ids"]

@@ -74,6 +74,11 @@ class EmbeddingSource:
     layer: int | None = None
 
     @property
+    def shown_view(self) -> str:
+        """The view as results name it; an array in memory has none."""
+        return "" if self.path is None else self.view
+
+    @property
     def n_rows(self) -> int:
         """Number of rows."""
         return self.rows.shape[0]

@@ -23,9 +23,15 @@ from repalign.core.maps.linear import fit_linear_from_rows, is_ill_conditioned
 from repalign.core.moments import PairMoments, merge_all
 from repalign.core.rows import SubsetRows
 from repalign.workflows.compare.pair_data import PairData
-from repalign.workflows.compare.scales import Scale, judging_rows, rms_radius, spread_of
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.spaces import IcaRows, SpaceIca
+from repalign.workflows.compare.spaces import (
+    IcaRows,
+    Scale,
+    SpaceIca,
+    judging_rows,
+    rms_radius,
+    spread_of,
+)
 from repalign.workflows.machine import Machine
 
 # Multiplications that the refits of one pair may take unless a number is asked for.
@@ -87,36 +93,33 @@ class PairFitter:
         )
         return source, target
 
-    def fit(self, moments: PairMoments, part: int | None) -> PairMaps:
-        """Fit all maps on moments of rows without one part, be they paired or shuffled."""
+    def fit(self, part: int | None, moments: PairMoments | None = None) -> PairMaps:
+        """Fit all maps on the rows without one part.
+
+        ``moments`` are those of shuffled pairs; without them the pairs are as they were observed,
+        and where their moments cannot resolve all directions, least squares reads the rows again.
+        """
         ica = self.ica_without(part)
         fits = None if ica is None else IcaPair(ica[0].fit, ica[1].fit)
-        return fit_maps(self.names, MapInputs(moments, fits, self.settings.permutation_cost))
-
-    def _fit_observed(self, part: int | None) -> PairMaps:
-        """Fit all maps on the observed pairs of rows without one part.
-
-        Where the moments cannot resolve all directions, least squares reads the rows again.
-        """
-        moments = self.pair.moments_without(part)
-        maps = self.fit(moments, part)
-        if "linear" not in maps.by_name or not is_ill_conditioned(moments):
+        used = self.pair.moments_without(part) if moments is None else moments
+        maps = fit_maps(self.names, MapInputs(used, fits, self.settings.permutation_cost))
+        if moments is not None or "linear" not in maps.by_name or not is_ill_conditioned(used):
             return maps
         rows: tuple[Rows, Rows] = self.pair.source, self.pair.target
         if part is not None:
             chosen = self.split.fitting_rows(part)
             rows = SubsetRows(rows[0], chosen), SubsetRows(rows[1], chosen)
-        linear = fit_linear_from_rows(*rows, moments, **self.machine.limits("linear map"))
+        linear = fit_linear_from_rows(*rows, used, **self.machine.limits("linear map"))
         return replace(maps, by_name=maps.by_name | {"linear": JudgedMap(linear)})
 
     def fit_all(self, moments: PairMoments, part: int | None) -> list[JudgedMap]:
         """Fit all maps and return them in the order of the names."""
-        by_name = self.fit(moments, part).by_name
+        by_name = self.fit(part, moments).by_name
         return [by_name[name] for name in self.names]
 
     def in_sample(self) -> SplitErrors:
         """Fit on all rows and judge on the same rows."""
-        maps = self._fit_observed(None)
+        maps = self.fit(None)
         over = self._over_starts(self.pair.source, self.pair.target, maps, None)
         norms = over.norms
         return SplitErrors(
@@ -157,7 +160,7 @@ class PairFitter:
         over, fitted = [], []
         for part in split.judged:
             rows = split.judged_rows(part)
-            maps = self._fit_observed(part)
+            maps = self.fit(part)
             subsets = SubsetRows(self.pair.source, rows), SubsetRows(self.pair.target, rows)
             over.append(self._over_starts(*subsets, maps, part))
             fitted.append(maps)

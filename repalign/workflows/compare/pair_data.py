@@ -9,9 +9,8 @@ from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.moment_sums import Parts
 from repalign.core.moments import PairMoments, cross_moments, leave_one_out, merge_all
 from repalign.workflows.compare.aligned import AlignedPair, leading_components
-from repalign.workflows.compare.scales import SpreadOfSides
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.spaces import IcaRows, SpaceIca
+from repalign.workflows.compare.spaces import IcaRows, SpaceIca, SpreadOfSides
 from repalign.workflows.machine import Machine
 
 # By side (0 source, 1 target) and rows.

@@ -16,16 +16,21 @@ from repalign.core.ica.starts import MOST_STARTS
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
 from repalign.workflows.compare.aligned import AlignedPair, leading_components
 from repalign.workflows.compare.judge import ica_rows
-from repalign.workflows.compare.pair import PairResult, PairUnit
+from repalign.workflows.compare.pair import DoubtUnit, PairResult, PairUnit
 from repalign.workflows.compare.pair_data import map_source
-from repalign.workflows.compare.scales import Spread, SpreadUnit, judging_rows
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.space import digest
-from repalign.workflows.compare.spaces import IcaRows, MomentsUnit, SpaceIca
+from repalign.workflows.compare.spaces import (
+    IcaRows,
+    MomentsUnit,
+    SpaceIca,
+    Spread,
+    SpreadUnit,
+    judging_rows,
+)
 from repalign.workflows.compare.starts import IcaOfSpace, choose_starts, make_starts
 from repalign.workflows.executor import Executor, Unit
 from repalign.workflows.machine import Machine
-from repalign.workflows.study.doubt import DoubtUnit
 from repalign.workflows.study.remembering import Remembering
 from repalign.workflows.study.tiles import HELD, tile_order
 

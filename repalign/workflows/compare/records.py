@@ -19,7 +19,6 @@ from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.nulls import PairNulls
 from repalign.workflows.compare.results import ErrorRecord
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.study.inputs import view_name
 
 
 def make_records(
@@ -48,8 +47,8 @@ def make_records(
         yield ErrorRecord(
             source=source.name,
             target=target.name,
-            source_view=view_name(source),
-            target_view=view_name(target),
+            source_view=source.shown_view,
+            target_view=target.shown_view,
             n_rows=errors.groups.size,
             source_dim=source.dim,
             target_dim=target.dim,

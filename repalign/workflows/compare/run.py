@@ -20,8 +20,7 @@ from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.executor import Executor, InProcess
 from repalign.workflows.keywords import COMPARE, CompareKeywords, settings_of
 from repalign.workflows.machine import Machine
-from repalign.workflows.study.choice import Asked, chosen_pairs
-from repalign.workflows.study.inputs import Names
+from repalign.workflows.study.choosing import Asked, Names, chosen_pairs
 from repalign.workflows.study.matches import best_matches
 from repalign.workflows.study.search import with_searches
 

@@ -26,8 +26,8 @@ def known_classes() -> dict[str, type]:
     from repalign.core.moments import PairMoments
     from repalign.workflows.compare.pair import PairResult
     from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
-    from repalign.workflows.compare.scales import Spread
     from repalign.workflows.compare.similarity.records import MeasureRecord
+    from repalign.workflows.compare.spaces import Spread
     from repalign.workflows.study.resampled import Resampled
 
     classes = (

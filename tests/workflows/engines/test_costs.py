@@ -23,7 +23,7 @@ from repalign.workflows.engines.costs import (
 from repalign.workflows.extract.job import prepare_job
 from repalign.workflows.extract.run import extract
 from repalign.workflows.extract.settings import ExtractSettings
-from repalign.workflows.study.choice import Asked, chosen_pairs
+from repalign.workflows.study.choosing import Asked, chosen_pairs
 
 CHEAP = CompareSettings(maps=("rigid", "linear"), n_null=3, n_refits=2)
 

@@ -15,7 +15,6 @@ from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.judge import SplitValues
 from repalign.workflows.compare.similarity.pair import MeasureResult
-from repalign.workflows.study.inputs import view_name
 
 # Recorded options that mean nothing to a measure.
 _OF_MAPS = ("permutation_cost", "diameter_rows")
@@ -93,8 +92,8 @@ def measure_records(
             yield MeasureRecord(
                 source=source.name,
                 target=target.name,
-                source_view=view_name(source),
-                target_view=view_name(target),
+                source_view=source.shown_view,
+                target_view=target.shown_view,
                 n_rows=values.n_rows,
                 source_dim=source.dim,
                 target_dim=target.dim,

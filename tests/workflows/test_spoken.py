@@ -3,7 +3,7 @@ from typing import Literal
 
 from repalign.options import Settings, option
 from repalign.workflows.compare.settings import PRESETS, CompareSettings
-from repalign.workflows.words import words_of
+from repalign.workflows.spoken import words_of
 
 
 @dataclass(frozen=True)

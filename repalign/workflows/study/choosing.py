@@ -1,0 +1,245 @@
+"""Which pairs of views are compared: from what a user asked for to open, named, ordered sources."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement, product
+from pathlib import Path
+
+from repalign.core.maps.kinds import KIND_OF
+from repalign.exceptions import InputError, SeveralViewsError
+from repalign.store.sources.in_memory import Embeddings, as_source
+from repalign.store.sources.source import EmbeddingSource, with_ids
+from repalign.store.sources.views import open_views
+from repalign.workflows.compare.settings import CompareSettings
+
+# Names of the inputs in their order; None leaves one the name it has.
+Names = Sequence[str | None]
+
+
+SourcePair = tuple[EmbeddingSource, EmbeddingSource]
+
+
+# What a pair of 5,000 × 256 takes on one core: its maps, and its nulls and intervals. ICA, which is
+# made once a view, is not counted.
+PAIR_SECONDS = 0.1
+
+
+TRUST_SECONDS = 2.3
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is to be compared, as it was asked for.
+
+    Attributes:
+        embeddings: Paths, patterns of views, or anything in memory.
+        against: One to compare all of them with; None for all pairs.
+        names: A name for each of the embeddings, and for ``against`` behind them where it is
+            given; None for their own.
+        ids: One id a row, for inputs that carry none.
+    """
+
+    embeddings: Sequence[Embeddings]
+    against: "Embeddings | None" = None
+    names: Names | None = None
+    ids: Sequence[str] | None = None
+
+
+def chosen_pairs(asked: Asked, settings: CompareSettings) -> list[SourcePair]:
+    """Open the inputs and return the pairs that are compared, in their order.
+
+    Raises:
+        InputError: An input cannot be used, there is nothing to pair, or too much.
+    """
+    ids, layers = asked.ids, settings.layers
+    if asked.against is None:
+        models = open_models(asked.embeddings, layers, ids=ids, names=asked.names)
+        pairs = choose_pairs(models, within=settings.within)
+    else:
+        n_inputs = len(asked.embeddings) + 1
+        names = [None] * n_inputs if asked.names is None else asked.names
+        check_names(names, n_inputs)
+        models = open_models(asked.embeddings, layers, ids=ids, names=names[:-1])
+        fixed = open_input(asked.against, layers, ids=ids, name=names[-1], place="against")
+        pairs = pairs_against(fixed, models)
+        if not pairs:
+            raise InputError("compare: got nothing to compare with that, expected one or more")
+    check_count(pairs, settings)
+    return pairs
+
+
+def planned_pairs(asked: Asked, settings: CompareSettings) -> list[tuple[str, str]]:
+    """Return the names of source and target of every pair, as records have them.
+
+    Raises:
+        InputError: As ``chosen_pairs``.
+    """
+    pairs = [
+        (_side_name(source), _side_name(target)) for source, target in chosen_pairs(asked, settings)
+    ]
+    return pairs + [(target, source) for source, target in pairs if settings.both_directions]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Views of one model, in the order of its layers where a pattern took them."""
+
+    name: str
+    views: tuple[EmbeddingSource, ...]
+
+
+def open_models(
+    embeddings: Sequence[Embeddings],
+    layers: Sequence[str],
+    *,
+    ids: Sequence[str] | None = None,
+    names: Names | None = None,
+) -> list[Model]:
+    """Open everything; views of one name are one model, wherever they stand.
+
+    Arrays are named by their place. What was given twice gets its number, as if it were another
+    model.
+
+    Raises:
+        InputError: As ``open_input``, or names that do not fit the inputs.
+    """
+    if names is None:
+        names = [None] * len(embeddings)
+    check_names(names, len(embeddings))
+    groups = [
+        open_input(item, layers, ids=ids, name=name, place=f"array {number}")
+        for number, (item, name) in enumerate(zip(embeddings, names, strict=True), start=1)
+    ]
+    told = [(source.name, source.shown_view) for group in groups for source in group]
+    models: dict[str, list[EmbeddingSource]] = {}
+    for number, (group, name) in enumerate(zip(groups, names, strict=True), start=1):
+        for source in group:
+            is_twice = told.count((source.name, source.shown_view)) > 1
+            if is_twice and name is not None:
+                raise InputError(
+                    f"names: {name!r} stands for two inputs of the same view "
+                    f"{source.shown_view!r}; expected different names"
+                )
+            own = f"{source.name} ({number})" if is_twice else source.name
+            models.setdefault(own, []).append(replace(source, name=own))
+    return [Model(name, tuple(views)) for name, views in models.items()]
+
+
+def open_input(
+    item: Embeddings,
+    layers: Sequence[str],
+    *,
+    ids: Sequence[str] | None = None,
+    name: str | None = None,
+    place: str,
+) -> list[EmbeddingSource]:
+    """Open the views that one input stands for.
+
+    Args:
+        item: A path (``file``, ``file::view``, ``file::block-*``) or anything in memory.
+        layers: Patterns of the views to take of a path that names none.
+        ids: One id a row, for inputs that carry none.
+        name: What to call it; None for its own name.
+        place: What to call an array.
+
+    Raises:
+        InputError: It cannot be used, or holds several views and nothing says which are meant.
+    """
+    if isinstance(item, str | Path):
+        try:
+            found = open_views(item, layers)
+        except SeveralViewsError as several:
+            raise InputError(
+                f"{several}, or take several: --layers all, --layers '{several.views[0][:1]}*'"
+            ) from several
+    else:
+        found = [as_source(item, name=place)]
+    if ids is not None:
+        found = [with_ids(source, ids) for source in found]
+    return found if name is None else [replace(source, name=name) for source in found]
+
+
+def check_names(names: Names, n_inputs: int) -> None:
+    """Check that there is a name for each input.
+
+    Raises:
+        InputError: There is not.
+    """
+    if len(names) != n_inputs:
+        raise InputError(f"names: got {len(names)} for {n_inputs} inputs; expected one each")
+    if "" in names:
+        raise InputError("names: got an empty one; expected a text, or None for the input's own")
+
+
+def choose_pairs(models: Sequence[Model], *, within: bool) -> list[SourcePair]:
+    """Return all pairs of views of different models, model by model.
+
+    ``within`` adds the pairs of views of one model; of a single model there are no others.
+
+    Raises:
+        InputError: There is nothing to pair.
+    """
+    within = within or len(models) == 1
+    found = list(_pairs(models, within=within))
+    if not found:
+        n_views = sum(len(model.views) for model in models)
+        raise InputError(
+            f"compare: got {n_views} set of embeddings, expected at least two; of one store of "
+            "several views take them with --layers all"
+        )
+    return found
+
+
+def _pairs(models: Sequence[Model], *, within: bool) -> Iterator[SourcePair]:
+    for first, second in combinations_with_replacement(models, 2):
+        if first is not second:
+            yield from product(first.views, second.views)
+        elif within:
+            yield from combinations(first.views, 2)
+
+
+def pairs_against(fixed: Sequence[EmbeddingSource], models: Sequence[Model]) -> list[SourcePair]:
+    """Return the pairs of every fixed view with every view of every model."""
+    return [(one, view) for model in models for one in fixed for view in model.views]
+
+
+def check_count(pairs: Sequence[SourcePair], settings: CompareSettings) -> None:
+    """Refuse more pairs than were meant, with what they would cost.
+
+    Raises:
+        InputError: There are more.
+    """
+    if len(pairs) <= settings.max_pairs:
+        return
+    models = {source.name for pair in pairs for source in pair}
+    views = {(source.name, source.view) for pair in pairs for source in pair}
+    has_trust = settings.n_null != 0 or settings.n_refits != 0
+    more = ""
+    if any(KIND_OF[name].needs_ica for name in settings.maps):
+        more = f" beside {len(views)} ICAs"
+    if has_trust:
+        more += ", nearly all of it for nulls and intervals (--null 0 --refits 0)"
+    raise InputError(
+        f"compare: {len(views)} views of {len(models)} models are {len(pairs):,} pairs, "
+        f"{_hours(pairs, has_trust=has_trust)} of one core{more}; take fewer "
+        "layers (--layers), compare with one (--against), or allow them with "
+        f"--max-pairs {len(pairs)}"
+    )
+
+
+def _hours(pairs: Sequence[SourcePair], *, has_trust: bool) -> str:
+    """Say about how long the pairs take, by the multiplications of a pass over their rows."""
+    unit = 5000 * 256 * 256
+    each = PAIR_SECONDS + TRUST_SECONDS * has_trust
+    seconds = sum(
+        each * max(first.n_rows * first.dim * second.dim / unit, 0.1) for first, second in pairs
+    )
+    if seconds < 90:
+        return "about a minute"
+    if seconds < 5400:
+        return f"about {round(seconds / 60)} minutes"
+    return f"about {round(seconds / 3600)} hours"
+
+
+def _side_name(source: EmbeddingSource) -> str:
+    return f"{source.name}::{source.shown_view}" if source.shown_view else source.name
