@@ -14,7 +14,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -25,6 +26,9 @@ from repalign.printable import printable
 OBJECT_STORE_BYTES = 2**30
 SMALLEST_STORE = 80 * 2**20
 SHARED_MEMORY = "/dev/shm"
+SCRATCH = "repalign-ray-"
+# How Ray starts what nothing here needs: what adds machines, serves a page, copies logs.
+NEEDLESS = ("start_monitor", "start_api_server", "start_log_monitor")
 # The thread in which Ray prints, on standard output, that a process or a node died.
 LISTENER = "ray_listen_error_messages"
 LONGEST_LINE = 200
@@ -32,6 +36,10 @@ PRIVATE = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # On Linux too this is what makes every service of a local cluster bind to loopback.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    # Seconds for which processes wait for one that was killed with the command; 60 otherwise.
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
+    # No traces of ours and of C++ where SIGTERM ends the command.
+    "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",
 }
 
 
@@ -62,18 +70,12 @@ def connected(address: str | None, workers: int | None) -> Iterator[None]:
         ray = _import_ray()
         if ray.is_initialized():
             raise InputError("this process is connected to Ray already; call ray.shutdown() first")
-        scratch = None
-        if address is None:
-            # a short path: sockets in it may have 107 characters in all
-            scratch = tempfile.mkdtemp(prefix="repalign-ray-", dir=_short_temporary())
-        try:
-            with redirect_stdout(cast(TextIO, WithoutRay(sys.stdout))):
-                _connect(ray, address, workers, scratch)
-                yield
-        finally:
-            ray.shutdown()
-            if scratch is not None:
-                _remove(scratch)
+        with ExitStack() as stack:
+            scratch = stack.enter_context(_scratch()) if address is None else None
+            stack.callback(ray.shutdown)
+            stack.enter_context(redirect_stdout(cast(TextIO, WithoutRay(sys.stdout))))
+            _connect(ray, address, workers, scratch)
+            yield
 
 
 class WithoutRay:
@@ -114,22 +116,42 @@ def _connect(ray: Any, address: str | None, workers: int | None, scratch: str | 
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
         if address is None:
-            ray.init(
-                address="local",
-                num_cpus=workers,
-                include_dashboard=False,
-                object_store_memory=object_store_bytes(),
-                _temp_dir=scratch,
-                **quiet,
-            )
+            with _only_needed():
+                ray.init(
+                    address="local",
+                    num_cpus=workers,
+                    include_dashboard=False,
+                    object_store_memory=object_store_bytes(),
+                    _temp_dir=scratch,
+                    **quiet,
+                )
         else:
             ray.init(address=address, **quiet)
-    except (ConnectionError, ValueError, RuntimeError) as failure:
-        where = "a cluster of this machine" if address is None else repr(address)
+    except Exception as failure:  # where a process of its own does not start, Ray raises just that
+        why = next(iter(str(failure).splitlines()), type(failure).__name__)
+        if address is None:
+            raise RepalignError(
+                f"Ray: no cluster of this machine: {why}; run the command again, or without "
+                "--engine ray"
+            ) from failure
         raise RepalignError(
-            f"Ray: no connection to {where}: {failure}; start one with `ray start --head`, or "
+            f"Ray: no connection to {address!r}: {why}; start one with `ray start --head`, or "
             "leave --ray-address out"
         ) from failure
+
+
+@contextmanager
+def _only_needed() -> Iterator[None]:
+    """Leave out what nothing here needs: a third of the work of a start, a second at its end."""
+    from ray._private.node import Node
+
+    with ExitStack() as stack:
+        for name in NEEDLESS:
+            # of a Ray that no longer has it nothing is left out
+            if (before := getattr(Node, name, None)) is not None:
+                setattr(Node, name, lambda node, **options: None)
+                stack.callback(setattr, Node, name, before)
+        yield
 
 
 def _import_ray() -> Any:
@@ -165,11 +187,38 @@ def _token() -> str:
     return secrets.token_hex(32)  # Ray keeps the first one for as long as the process lives
 
 
-def _remove(scratch: str) -> None:
+@contextmanager
+def _scratch() -> Iterator[str]:
+    """Hold a folder for the files of a cluster; remove it, and those of commands that were killed.
+
+    Whoever lives holds the lock of its own, so that one that can be locked is nobody's.
+    """
+    # a short path: sockets in it may have 107 characters in all
+    own = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=_short_temporary()))
+    with (own / "new").open("w") as held:
+        flock(held, LOCK_EX)
+        (own / "new").rename(own / "lock")
+        for other in own.parent.glob(f"{SCRATCH}*"):
+            with suppress(OSError):  # held, or gone
+                if other.lstat().st_uid == os.getuid():
+                    _remove_if_left(other)
+        try:
+            yield str(own)
+        finally:
+            _remove(own)
+
+
+def _remove_if_left(scratch: Path) -> None:
+    with (scratch / "lock").open() as lock:
+        flock(lock, LOCK_EX | LOCK_NB)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _remove(scratch: Path) -> None:
     """Remove the files of a cluster that ends: its last processes may still write a line."""
     for _ in range(20):
         shutil.rmtree(scratch, ignore_errors=True)
-        if not Path(scratch).exists():
+        if not scratch.exists():
             return
         time.sleep(0.1)
 

@@ -1,7 +1,9 @@
 """Units as tasks of Ray: the same results, failures in one line, and what is lost is done again."""
 
+import contextlib
 import importlib.util
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -139,6 +141,72 @@ def test_a_cluster_of_this_machine_is_private(tasks) -> None:
     assert os.environ["RAY_AUTH_MODE"] == "token"
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
     assert nodes[0]["Resources"]["object_store_memory"] <= cluster.OBJECT_STORE_BYTES
+
+
+def test_a_cluster_of_this_machine_listens_on_loopback_and_runs_what_is_needed(tasks) -> None:
+    ours = family(os.getpid())
+    assert {"gcs_server", "raylet"} <= {Path(line.split()[0]).name for line in ours.values()}
+    assert not [line for line in ours.values() if re.search(r"monitor\.py|dashboard\.py", line)]
+    sockets = {
+        link[8:-1]
+        for pid in ours
+        for path in Path(f"/proc/{pid}/fd").glob("*")
+        if (link := str(path.readlink()) if path.is_symlink() else "").startswith("socket:[")
+    }
+    listening = [
+        fields[1].rpartition(":")[0]
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+        if (fields := line.split())[3] == "0A" and fields[9] in sockets
+    ]
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert len(listening) > 3
+    assert set(listening) <= loopback
+
+
+def family(root: int) -> dict[int, str]:
+    """Return the command lines of a process and of all below it."""
+    parents, lines = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            stat = (folder / "stat").read_text().rpartition(")")[2].split()
+            parents[int(folder.name)] = int(stat[1])
+            lines[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ").strip()
+    ours = {root}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return {pid: lines[pid] for pid in ours if lines.get(pid)}
+
+
+def test_folders_of_commands_that_were_killed_are_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_short_temporary", lambda: str(tmp_path))
+    left, foreign = tmp_path / f"{cluster.SCRATCH}left", tmp_path / "others"
+    for folder in (left, foreign):
+        folder.mkdir()
+        (folder / "lock").touch()
+    with cluster._scratch() as first, cluster._scratch() as second:
+        here = {Path(first), Path(second), foreign}
+        assert set(tmp_path.iterdir()) == here
+    assert list(tmp_path.iterdir()) == [foreign]
+
+
+def test_a_cluster_that_does_not_start_is_one_line(tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    def fail(**options: object) -> None:
+        raise Exception("The current node timed out\nmore")
+
+    monkeypatch.setattr(ray, "init", fail)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    with pytest.raises(
+        RepalignError, match=r"machine: The current node timed out; .*--engine ray$"
+    ):
+        RayTasks(1).__enter__()
+    with pytest.raises(RepalignError, match="no connection to 'auto': The current node"):
+        RayTasks(address="auto").__enter__()
 
 
 def test_wrong_engines_are_refused_before_anything_starts() -> None:
