@@ -42,7 +42,6 @@ STANDS_IN = {
     "pythia-160m-seed0": "$(repalign zoo path gpt-neox-seed0)",
     "pythia-160m-seed1": "$(repalign zoo path gpt-neox-seed1)",
 }
-_RECIPE = "one script, run by tests/workflows/extract/test_recipe.py"
 # What no test runs, by how it begins, and why. Its options must exist all the same.
 NOT_RUN = {
     "pip install": "a fresh environment: a step of .ci/run",
@@ -60,12 +59,6 @@ NOT_RUN = {
     "ruff": "a step of .ci/run",
     "mkdocs": "a step of .ci/run",
     "python benchmarks/": "takes minutes, and a device that may not be here",
-    "repalign.extract(module, ": "a form, run by tests/workflows/extract/test_module.py",
-    "import numpy as np\nimport torch": _RECIPE,
-    "def load(path, blocks)": _RECIPE,
-    'images = torch.from_numpy(np.load("images.npy"))': _RECIPE,
-    'with repalign.open_store("resnet20.h5")': _RECIPE,
-    "repalign compare resnet20.h5::layer3": _RECIPE,
     "OMP_NUM_THREADS=1 python benchmarks/": "takes minutes and gigabytes",
 }
 # Pages whose blocks of Python share their names, with the test that runs them.

@@ -22,7 +22,9 @@ def describe_own(
     seen = Seen.of(module, lambda: _call(module, inputs))
     blocks = seen.blocks(module, (len(next(iter(inputs.values()))),))
     kind = type(module)
-    files = {"parameters": state_sha256(module)} | ({"code": version} if version else {})
+    files = {"parameters": tensors_sha256(module.state_dict()).hex()}
+    if version:
+        files["code"] = version
     return LoadedModel(
         module=module,
         family=OWN,
@@ -32,14 +34,14 @@ def describe_own(
     )
 
 
-def state_sha256(module: nn.Module) -> str:
-    """SHA-256 of all parameters and buffers with their names, types and shapes."""
+def tensors_sha256(tensors: Mapping[str, Tensor]) -> bytes:
+    """SHA-256 of tensors with their names, types and shapes."""
     digest = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
+    for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
         plain = tensor.detach().cpu().contiguous()
         digest.update(plain.flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+    return digest.digest()
 
 
 def _call(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor | None:

@@ -1,6 +1,5 @@
 """Extraction from one's own module: any ``torch.nn.Module`` over any batches, into a store."""
 
-import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +10,11 @@ import numpy as np
 
 from repalign.exceptions import InputError
 from repalign.options import Settings, option
-from repalign.store import StoreWriter, WriteOptions
-from repalign.store.joining.index import POOLED, SHA_BYTES, RowIndex, encode_ids
+from repalign.store import StoreWriter, WriteOptions, open_store
 from repalign.workflows.extract.company import compare_rows
 from repalign.workflows.extract.device import choose_device, exact_float32
 from repalign.workflows.extract.settings import ExtractResult, Speed
+from repalign.workflows.extract.shards import row_index
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -54,8 +53,8 @@ def extract_module(
     module: "nn.Module",
     data: Iterable[Any],
     output: Path,
-    ids: Sequence[str] | None = None,
-    settings: ModuleSettings | None = None,
+    ids: Sequence[str] | None,
+    settings: ModuleSettings,
 ) -> ExtractResult:
     """Run a module over batches and store the rows of its layers.
 
@@ -68,7 +67,6 @@ def extract_module(
     """
     import torch
 
-    settings = settings or ModuleSettings()
     device = choose_device(settings.device)
     started, was_training = time.perf_counter(), module.training
     home = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
@@ -94,8 +92,6 @@ def extract_module(
                 n_samples = run.write(writer, batches(), ids)
     finally:
         module.to(home).train(was_training)
-    from repalign.store import open_store
-
     with open_store(output) as store:
         return ExtractResult(
             path=output,
@@ -118,6 +114,7 @@ class _Run:
     first: Inputs
     settings: ModuleSettings
     device: Any
+    checked: set[str] = field(default_factory=set)
     model: "LoadedModel" = field(init=False)
     views: "tuple[View, ...]" = field(init=False)
     dims: dict[str, int] = field(init=False)
@@ -146,7 +143,7 @@ class _Run:
         from repalign.models.views.views import encode_batch, run_taps
 
         sent, lengths = self._sent(inputs), _lengths(inputs)
-        count = len(next(iter(inputs.values())))
+        count = _count(inputs)
         counts, kept = [1] * count, None
         if self.is_unpooled:
             tap = self.views[0].tap
@@ -158,15 +155,26 @@ class _Run:
         rows = encode_batch(self.model, self.views, Batch(sent, on_device, kept))
         return {key: values.cpu() for key, values in rows.items()}, counts
 
-    def check_company(self, first: Inputs) -> None:
-        """Refuse layers whose rows differ from pass to pass or with their company."""
+    def check_company(self, inputs: Inputs) -> None:
+        """Refuse layers whose rows differ from pass to pass or with their company.
+
+        Only a batch with what none before it had is looked at: several samples, padding.
+        """
         import torch
 
-        tried = {key: value[:_TRIED] for key, value in first.items()}
+        lengths, count = _lengths(inputs), _count(inputs)
+        kinds = {"passes", "several"} if count > 1 else {"passes"}
+        chosen = list(range(min(count, _TRIED)))
+        if lengths is not None and int(lengths.min()) < inputs["attention_mask"].shape[1]:
+            kinds.add("padding")
+            chosen = sorted({0, int(lengths.argmin()), int(lengths.argmax())})
+        if kinds <= self.checked:
+            return
+        self.checked |= kinds
+        tried = {key: value[chosen] for key, value in inputs.items()}
         together, _ = self.rows(tried)
         compare_rows(together, self.rows(tried)[0], "other rows at every pass: by chance")
-        count = len(next(iter(tried.values())))
-        alone = [self.rows(_single(tried, k))[0] for k in range(count)]
+        alone = [self.rows(_single(tried, k))[0] for k in range(len(chosen))]
         compare_rows(
             together,
             {key: torch.cat([rows[key] for rows in alone]) for key in together},
@@ -190,10 +198,17 @@ class _Run:
         self, writer: StoreWriter, batches: Iterator[Inputs], ids: Sequence[str] | None
     ) -> int:
         """Append the rows of all batches that are not there yet; return the number of samples."""
+        from repalign.models.loaders.own import tensors_sha256
+
         done, sample, at = writer.n_rows, 0, 0
         is_complete = writer.is_complete
         for inputs in batches:
-            count = len(next(iter(inputs.values())))
+            count = _count(inputs)
+            if sample == 0 and tensors_sha256(inputs) != tensors_sha256(self.first):
+                raise InputError(
+                    "the batches hold other samples when they are gone through again; give them in "
+                    "one order, and without random changes"
+                )
             named = None if ids is None else list(ids[sample : sample + count])
             if named is not None and len(named) < count:
                 raise InputError(f"{len(ids or ())} ids for more samples; give one for each")
@@ -201,8 +216,15 @@ class _Run:
             if is_complete or (not self.is_unpooled and at + count <= done):
                 sample, at = sample + count, at + count
                 continue
+            self.check_company(inputs)
             rows, counts = self.rows(inputs)
-            index = _index(inputs, counts, sample, named, unpooled=self.is_unpooled)
+            index = row_index(
+                np.arange(sample, sample + count),
+                counts,
+                [tensors_sha256(_single(inputs, k)) for k in range(count)],
+                [np.arange(n) for n in counts] if self.is_unpooled else None,
+                named,
+            )
             skipped = max(0, min(len(index), done - at))
             if skipped < len(index):
                 part = {key: values[skipped:].numpy() for key, values in rows.items()}
@@ -211,20 +233,6 @@ class _Run:
         if ids is not None and len(ids) != sample:
             raise InputError(f"{len(ids)} ids for {sample} samples; give one for each")
         return sample
-
-
-def _index(
-    inputs: Inputs, counts: list[int], start: int, ids: list[str] | None, *, unpooled: bool
-) -> RowIndex:
-    digests = [_digest(_single(inputs, k)) for k in range(len(counts))]
-    sha = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(counts), -1)
-    tokens = np.concatenate([np.arange(n) for n in counts]) if unpooled else None
-    return RowIndex(
-        sample=np.repeat(np.arange(start, start + len(counts)), counts),
-        token=(np.full(sum(counts), POOLED) if tokens is None else tokens).astype(np.int32),
-        sample_sha=np.repeat(sha[:, :SHA_BYTES], counts, axis=0),
-        ids=None if ids is None else np.repeat(encode_ids(ids), counts),
-    )
 
 
 def _single(inputs: Inputs, k: int) -> Inputs:
@@ -240,12 +248,8 @@ def _single(inputs: Inputs, k: int) -> Inputs:
     }
 
 
-def _digest(inputs: Inputs) -> bytes:
-    digest = hashlib.sha256()
-    for key, value in sorted(inputs.items()):
-        digest.update(f"{key} {value.dtype} {tuple(value.shape)} ".encode())
-        digest.update(value.contiguous().numpy().tobytes())
-    return digest.digest()
+def _count(inputs: Inputs) -> int:
+    return len(next(iter(inputs.values())))
 
 
 def _lengths(inputs: Inputs) -> "Tensor | None":

@@ -1,6 +1,6 @@
 """From rows that come batch by batch to whole shards in data order."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,24 @@ from repalign.workflows.extract.feed import HostBatch, ShardEnd, ShardStart
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+def row_index(
+    samples: NDArray[np.int64],
+    counts: Sequence[int] | NDArray[np.int64],
+    hashes: Sequence[bytes],
+    positions: Sequence[NDArray[np.int64]] | None,
+    ids: Sequence[str] | None,
+) -> RowIndex:
+    """Identity of every row: ``samples`` are their places in the data, ``counts`` their rows."""
+    tokens = np.full(sum(counts), POOLED) if positions is None else np.concatenate(positions)
+    digests = np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(len(hashes), -1)
+    return RowIndex(
+        sample=np.repeat(samples, counts),
+        token=tokens.astype(np.int32),
+        sample_sha=np.repeat(digests[:, :SHA_BYTES], counts, axis=0),
+        ids=None if ids is None else np.repeat(encode_ids(ids), counts),
+    )
 
 
 class ShardBuffer:
@@ -45,21 +63,6 @@ class ShardBuffer:
             self.arrays[key][target] = values.numpy()
         self._missing -= len(target)
 
-    def index(self, end: ShardEnd, ordinals: NDArray[np.int64], *, with_ids: bool) -> RowIndex:
-        """Identity of every row; ``ordinals`` are the places of the samples in their data."""
-        tokens = (
-            np.full(self.n_rows, POOLED, dtype=np.int32)
-            if end.positions is None
-            else np.concatenate(end.positions).astype(np.int32)
-        )
-        digests = np.frombuffer(b"".join(end.hashes), dtype=np.uint8).reshape(len(end.hashes), -1)
-        return RowIndex(
-            sample=np.repeat(ordinals, self._counts),
-            token=tokens,
-            sample_sha=np.repeat(digests[:, :SHA_BYTES], self._counts, axis=0),
-            ids=np.repeat(encode_ids(end.ids), self._counts) if with_ids else None,
-        )
-
     def _first_missing(self, end: ShardEnd) -> str | None:
         """Name the view, the sample and the token of the first row with NaN or infinity."""
         for key, values in self.arrays.items():
@@ -87,7 +90,8 @@ class ShardBuffer:
         Raises ModelError naming the view, the sample and the token.
         """
         try:
-            index = self.index(end, ordinals, with_ids=with_ids)
+            ids = end.ids if with_ids else None
+            index = row_index(ordinals, self._counts, end.hashes, end.positions, ids)
             writer.write_shard(self.number, self.arrays, index)
         except InputError as error:
             place = self._first_missing(end)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, SubsetRandomSampler, TensorDataset
 
 import repalign
 from repalign.exceptions import InputError, ModelError, StoreError
@@ -127,6 +127,30 @@ class OverBatch(nn.Module):
         return rows - rows.mean(0)
 
 
+class OverTokens(nn.Module):
+    """Centres over the tokens, those of the padding among them."""
+
+    def forward(self, rows: Tensor, attention_mask: Tensor) -> Tensor:
+        return rows - rows.mean(1, keepdim=True)
+
+
+class Redrawn(Dataset[Tensor]):
+    """Another sample at every look, as with a random crop."""
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, k: int) -> Tensor:
+        if k >= 6:
+            raise IndexError(k)
+        return torch.randn(3)
+
+
+def padded(*lengths: int) -> dict[str, Tensor]:
+    mask = (torch.arange(5)[None] < torch.tensor(lengths)[:, None]).long()
+    return {"rows": torch.randn(len(lengths), 5, 3), "attention_mask": mask}
+
+
 @pytest.mark.parametrize(
     ("module", "data", "options", "message"),
     [
@@ -145,6 +169,22 @@ class OverBatch(nn.Module):
             {},
             "the loader shuffles its samples",
         ),
+        (
+            nn.Identity(),
+            DataLoader(data_of(400)[1], sampler=SubsetRandomSampler(range(400))),
+            {},
+            "other samples when they are gone through again",
+        ),
+        (nn.Identity(), Redrawn(), {}, "other samples when they are gone through again"),
+        # what the first batch could not show is looked at where it comes
+        (
+            OverBatch(),
+            [torch.randn(1, 3), torch.randn(4, 3)],
+            {},
+            "other rows in a batch than alone",
+        ),
+        (OverTokens(), [padded(5, 5), padded(5, 2)], {}, "other rows in a batch than alone"),
+        (OverTokens(), [padded(5, 5, 5, 2)], {}, "other rows in a batch than alone"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(
@@ -154,3 +194,14 @@ def test_what_cannot_be_used_is_one_line(
         repalign.extract(module, data, output=tmp_path / "a.h5", **options)
     with pytest.raises(InputError, match="a module needs data and output"):
         repalign.extract(module, data)  # type: ignore[call-overload]
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+def test_a_module_in_bfloat16_gives_float32_rows(tmp_path: Path) -> None:
+    module = nn.Linear(4, 3).bfloat16()
+    rows = torch.randn(5, 4).bfloat16()
+    repalign.extract(module, [rows], output=tmp_path / "a.h5")
+    with torch.no_grad():
+        expected = module(rows).float()
+    with open_store(tmp_path / "a.h5") as store:
+        np.testing.assert_allclose(store.view("final").read(0, 5), expected, rtol=1e-2)
