@@ -1,6 +1,4 @@
-"""The one place that validates shapes, types, finiteness and pairing of what users bring."""
-
-from typing import Any
+"""The one place that validates shapes, finiteness and pairing of what users bring."""
 
 import numpy as np
 from jaxtyping import Float
@@ -13,32 +11,6 @@ LARGEST = 1e25
 take, and single precision, in which ICA computes, overflow for much larger values."""
 SMALLEST = 1e-25
 """Smallest magnitude that the largest value of a space may have: powers of smaller ones vanish."""
-
-_FLOATS = (np.float16, np.float32, np.float64)
-
-
-def check_matrix(values: Any, *, name: str = "values") -> Float[np.ndarray, "rows columns"]:
-    """Return an array-like as a finite matrix of floats, at least one row and one column.
-
-    Integers become float64; float16, float32 and float64 stay what they are.
-
-    Raises:
-        InputError: It is not a matrix of finite real numbers; the first bad row is named.
-    """
-    matrix = np.asarray(values)
-    if matrix.dtype.kind in "iub":
-        matrix = matrix.astype(np.float64)
-    if matrix.dtype not in _FLOATS:
-        raise InputError(
-            f"{name} has type {matrix.dtype}; expected real numbers (float16, float32 or float64)"
-        )
-    if matrix.ndim != 2:
-        raise InputError(
-            f"{name} has shape {matrix.shape}; expected two dimensions, rows by columns"
-        )
-    check_shape(matrix.shape, name=name)
-    check_finite_block(matrix, first_row=0, name=name)
-    return matrix
 
 
 def check_shape(shape: tuple[int, ...], *, name: str = "values") -> None:

@@ -48,11 +48,6 @@ class Arrangements:
         return sum(len(run) for run in self.runs if len(run) > 1)
 
     @property
-    def kept_share(self) -> float:
-        """Share of the rows that take part."""
-        return self.kept.size / self.n_rows
-
-    @property
     def is_sufficient(self) -> bool:
         """Whether there are enough arrangements for a p-value."""
         return self.count >= FEWEST_ARRANGEMENTS

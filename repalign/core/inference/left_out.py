@@ -62,11 +62,6 @@ class Interval:
     n_groups: int
     refusal: str | None = None
 
-    @property
-    def has_few_groups(self) -> bool:
-        """Whether so few groups were judged that the interval should be read with care."""
-        return self.n_groups < FLAGGED_GROUPS
-
     def widened(self, middle: float, half_width: float) -> "Interval":
         """Return the interval with one more independent source of chance around its middle."""
         low = middle - np.hypot(middle - self.low, half_width)

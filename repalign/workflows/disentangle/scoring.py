@@ -20,6 +20,7 @@ from repalign.core.factors.judging import (
 from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors
 from repalign.core.factors.shuffles import FactorShuffle, plan_shuffle
 from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS
+from repalign.core.inference.left_out import FLAGGED_GROUPS
 from repalign.core.maps.affine import AffineMap
 from repalign.core.rows import OnProgress
 from repalign.options import recorded_values
@@ -30,8 +31,6 @@ from repalign.workflows.disentangle.results import InformationMatrix, ScoreRecor
 from repalign.workflows.disentangle.settings import FactorSettings
 from repalign.workflows.machine import Machine
 
-# With fewer groups a spread over their halves is a rough guess.
-FEW_GROUPS = 10
 SHOWN = 20
 
 
@@ -204,9 +203,9 @@ def _group_notes(shuffle: FactorShuffle, settings: FactorSettings) -> list[str]:
             f"no interval: {n_groups} groups have no halves to speak of, expected at least "
             f"{MIN_HALVED_GROUPS}"
         )
-    elif settings.n_halves and n_groups < FEW_GROUPS:
+    elif settings.n_halves and n_groups < FLAGGED_GROUPS:
         notes.append(
-            f"intervals rest on {n_groups} groups: with fewer than {FEW_GROUPS} their width is "
+            f"intervals rest on {n_groups} groups: with fewer than {FLAGGED_GROUPS} their width is "
             "a rough guess"
         )
     return notes

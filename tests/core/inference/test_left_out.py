@@ -32,7 +32,6 @@ def test_the_interval_of_a_mean_of_many_rows_is_that_of_the_normal_theory() -> N
     half = 1.9612 * errors.std(ddof=1) / np.sqrt(2000)
     assert_allclose([found.low, found.high], errors.mean() + np.array([-half, half]), rtol=1e-4)
     assert found.claim is Claim.FITTED_MAP
-    assert not found.has_few_groups
 
 
 def test_many_rows_are_bundled_without_changing_the_width() -> None:
@@ -89,8 +88,6 @@ def test_two_groups_have_no_interval_and_nine_are_flagged() -> None:
     assert two.refusal == (
         "no interval: 2 judged groups, and 3 are needed; judge more groups, for example in 5 folds"
     )
-    assert error_interval(errors, np.arange(90) % 9).has_few_groups
-    assert not error_interval(errors, np.arange(90) % 10).has_few_groups
 
 
 def test_one_large_group_has_no_interval() -> None:
