@@ -16,7 +16,6 @@ from repalign.core.inference.kept_rows import CHEAP, MAX_JUDGED
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.nulls import NullErrors, shuffled_pairing_null
 from repalign.core.inference.splits import Split, sample_groups
-from repalign.core.moments import PairMoments
 from repalign.exceptions import InputError
 from repalign.workflows.compare.judge import PairFitter
 from repalign.workflows.compare.settings import CompareSettings
@@ -110,7 +109,8 @@ check_complete(PLANS)
 def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
     """Return the shuffled-pairing nulls, or None where none are wanted."""
     n_all = fitter.pair.aligned.n_rows
-    n_rows = rows_in_memory(fitter.pair.total, n_all, fitter.machine)
+    total = fitter.pair.total
+    n_rows = rows_in_memory((total.source_dim, total.target_dim), n_all, fitter.machine)
     wanted = fitter.settings.n_null
     n_shuffles = affordable_shuffles(fitter, n_rows) if wanted is None else wanted
     if n_shuffles == 0:
@@ -159,13 +159,13 @@ def _by_split(found: tuple[NullErrors, NullErrors | None]) -> dict[str, NullErro
     return named if held_out is None else named | {"held-out": held_out}
 
 
-def rows_in_memory(moments: PairMoments, n_rows: int, machine: Machine) -> int:
+def rows_in_memory(dims: tuple[int, int], n_rows: int, machine: Machine) -> int:
     """Return how many rows a null may hold: as many as say anything new, within the memory.
 
     Raises:
         InputError: The cap holds too few to say anything.
     """
-    row_bytes = COPIES * 8 * (moments.source_dim + moments.target_dim)
+    row_bytes = COPIES * 8 * sum(dims)
     room = machine.memory_bytes // row_bytes
     fewest = min(n_rows, FEWEST_ROWS)
     if room < fewest:

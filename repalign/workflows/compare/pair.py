@@ -1,7 +1,7 @@
 """Compare one pair of sources: errors, intervals, nulls and what stands behind them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,7 +31,15 @@ from repalign.workflows.compare.similarity.pair import MeasureResult, measure_pa
 from repalign.workflows.compare.similarity.records import MeasureRecord, measure_records
 from repalign.workflows.compare.spaces import Scale, SpreadOfSides
 from repalign.workflows.compare.starts import forget_whitened
-from repalign.workflows.compare.twins import EFFICIENCY_MAPS, efficiency_twins
+from repalign.workflows.compare.twins import (
+    EFFICIENCY_MAPS,
+    LONG_TWIN,
+    Efficiencies,
+    draw_twins,
+    efficiency_twins,
+    n_twins,
+    twin_cost,
+)
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.resampled import Resampled, resampled_pair
 from repalign.workflows.study.tiles import HELD, room_for_rows
@@ -60,6 +68,7 @@ class PairUnit:
         spreads: How far apart the rows of the targets are.
         settings: Conventions.
         keeps_maps: Whether the maps are part of the result.
+        twins: By direction what its Gaussian twins gave, where these were units of their own.
     """
 
     key: str
@@ -69,21 +78,32 @@ class PairUnit:
     spreads: SpreadOfSides
     settings: CompareSettings
     keeps_maps: bool = True
+    twins: Mapping[int, Sequence[Efficiencies]] = field(default_factory=dict)
     stage = "pairs"
+
+    @property
+    def directions(self) -> range:
+        """The directions that are compared: 0 is forth, 1 is back."""
+        return range(2 if self.settings.both_directions else 1)
 
     def run(self, machine: Machine) -> list[PairResult]:
         """Compare them."""
         forget_whitened()
         with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
-            room = room_for_rows(self.aligned.n_rows, self.aligned.dims, machine)
-            first, second = self.aligned.spaces
-            pair = self.read(machine, (HELD.rows(first, room), HELD.rows(second, room)))
-            results = [_compare(pair, self.settings, machine)]
-            if self.settings.both_directions:
-                results.append(_compare(pair.reversed(), self.settings, machine))
+            forth = self.held(machine)
+            results = [
+                _compare(forth.reversed() if back else forth, self, self.twins.get(back), machine)
+                for back in self.directions
+            ]
         if self.keeps_maps:
             return results
         return [replace(result, maps={}) for result in results]
+
+    def held(self, machine: Machine) -> PairData:
+        """Read both sides, whose rows then stay in memory where there is room."""
+        room = room_for_rows(self.aligned.n_rows, self.aligned.dims, machine)
+        first, second = self.aligned.spaces
+        return self.read(machine, (HELD.rows(first, room), HELD.rows(second, room)))
 
     def read(self, machine: Machine, rows: tuple[Rows, Rows] | None = None) -> PairData:
         """Pass over the rows of both sides together; ``rows`` where they are in memory already."""
@@ -126,7 +146,46 @@ class DoubtUnit:
         return bool(by_starts**2 > by_rows_squared)
 
 
-def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> PairResult:
+@dataclass(frozen=True, eq=False)
+class TwinUnit:
+    """One Gaussian twin of a pair in one direction: its ICA efficiency by split."""
+
+    pair: PairUnit
+    direction: int
+    number: int
+    stage = "twins"
+
+    @property
+    def key(self) -> str:
+        """Name of the work."""
+        return f"twin-{self.pair.key}-{self.direction}-{self.number}"
+
+    def run(self, machine: Machine) -> Efficiencies:
+        """Draw and judge it."""
+        unit = self.pair
+        with one_thread_if(is_small(unit.aligned.n_rows, *unit.aligned.dims)):
+            forth = unit.held(machine)
+            pair = forth.reversed() if self.direction else forth
+            return draw_twins(pair, [self.number], unit.settings, machine)[0]
+
+
+def long_twins(unit: PairUnit, machine: Machine) -> list[TwinUnit]:
+    """Return the twins of a pair, where each of them is long enough to be a unit.
+
+    Whether it is hangs on the pair alone, and no number on whether it is.
+    """
+    told = unit.aligned, unit.ica, unit.settings, machine
+    if not set(EFFICIENCY_MAPS) <= set(usable_maps(unit.aligned, unit.settings)[0]):
+        return []
+    if not (number := n_twins(*told)) or twin_cost(*told) < LONG_TWIN:
+        return []
+    return [TwinUnit(unit, back, twin) for back in unit.directions for twin in range(number)]
+
+
+def _compare(
+    pair: PairData, unit: PairUnit, made: Sequence[Efficiencies] | None, machine: Machine
+) -> PairResult:
+    settings = unit.settings
     names, notes = usable_maps(pair.aligned, settings)
     fitter = PairFitter(pair, names, settings, machine)
     judged = [fitter.in_sample()] if names else []
@@ -135,7 +194,7 @@ def _compare(pair: PairData, settings: CompareSettings, machine: Machine) -> Pai
     nulls = shuffle_pair(fitter) if names else None
     twins: dict[str, TwinNull] = {}
     if set(EFFICIENCY_MAPS) <= set(names):
-        twins = efficiency_twins(pair, settings, machine)
+        twins = efficiency_twins(pair, settings, machine, made)
     source, target = (space.source for space in pair.aligned.spaces)
     records = tuple(
         record

@@ -16,7 +16,7 @@ from repalign.core.ica.starts import MOST_STARTS
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
 from repalign.workflows.compare.aligned import AlignedPair, leading_components
 from repalign.workflows.compare.judge import ica_rows
-from repalign.workflows.compare.pair import DoubtUnit, PairResult, PairUnit
+from repalign.workflows.compare.pair import DoubtUnit, PairResult, PairUnit, long_twins
 from repalign.workflows.compare.pair_data import map_source
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.space import digest
@@ -29,6 +29,7 @@ from repalign.workflows.compare.spaces import (
     judging_rows,
 )
 from repalign.workflows.compare.starts import IcaOfSpace, choose_starts, make_starts
+from repalign.workflows.compare.twins import Efficiencies
 from repalign.workflows.executor import Executor, Unit
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.remembering import Remembering
@@ -91,6 +92,7 @@ def compare_all(plan: Plan, executor: Executor, machine: Machine) -> list[PairRe
     order = tile_order(pairs, machine)
     units = [units[number] for number in order]
     try:
+        units = _with_twins(units, executor, machine)
         made = executor.map(units, machine)
     finally:
         HELD.forget()
@@ -120,6 +122,17 @@ def _with_more_starts(
         ica = {where: fits[key] for where, key in keys[number].items()}
         units[number] = replace(units[number], ica=ica)
     return units
+
+
+def _with_twins(units: list[PairUnit], executor: Executor, machine: Machine) -> list[PairUnit]:
+    """Return the pairs, with what their twins gave where these are long enough to be units."""
+    wanted = [long_twins(unit, machine) for unit in units]
+    made = _do_once((twin for of_pair in wanted for twin in of_pair), executor, machine)
+    found: list[dict[int, list[Efficiencies]]] = [{} for _ in units]
+    for twins, of_pair in zip(found, wanted, strict=True):
+        for twin in of_pair:
+            twins.setdefault(twin.direction, []).append(made[twin.key])
+    return [replace(unit, twins=twins) for unit, twins in zip(units, found, strict=True)]
 
 
 def _unknown(key: str, machine: Machine) -> None:

@@ -1,5 +1,6 @@
 """The null of the ICA efficiency: Gaussian twins of a pair, sent through all that the pair was."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,39 +28,54 @@ EFFICIENCY_MAPS = ("permutation", "rigid", "ica")
 # Multiplications that the twins of one pair may take unless a number of them is asked for.
 TWIN_BUDGET = 1e12
 MOST_TWINS = 9
+# Multiplications of a twin, some seconds, from which it is worth a unit of its own.
+LONG_TWIN = 1e12
 SIDES = ("source", "target")
+
+Efficiencies = dict[str, float]
+"""ICA efficiency by split."""
 
 
 def efficiency_twins(
-    pair: PairData, settings: CompareSettings, machine: Machine
+    pair: PairData,
+    settings: CompareSettings,
+    machine: Machine,
+    made: Sequence[Efficiencies] | None = None,
 ) -> dict[str, TwinNull]:
     """Return the ICA efficiency of Gaussian twins by split, where ICA identifies nothing.
 
     A twin has the means and scatters of the pair, among groups and within, and up to a limit as
     many rows in the same groups and parts. Its efficiency is that of the same settings by the same
-    functions: the same or disjoint rows, splits, starts.
+    functions: the same or disjoint rows, splits, starts. ``made`` are those of all twins, where
+    they were units of their own.
     """
-    n_rows = rows_in_memory(pair.total, pair.aligned.n_rows, machine)
-    wanted = settings.n_gaussian
-    if wanted is None:
-        wanted = affordable_twins(pair, n_rows)
-    if wanted == 0:
-        return {}
-    chosen, aligned = _sampled(pair.aligned, n_rows, settings.seed)
-    law = TwinLaw.of(pair.source.take(chosen), pair.target.take(chosen), aligned.groups)
-    values: dict[str, list[float]] = {}
-    most = max((MORE_STARTS, *(space.n_starts for space in pair.ica.values())))
-    for number in range(wanted):
-        rows = law.draw(number, seed=settings.seed)
-        for split, value in efficiencies(_twin(aligned, rows, settings, machine, most)).items():
-            values.setdefault(split, []).append(value)
+    if made is None:
+        numbers = range(n_twins(pair.aligned, pair.ica, settings, machine))
+        made = draw_twins(pair, numbers, settings, machine)
+    splits = dict.fromkeys(split for values in made for split in values)
     return {
-        split: TwinNull(tuple(value for value in found if np.isfinite(value)))
-        for split, found in values.items()
+        split: TwinNull(tuple(values[split] for values in made if np.isfinite(values[split])))
+        for split in splits
     }
 
 
-def efficiencies(fitter: PairFitter) -> dict[str, float]:
+def draw_twins(
+    pair: PairData, numbers: Sequence[int], settings: CompareSettings, machine: Machine
+) -> list[Efficiencies]:
+    """Return the ICA efficiency by split of the twins of these numbers."""
+    if not numbers:
+        return []
+    n_rows = _n_rows(pair.aligned, settings, machine)
+    chosen, aligned = _sampled(pair.aligned, n_rows, settings.seed)
+    law = TwinLaw.of(pair.source.take(chosen), pair.target.take(chosen), aligned.groups)
+    most = max((MORE_STARTS, *(space.n_starts for space in pair.ica.values())))
+    return [
+        efficiencies(_twin(aligned, law.draw(number, seed=settings.seed), settings, machine, most))
+        for number in numbers
+    ]
+
+
+def efficiencies(fitter: PairFitter) -> Efficiencies:
     """Return the ICA efficiency of a pair by split."""
     judged = [fitter.in_sample()]
     if fitter.split.judged:
@@ -67,12 +83,31 @@ def efficiencies(fitter: PairFitter) -> dict[str, float]:
     return {errors.split: efficiency_of(errors) for errors in judged}
 
 
-def affordable_twins(pair: PairData, n_rows: int) -> int:
-    """Return how many twins the budget allows: none rather than one, which would say nothing."""
-    starts = sum(space.n_starts for space in pair.ica.values())
-    dim = max(pair.total.source_dim, pair.total.target_dim)
-    affordable = int(TWIN_BUDGET / (max(starts, 1) * fit_cost(n_rows, dim)))
+def n_twins(
+    aligned: AlignedPair, ica: IcaOfSides, settings: CompareSettings, machine: Machine
+) -> int:
+    """Return how many twins a pair gets: where none are asked for, what the budget allows.
+
+    None rather than one, which would say nothing.
+    """
+    if settings.n_gaussian is not None:
+        return settings.n_gaussian
+    affordable = int(TWIN_BUDGET / twin_cost(aligned, ica, settings, machine))
     return min(affordable, MOST_TWINS) if affordable > 1 else 0
+
+
+def twin_cost(
+    aligned: AlignedPair, ica: IcaOfSides, settings: CompareSettings, machine: Machine
+) -> float:
+    """Return about how many multiplications one twin takes."""
+    starts = sum(space.n_starts for space in ica.values())
+    return max(starts, 1) * fit_cost(_n_rows(aligned, settings, machine), max(aligned.dims))
+
+
+def _n_rows(aligned: AlignedPair, settings: CompareSettings, machine: Machine) -> int:
+    width = aligned.common_width(settings)
+    dims = aligned.dims if width is None else (width, width)
+    return rows_in_memory(dims, aligned.n_rows, machine)
 
 
 def _sampled(aligned: AlignedPair, n_rows: int, seed: int) -> tuple[IntArray, AlignedPair]:

@@ -16,7 +16,6 @@ from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
 from repalign.workflows.machine import Machine
 from repalign.workflows.tables.errors import error_table
-from tests.core.paired_data import moments_of
 
 SPEC_COLUMNS_TEXT = """
 source target source_view target_view n_rows source_dim target_dim map split error ci_low ci_high
@@ -521,7 +520,7 @@ def test_nulls_keep_within_the_memory() -> None:
     assert 0 <= 400_000 // (3 * 8 * 12) - tight.null_rows <= 1
     assert tight.null == pytest.approx(roomy.null, rel=0.05)
     with pytest.raises(InputError, match="a null on 50 rows needs 14400; raise the cap"):
-        rows_in_memory(moments_of(x, y), 2000, Machine(memory_bytes=14_000))
+        rows_in_memory((6, 6), 2000, Machine(memory_bytes=14_000))
 
 
 @pytest.mark.parametrize("scale", [1e-25, 1e22])

@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TypeVar
@@ -12,7 +13,7 @@ from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
 from repalign.workflows.compare.spaces import affordable_starts
 from repalign.workflows.compare.starts import IcaOfSpace, StartUnit
-from repalign.workflows.executor import InProcess, Unit
+from repalign.workflows.executor import Executor, InProcess, Unit
 from repalign.workflows.machine import Machine
 from repalign.workflows.side_by_side import run_side_by_side
 
@@ -25,9 +26,11 @@ def ica_rows(result: CompareResult) -> dict[str, dict[str, object]]:
     return {row["split"]: row for row in result.to_records() if row["map"] == "ica"}
 
 
-def compared(x: np.ndarray, y: np.ndarray, **options: object) -> CompareResult:
+def compared(
+    x: np.ndarray, y: np.ndarray, *, executor: Executor | None = None, **options: object
+) -> CompareResult:
     chosen = {"maps": EFFICIENCY, "n_null": 0, "n_gaussian": 0, "held_out": 0} | options
-    return compare(x, y, settings=CompareSettings(**chosen))
+    return compare(x, y, settings=CompareSettings(**chosen), executor=executor)
 
 
 def turned(sources: np.ndarray, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
@@ -99,6 +102,23 @@ def test_twins_are_judged_in_every_split_like_the_pair(ica_rows_used: str) -> No
     assert set(twins) == {"in-sample", "held-out"}
 
 
+def test_twins_that_are_units_of_their_own_give_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, y = turned(np.random.default_rng(0).laplace(size=(300, 4)))
+    asked = {"n_gaussian": 3, "held_out": 0.25, "both_directions": True}
+    inside = Counting()
+    expected = compared(x, y, executor=inside, **asked)
+    assert inside.stages["twins"] == 0  # of so few rows they are none
+    monkeypatch.setattr("repalign.workflows.compare.pair.LONG_TWIN", 0)
+    apart = Counting()
+    assert compared(x, y, executor=apart, **asked).to_records() == expected.to_records()
+    assert apart.stages["twins"] == 2 * 3
+    none = Counting()
+    compared(x, y, executor=none, **asked | {"n_gaussian": 0})
+    assert none.stages["twins"] == 0
+
+
 def test_few_rows_have_no_efficiency_and_no_matches_and_the_reason_is_said() -> None:
     x, y = (np.random.default_rng(seed).standard_normal((60, 180)) for seed in (1, 2))
     result = compared(x, y)
@@ -121,12 +141,14 @@ def test_a_target_that_does_not_vary_is_said_and_not_called_unrelated() -> None:
 
 
 class Counting(InProcess):
-    """Does as one process does, and remembers the names of the starts of every round."""
+    """Does as one process does, and remembers what it did: the starts of every round by name."""
 
     def __init__(self) -> None:
         self.rounds: list[list[str]] = []
+        self.stages: Counter[str] = Counter()
 
     def map(self, units: Sequence[Unit[T]], machine: Machine) -> list[T]:
+        self.stages.update(unit.stage for unit in units)
         keys = [unit.key for unit in units if unit.stage == "ICA"]
         self.rounds += [keys] if keys else []
         return super().map(units, machine)
