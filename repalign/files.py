@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -63,6 +64,18 @@ def file_sha256(path: str | Path) -> str:
     """
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_local(path: str | Path, *, failure: type[RepalignError] = InputError) -> None:
+    """Check that a path that is not there is no URL: files are opened, locked and renamed.
+
+    Raises:
+        InputError: It is one; or ``failure``, where one was given.
+    """
+    if re.match("[a-z][a-z0-9+.-]+:/", str(path)):
+        raise failure(
+            f"{path}: is a URL; expected a path: mount the storage, or copy the file here"
+        )
 
 
 def check_regular(path: str | Path, *, failure: type[RepalignError] = InputError) -> None:
@@ -142,6 +155,7 @@ def check_output(
     if status is None:
         assert isinstance(target, Path), "a descriptor exists"
         if not target.parent.is_dir():
+            check_local(path, failure=failure)
             raise failure(f"{path}: there is no directory {target.parent}; make it first")
         return target
     kind = stat.S_IFMT(status.st_mode)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repalign import InputError, StoreError
-from repalign.files import check_regular, open_regular, protecting, writing
+from repalign.files import check_output, check_regular, open_regular, protecting, writing
 
 
 def test_a_file_is_opened_through_a_link_too(tmp_path: Path) -> None:
@@ -16,6 +16,11 @@ def test_a_file_is_opened_through_a_link_too(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("x")
     with open_regular(tmp_path / "link") as stream:
         assert stream.read() == b"abc"
+
+
+def test_an_output_elsewhere_is_called_a_url() -> None:
+    with pytest.raises(InputError, match=r"s3:/+bucket/x\.csv: is a URL; expected a path: mount"):
+        check_output("s3://bucket/x.csv")
 
 
 # Without the refusal these would wait for a writer, or never end.

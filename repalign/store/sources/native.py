@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from repalign.exceptions import InputError, SeveralViewsError
-from repalign.files import open_regular
+from repalign.files import check_local, open_regular
 from repalign.store.format.digests import content_fingerprint
 from repalign.store.format.hdf5 import h5py
 from repalign.store.format.schema import DESCRIPTION, INDEX, MANIFEST, Column
@@ -40,6 +40,7 @@ def check_is_store(path: Path) -> None:
         InputError: there is nothing, or a foreign file.
     """
     if not path.exists():
+        check_local(path)
         raise InputError(f"{path}: there is no such file or directory")
     if not is_store(path):
         raise InputError(

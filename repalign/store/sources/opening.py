@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from repalign.exceptions import InputError
+from repalign.files import check_local
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
 from repalign.store.foreign.formats import BY_SUFFIX, of_folder
 from repalign.store.foreign.identifiers import FILE_NAMES, read_id_lines, read_ids
@@ -79,6 +80,7 @@ def check_exists(path: Path) -> None:
         raise InputError(
             f"{path}: is not finished, its shards are in {parts}; continue the run that writes it"
         )
+    check_local(path)
     raise InputError(f"{path}: there is no such file or directory")
 
 

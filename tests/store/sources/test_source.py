@@ -17,6 +17,7 @@ from repalign.store.exchange.imports import import_store
 from repalign.store.joining.index import RowIndex, pooled_index
 from repalign.store.joining.join import join_sources
 from repalign.store.sources.in_memory import as_source
+from repalign.store.sources.native import check_is_store
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import parse_locator, row_blocks
 
@@ -60,6 +61,13 @@ def test_two_views_at_once_are_refused(tmp_path: Path) -> None:
 def test_missing_and_unknown_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a.npy: there is no such file or directory"):
         open_embeddings(tmp_path / "a.npy")
+    for url in ("s3://bucket/a.h5", "memory://a.npy", "file:///data/a.h5"):
+        for opened in (open_embeddings, lambda text: check_is_store(Path(text))):
+            with pytest.raises(InputError, match=r":/.*a\.\w+: is a URL; expected a path: mount"):
+                opened(url)
+    (tmp_path / "s3:").mkdir()
+    with pytest.raises(InputError, match=r"s3:/a.npy: there is no such file or directory"):
+        open_embeddings(tmp_path / "s3:" / "a.npy")
     (tmp_path / "a.xyz").touch()
     with pytest.raises(InputError, match=r"a.xyz: has no known suffix; expected .*\.npy, \.npz"):
         open_embeddings(tmp_path / "a.xyz")
