@@ -44,8 +44,11 @@ class PatchPairs:
     def draw(
         cls, images: Pixels, numbers: NDArray[np.int64], rng: np.random.Generator
     ) -> "PatchPairs":
-        """Cut one pair out of each of the images of these numbers, grey levels from −1 to 1."""
-        height, width = images.shape[1:]
+        """Cut one pair out of each of the images of these numbers, levels from −1 to 1.
+
+        Images are grey ``(n, height, width)`` or in colour ``(n, height, width, 3)``.
+        """
+        height, width = images.shape[1:3]
         side = patch_side(height, width)
         room, half = (height // 2 - side + 1, width - side + 1), height - height // 2
         drawn = [

@@ -58,6 +58,15 @@ def reproduce(
             show_default="what comes along",
         ),
     ] = None,
+    fetched: Annotated[
+        str | None,
+        typer.Option(
+            "--fetch",
+            metavar="NAME",
+            help="Data set to fetch into the folder of --data first, unless it is there; --list "
+            "names those of an experiment.",
+        ),
+    ] = None,
     device: MachineDeviceOption = "cpu",
     form: FormatOption = None,
 ) -> None:
@@ -84,7 +93,7 @@ def reproduce(
     settings = given.settings(ReproduceSettings())
     size = experiment.preset(settings.preset)
     where = folder or DEFAULT_FOLDER / f"{experiment.name}-{settings.preset}"
-    given_data = experiment.data(data)
+    given_data = experiment.data(data, fetched)
     on = "" if given_data is None else given_data.name
     _check_folder(where, (experiment.name, settings.preset, on))
     talk = talk_of(context)
@@ -118,7 +127,8 @@ def _entry(experiment: "Experiment") -> dict[str, str]:
         "experiment": experiment.name,
         "shows": experiment.shows,
         "paper": experiment.paper,
-        "needs": experiment.needs,
+        "needs": experiment.needs
+        + (f"; --fetch {' or '.join(experiment.fetches)}" if experiment.fetches else ""),
         "takes": "; ".join(
             f"{name}: {_duration(size.n_seeds * size.seconds_per_seed)}"
             + (" (estimate)" if size.is_estimate else "")

@@ -31,7 +31,7 @@ N_JUDGED = 4000
 _SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 _DIFFERS = (
-    "grey images (scikit-learn's digits unless --data gives others) for CIFAR-10, patches of 3/7 "
+    "scikit-learn's digits for CIFAR-10 (which --data takes), patches of 3/7 "
     "of the height, codes of 8 for 64, optimiser and steps are ours. The paper gives values in a "
     "figure only, so that no number stands beside ours. Images are judged that no training saw."
 )
@@ -59,7 +59,7 @@ def find_images(path: Path | None) -> GivenData:
         InputError: They cannot be read, or are too small.
     """
     found = find_digits(path)
-    patch_side(*load_digits(found).images.shape[1:])
+    patch_side(*load_digits(found).images.shape[1:3])
     return found
 
 
@@ -123,7 +123,7 @@ def experiment(
         name=name,
         paper="Roeder et al. 2021, section 5.2",
         shows=f"mean CCA of two contrastive codings of image patches against the {against}",
-        needs="nothing; --data DIR takes images in MNIST's format",
+        needs="nothing; --data DIR takes CIFAR-10's binary files, or MNIST's format",
         differs=_DIFFERS,
         presets={
             "small": Preset(tuple(small), n_seeds=5, seconds_per_seed=13),
@@ -134,6 +134,7 @@ def experiment(
         plot=plot,
         shown=SHOWN,
         find_data=find_images,
+        fetches=("CIFAR10", "FashionMNIST", "MNIST"),
     )
 
 

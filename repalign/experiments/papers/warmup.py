@@ -207,4 +207,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     shown=SHOWN,
     find_data=find_digits,
+    fetches=("MNIST",),
 )

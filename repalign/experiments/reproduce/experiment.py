@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from repalign.exceptions import InputError
+from repalign.experiments.reproduce.fetching import fetch
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.workflows.machine import Machine
 
@@ -104,6 +105,7 @@ class Experiment:
             they come first in the table.
         find_data: Tells what the data are that the user gave, or those that stand in where none
             were given; None if the experiment takes no data.
+        fetches: Data sets that can be fetched for it, the paper's first.
         version: Rises when the same case and seed give other numbers.
     """
 
@@ -121,6 +123,7 @@ class Experiment:
     prepare: Callable[[Preset, Work], None] | None = None
     select: "Callable[[Sequence[Outcome]], Sequence[Outcome]] | None" = None
     find_data: Callable[[Path | None], GivenData] | None = None
+    fetches: tuple[str, ...] = ()
     version: int = 1
 
     def preset(self, name: str) -> Preset:
@@ -135,12 +138,24 @@ class Experiment:
             )
         return self.presets[name]
 
-    def data(self, path: Path | None) -> GivenData | None:
+    def data(self, path: Path | None, fetched: str | None = None) -> GivenData | None:
         """Return the data that it is run on, None if it takes none.
 
+        Args:
+            path: The user's file or folder.
+            fetched: Data set that is fetched into that folder first, unless it is there.
+
         Raises:
-            InputError: It takes none and some were given, or they are not there or not readable.
+            InputError: It takes none and some were given, or they are not there or not readable,
+                or cannot be fetched.
         """
+        if fetched is not None:
+            if fetched not in self.fetches:
+                known = ", ".join(self.fetches) or "nothing: run it without --fetch"
+                raise InputError(f"{self.name} cannot fetch {fetched!r}; expected {known}")
+            if path is None:
+                raise InputError(f"--fetch {fetched}: give the folder to fetch it into to --data")
+            path = fetch(fetched, path)
         if path is not None and not path.exists():
             raise InputError(f"{path}: no such file or folder; give the data set itself to --data")
         if self.find_data is not None:
