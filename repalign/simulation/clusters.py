@@ -14,8 +14,6 @@ from repalign.simulation.mixing import draw_mixing
 if TYPE_CHECKING:
     from torch import Tensor
 
-WIDTHS = (10, 50, 50, 10)
-
 
 @dataclass(frozen=True)
 class Clusters:
@@ -32,6 +30,19 @@ class Clusters:
     dim: int
     n_classes: int
     concentration: float
+
+
+@dataclass(frozen=True)
+class ClusterEncoder:
+    """How clusters are seen and encoded.
+
+    Attributes:
+        n_layers: Layers of the mixing between latents and observations.
+        widths: Of the hidden layers of the encoder, in units of the dimension.
+    """
+
+    n_layers: int
+    widths: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +89,7 @@ def _cross_entropy(logits: FloatArray, labels: IntArray) -> float:
 
 
 def train_classifier(
-    clusters: Clusters, budget: Budget, *, n_layers: int, seed: int, device: str = "cpu"
+    clusters: Clusters, encoding: ClusterEncoder, budget: Budget, *, seed: int, device: str = "cpu"
 ) -> Classified:
     """Draw classes and a mixing, train an encoder with a linear head, judge its features.
 
@@ -91,7 +102,7 @@ def train_classifier(
     dim, rng = clusters.dim, np.random.default_rng([seed, 0])
     vectors = on_sphere(rng.standard_normal((clusters.n_classes, dim)))
     draws = _Draws(clusters, vectors)
-    mixing = draw_mixing(draws.uniform(N_JUDGED, rng), n_layers, rng)
+    mixing = draw_mixing(draws.uniform(N_JUDGED, rng), encoding.n_layers, rng)
     judged, labels = draws.labelled(N_JUDGED, rng)
     uniform = draws.uniform(N_JUDGED, rng)
     data = np.random.default_rng([seed, 1])
@@ -100,7 +111,7 @@ def train_classifier(
         return torch.from_numpy(mixing.observe(rows)).to(device)
 
     with seeded(seed):
-        encoder = perceptron([dim, *(dim * width for width in WIDTHS), dim], norm=True)
+        encoder = perceptron([dim, *(dim * width for width in encoding.widths), dim], norm=True)
         head = nn.Linear(dim, clusters.n_classes, bias=False)
         module = nn.Sequential(encoder, head).to(device)
 

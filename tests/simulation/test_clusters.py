@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from repalign.core.factors.recovery import linear_r2_held_out
-from repalign.simulation.clusters import Clusters, train_classifier
+from repalign.simulation.clusters import ClusterEncoder, Clusters, train_classifier
 from repalign.simulation.fitting import Budget
 
 BUDGET = Budget(400, 256, 1e-2)
+ONE, TWO = (ClusterEncoder(n_layers, (10, 50, 50, 10)) for n_layers in (1, 2))
 
 
 def r2(recovery) -> float:
@@ -14,9 +15,7 @@ def r2(recovery) -> float:
 
 @pytest.mark.slow
 def test_enough_classes_recover_latents_and_too_few_do_not() -> None:
-    many, few = (
-        train_classifier(Clusters(5, n, 10.0), BUDGET, n_layers=2, seed=0) for n in (100, 4)
-    )
+    many, few = (train_classifier(Clusters(5, n, 10.0), TWO, BUDGET, seed=0) for n in (100, 4))
     assert r2(many.uniform) > 0.95
     assert r2(many.uniform) > r2(few.uniform) + 0.05
     assert r2(many.uniform) > linear_r2_held_out(many.uniform.latents, many.uniform.untrained).value
@@ -25,7 +24,7 @@ def test_enough_classes_recover_latents_and_too_few_do_not() -> None:
 
 
 def test_latents_are_on_the_sphere_uniform_or_in_clusters() -> None:
-    found = train_classifier(Clusters(3, 2, 100.0), Budget(2, 8, 1e-2), n_layers=1, seed=0)
+    found = train_classifier(Clusters(3, 2, 100.0), ONE, Budget(2, 8, 1e-2), seed=0)
     for rows in (found.drawn.latents, found.uniform.latents):
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
     assert np.abs(found.uniform.latents.mean(axis=0)).max() < 0.05
@@ -34,7 +33,6 @@ def test_latents_are_on_the_sphere_uniform_or_in_clusters() -> None:
 
 def test_a_seed_gives_the_same_features() -> None:
     first, again = (
-        train_classifier(Clusters(3, 5, 10.0), Budget(3, 16, 1e-2), n_layers=1, seed=1)
-        for _ in range(2)
+        train_classifier(Clusters(3, 5, 10.0), ONE, Budget(3, 16, 1e-2), seed=1) for _ in range(2)
     )
     assert np.array_equal(first.uniform.trained, again.uniform.trained)

@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from repalign.cli.app import RepalignGroup
 from repalign.cli.commands.doctor import doctor
 from repalign.cli.commands.reproduce import reproduce
+from repalign.exceptions import InputError
 from repalign.experiments.reproduce.registry import experiments
 
 app = typer.Typer(cls=RepalignGroup)
@@ -90,9 +92,30 @@ def test_a_name_or_the_list_must_be_asked_for() -> None:
 
 
 def test_a_preset_that_is_not_there_is_named(tmp_path: Path) -> None:
-    ran = run("cross-entropy", "--preset", "paper", "-o", str(tmp_path / "x"))
+    ran = run("proxy-factors", "--preset", "paper", "-o", str(tmp_path / "x"))
     assert ran.exit_code == 1
-    assert "cross-entropy has no preset 'paper'; expected one of: small" in ran.stderr
+    assert "proxy-factors has no preset 'paper'; expected one of: small" in ran.stderr
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("name", [e.name for e in experiments() if "paper" in e.presets])
+def test_the_cost_of_the_sizes_of_the_paper_is_told_before_they_begin(
+    name: str, tmp_path: Path, monkeypatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise InputError("stopped here")
+
+    monkeypatch.setattr("repalign.experiments.reproduce.run.reproduce", stopped)
+    ran = run(name, "--preset", "paper", "-o", str(tmp_path / "x"))
+    told, end = ran.stderr.strip().splitlines()
+    assert re.match(rf"{name}, paper: \d+ cases, .* about [\d,]+ \w+ of one core in all", told)
+    assert end == "error: stopped here"
+
+
+def test_what_cannot_be_fetched_is_told_before_anything_is_made(tmp_path: Path) -> None:
+    ran = run("warmup", "--fetch", "MNIST", "-o", str(tmp_path / "x"))
+    assert ran.exit_code == 1
+    assert "--fetch MNIST: give the folder to fetch it into to --data" in ran.stderr
     assert not (tmp_path / "x").exists()
 
 

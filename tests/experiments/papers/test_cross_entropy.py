@@ -15,12 +15,13 @@ from repalign.experiments.papers.cross_entropy import (
 from repalign.experiments.reproduce.experiment import Measured, Work
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
+from repalign.simulation.clusters import ClusterEncoder
 from repalign.simulation.fitting import Budget
 from repalign.workflows.machine import Machine
 
 
 def test_a_case_gives_its_scores_its_baselines_and_its_excess_loss() -> None:
-    short = replace(SMALL[0], budget=Budget(2, 16, 1e-2), n_layers=1)
+    short = replace(SMALL[0], budget=Budget(2, 16, 1e-2), encoding=ClusterEncoder(1, (2,)))
     found = {m.measure: m.value for m in measure(short, 0, Work(Path(), Machine()))}
     assert found.keys() == {R2, R2_UNIFORM, R2_MIXTURE, "R² untrained", EXCESS}
     assert found[R2_MIXTURE] > 0.999  # one layer is a linear mixing
