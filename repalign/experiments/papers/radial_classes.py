@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from repalign.experiments.papers.patch_coding import mean_cca
 from repalign.experiments.reproduce.drawing import COLOURS, draw_curve
 from repalign.experiments.reproduce.experiment import (
     Case,
@@ -40,10 +41,6 @@ class RadialCase(Case):
 
 def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
     """Train two networks from their own starts and data; compare features of fresh points."""
-    from repalign.core.moments import pair_moments
-    from repalign.core.rows import ArrayRows
-    from repalign.core.similarity.canonical import FittingMoments, canonical_correlations
-
     del work  # small networks on the CPU
     assert isinstance(case, RadialCase)
     judged = SPREAD * np.random.default_rng([seed, 2]).standard_normal((N_JUDGED, 2))
@@ -51,11 +48,7 @@ def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
         train_radial(case.classes, case.budget, judged, seed=2 * seed + number, at=case.at)
         for number in (0, 1)
     ]
-    course = {}
-    for step in case.at:
-        first, second = (ArrayRows(run.features[step]) for run in pair)
-        (moments,) = pair_moments(first, second)
-        course[step] = canonical_correlations(FittingMoments.of(moments)).mean
+    course = {step: mean_cca(*(run.features[step] for run in pair)) for step in case.at}
     return [
         Measured(CCA, course[case.at[-1]]),
         Measured(UNTRAINED, course[0]),
