@@ -11,6 +11,7 @@ from pathlib import Path
 
 import threadpoolctl
 
+from repalign.core.thread_choice import is_held_at_one
 from repalign.exceptions import InputError
 
 _ACCEPTED_ERROR = 3e-6
@@ -69,6 +70,9 @@ def torch_threads_only() -> Iterator[None]:
     OpenBLAS and torch each keep a pool of threads that spins while it waits; used in turn they
     steal each other's cores, and a loop over both takes twice the time.
     """
+    if is_held_at_one():  # finding the libraries again would take milliseconds
+        yield
+        return
     with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
         yield
 

@@ -46,6 +46,11 @@ def threads_held(number: int) -> Iterator[None]:
         yield
 
 
+def is_held_at_one() -> bool:
+    """Tell whether a block around this one holds numpy and torch at one thread."""
+    return _HELD.get() == 1
+
+
 def one_thread_if(small: bool) -> contextlib.AbstractContextManager[None]:
     """Hold numpy and torch at one thread inside the block where the problem is small."""
     return one_thread() if small else contextlib.nullcontext()
