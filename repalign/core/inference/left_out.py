@@ -8,7 +8,7 @@ the maps are fitted again without each group. The denominator stays in both, sin
 as the diameter has no consistent resampling law.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -16,10 +16,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from repalign.aliases import Rows
-from repalign.core.inference.kept_rows import FitAll
+from repalign.core.inference.kept_rows import FitAll, JudgedMap
 from repalign.core.inference.ranges import Range
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import SubsetRows
+
+# Fits every map on the moments of the rows without a bundle, whose number comes with them.
+RefitAll = Callable[[PairMoments, int], Sequence[JudgedMap]]
 
 FEWEST_GROUPS = 3
 # Fewer than this many judged groups give an interval that hangs on the law of few values.
@@ -180,11 +183,15 @@ def refit_without_groups(
     fitted: InSample,
     fit_all: FitAll,
     *,
+    leaving: Callable[[Int[np.ndarray, " n"]], RefitAll] | None = None,
     max_refits: int = MAX_REFITS,
     seed: int = 0,
     moments_bytes: int = MOMENTS_BYTES,
 ) -> LeftOut:
     """Fit and judge again without every group in turn, or without every bundle of groups.
+
+    ``leaving`` takes the bundle of every row and returns how maps are fitted without one, where
+    more than the moments hangs on the rows.
 
     The moments of the rest are those of all rows less those of the group, which costs one pass
     over the rows altogether. Of the errors without a group, those of the fitted maps are known
@@ -203,12 +210,13 @@ def refit_without_groups(
     fitted_again = fit_all(fitted.moments, None)
     known = np.stack([judged.errors(x, y) for judged in fitted_again])
     without = kept.copy()
+    refit = (lambda moments, _: fit_all(moments, None)) if leaving is None else leaving(bundle)
     parts = moments_by_bundle(
         fitted.source, fitted.target, bundle, fitted.moments, memory_bytes=moments_bytes
     )
     for number, part in parts:
         others = bundle[compared] != number
-        refitted = fit_all(fitted.moments.subtract(part), None)
+        refitted = refit(fitted.moments.subtract(part), number)
         new = np.array([judged.mean_error(x[others], y[others]) for judged in refitted])
         without[number] += new - known[:, others].mean(axis=1)
     return LeftOut(full, without, sizes, n_groups, Claim.PROCEDURE)

@@ -75,6 +75,10 @@ class PairMaps:
     by_name: dict[str, JudgedMap]
     matching: IcaMatching | None
 
+    def in_order(self, names: Sequence[str]) -> list[JudgedMap]:
+        """Return the named maps."""
+        return [self.by_name[name] for name in names]
+
 
 Fitter = Callable[[MapInputs], JudgedMap]
 

@@ -13,6 +13,7 @@ from repalign.core.inference.left_out import (
     MAX_COMPARED,
     InSample,
     LeftOut,
+    RefitAll,
     leave_groups_out,
     refit_without_groups,
 )
@@ -102,7 +103,7 @@ class PairFitter:
         ica = self.ica_without(part)
         fits = None if ica is None else IcaPair(ica[0].fit, ica[1].fit)
         used = self.pair.moments_without(part) if moments is None else moments
-        maps = fit_maps(self.names, MapInputs(used, fits, self.settings.permutation_cost))
+        maps = self._fit_from(used, fits)
         if moments is not None or "linear" not in maps.by_name or not is_ill_conditioned(used):
             return maps
         rows: tuple[Rows, Rows] = self.pair.source, self.pair.target
@@ -114,8 +115,10 @@ class PairFitter:
 
     def fit_all(self, moments: PairMoments, part: int | None) -> list[JudgedMap]:
         """Fit all maps and return them in the order of the names."""
-        by_name = self.fit(part, moments).by_name
-        return [by_name[name] for name in self.names]
+        return self.fit(part, moments).in_order(self.names)
+
+    def _fit_from(self, moments: PairMoments, ica: IcaPair | None) -> PairMaps:
+        return fit_maps(self.names, MapInputs(moments, ica, self.settings.permutation_cost))
 
     def in_sample(self) -> SplitErrors:
         """Fit on all rows and judge on the same rows."""
@@ -135,7 +138,7 @@ class PairFitter:
         )
 
     def _refitted(self, norms: Mapping[str, FloatArray]) -> LeftOut | None:
-        """Return the in-sample errors without each group, fitted again; ICA stays as it is."""
+        """Return the in-sample errors without each group, fitted again."""
         wanted = self.settings.n_refits
         if wanted is None:
             dim = max(self.pair.total.source_dim, self.pair.total.target_dim)
@@ -150,9 +153,18 @@ class PairFitter:
             np.stack([norms[name] for name in self.names]),
             self.pair.aligned.groups,
         )
+        seed = self.settings.seed
         return refit_without_groups(
-            fitted, self.fit_all, max_refits=max(wanted, 2), seed=self.settings.seed
+            fitted, self.fit_all, leaving=self._leaving, max_refits=max(wanted, 2), seed=seed
         )
+
+    def _leaving(self, bundle: IntArray) -> RefitAll:
+        """Return how all maps are fitted without a bundle of the rows, ICA too."""
+        if self.ica_without(None) is None:
+            return lambda rest, _: self.fit_all(rest, None)
+        on = ica_rows(self.settings, 0, None), ica_rows(self.settings, 1, None)
+        ica = self.pair.ica_leaving(on, bundle, self.settings.seed)
+        return lambda rest, one: self._fit_from(rest, ica(rest, one)).in_order(self.names)
 
     def held_out(self) -> SplitErrors:
         """Judge every part by maps fitted on the others, and put the parts together."""
