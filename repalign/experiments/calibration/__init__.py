@@ -1,0 +1,1 @@
+"""Simulations of known laws: how often p-values and intervals hold what they claim."""

@@ -1,0 +1,297 @@
+"""False positives and coverage of every map: the functions of ``compare``, on known laws.
+
+Every side has columns of heavy tails. For false positives the sides are drawn apart; for coverage
+the target is a rotation of the source with noise. ICA is fitted from one start a side, once a
+trial and part of the split, and to a gradient far below what other rows would give.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from repalign.core.errors.efficiency import ica_efficiency
+from repalign.core.ica.leaving_out import LeftOutIca
+from repalign.core.inference.arrangements import plan_shuffles
+from repalign.core.inference.kept_rows import JudgedMap
+from repalign.core.inference.left_out import (
+    InSample,
+    LeftOut,
+    RefitAll,
+    leave_groups_out,
+    refit_without_groups,
+)
+from repalign.core.inference.nulls import shuffled_pairing_null
+from repalign.core.inference.ranges import ANYWHERE, POSITIVE, Range
+from repalign.core.inference.splits import Split, fold_split, held_out_split, no_split
+from repalign.core.maps.fitting import IcaPair, MapInputs, fit_maps
+from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
+from repalign.core.moments import PairMoments, pair_moments
+from repalign.core.rows import ArrayRows
+from repalign.experiments.calibration.laws import (
+    DIM,
+    CalibrationCase,
+    draw_gaussian,
+    draw_sources,
+    groups_of,
+)
+from repalign.experiments.reproduce.experiment import Measured
+
+if TYPE_CHECKING:
+    from repalign.aliases import FloatArray, IntArray
+    from repalign.core.ica.components import IcaFit
+
+    Pair = tuple[FloatArray, FloatArray]
+
+N_SHUFFLES = 19
+NOISE = 0.5
+TOLERANCE = 1e-3
+# By so many new rows errors elsewhere are known, and those of maps of all rows by more of them.
+N_ELSEWHERE, N_REFERENCE = 4000, 200_000
+JUDGED = (*ALL_MAPS, "ica (disjoint)")
+EFFICIENCIES = {"efficiency": "ica", "efficiency (disjoint)": "ica (disjoint)"}
+COUNTED = (*JUDGED, *EFFICIENCIES)
+PAIRED = tuple(name for name in JUDGED if KIND_OF[name.split(" ")[0]].is_paired)
+SPLITS = ("in-sample", "held-out")
+
+
+@dataclass(frozen=True, eq=False)
+class IcaOnRows:
+    """The ICA of both sides, and which rows each was fitted on."""
+
+    fits: IcaPair
+    rows: tuple["IntArray", "IntArray"]
+
+    @classmethod
+    def of(cls, pair: "Pair", rows: tuple["IntArray", "IntArray"], seed: int) -> "IcaOnRows":
+        """Fit each side on its rows."""
+        source, target = (side[chosen] for side, chosen in zip(pair, rows, strict=True))
+        return cls(IcaPair(_unmixed(source, 2 * seed), _unmixed(target, 2 * seed + 1)), rows)
+
+    def leaving(self, pair: "Pair", bundle: "IntArray") -> Callable[[PairMoments, int], IcaPair]:
+        """Return what both would be without a bundle of the rows."""
+        source = LeftOutIca(self.fits.source, ArrayRows(pair[0]), bundle, self.rows[0])
+        target = LeftOutIca(self.fits.target, ArrayRows(pair[1]), bundle, self.rows[1])
+        return lambda rest, number: IcaPair(
+            source.without(number, rest), target.without(number, rest.swapped())
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FittedIca:
+    """The ICA of both sides on the same rows and on disjoint halves, by the part left out."""
+
+    by_part: Mapping[int | None, tuple[IcaOnRows, IcaOnRows]]
+
+    @classmethod
+    def of(cls, pair: "Pair", split: Split, parts: Sequence[int | None], seed: int) -> "FittedIca":
+        """Fit all that the maps without these parts need; none is disjoint with several parts."""
+        found = {}
+        for part in parts:
+            rows = np.arange(len(pair[0])) if part is None else split.fitting_rows(part)
+            same = apart = IcaOnRows.of(pair, (rows, rows), seed)
+            if split.n_parts <= 2:
+                a, b = np.array_split(np.random.default_rng((seed, 1)).permutation(rows), 2)
+                apart = IcaOnRows.of(pair, (np.sort(a), np.sort(b)), seed)
+            found[part] = same, apart
+        return cls(found)
+
+    def fit_all(self, moments: PairMoments, part: int | None) -> list[JudgedMap]:
+        """Fit every map, in the order of ``JUDGED``."""
+        same, apart = self.by_part[part]
+        return _fit(moments, same.fits, apart.fits)
+
+    def leaving(self, pair: "Pair", bundle: "IntArray") -> RefitAll:
+        """Return how all maps are fitted without a bundle of the rows, ICA too."""
+        same, apart = (each.leaving(pair, bundle) for each in self.by_part[None])
+        return lambda rest, number: _fit(rest, same(rest, number), apart(rest, number))
+
+
+def _fit(moments: PairMoments, same: IcaPair, apart: IcaPair) -> list[JudgedMap]:
+    maps = fit_maps(ALL_MAPS, MapInputs(moments, same)).by_name
+    again = maps["ica"]
+    if apart is not same:
+        again = fit_maps(["ica"], MapInputs(moments, apart)).by_name["ica"]
+    return [*(maps[name] for name in ALL_MAPS), again]
+
+
+def _unmixed(rows: "FloatArray", seed: int) -> "IcaFit":
+    from repalign.core.ica.fit import prepare
+    from repalign.core.ica.settings import IcaSettings
+
+    mean, covariance = rows.mean(axis=0), np.cov(rows.T, bias=True)
+    settings = IcaSettings(tolerance=TOLERANCE)
+    return prepare(ArrayRows(rows), mean=mean, covariance=covariance, settings=settings).fit(seed)
+
+
+def false_positives(case: CalibrationCase, trials: Sequence[int]) -> list[Measured]:
+    """Return the share of p ≤ .05 by split and map, where the sides have nothing in common.
+
+    Beyond groups, they have in common all that the rows of a group share.
+    """
+    is_beyond = case.counted == "false positives beyond groups"
+    counts, groups = np.zeros((2, len(JUDGED))), groups_of(case)
+    for trial in trials:
+        rng = np.random.default_rng((trial, 3))
+        x, y = (draw_sources(groups, 0.0 if is_beyond else case.icc, rng) for _ in range(2))
+        if is_beyond:
+            common = draw_sources(groups, 1.0, rng)
+            x, y = (np.sqrt(case.icc) * common + np.sqrt(1 - case.icc) * own for own in (x, y))
+        split = _split(case, groups, trial)
+        ica = FittedIca.of((x, y), split, (None, *split.judged), trial)
+        plan = plan_shuffles(groups, split, beyond_groups=is_beyond, seed=trial)
+        nulls = shuffled_pairing_null(
+            x, y, plan, fit_all=ica.fit_all, n_shuffles=N_SHUFFLES, seed=trial
+        )
+        for number, null in enumerate(nulls):
+            assert null is not None
+            counts[number] += null.p_values() <= 0.05
+    return [
+        Measured(f"p ≤ .05, {split}, {name}", counts[i, JUDGED.index(name)] / len(trials))
+        for i, split in enumerate(SPLITS)
+        for name in _told(case, PAIRED)
+    ]
+
+
+def _split(case: CalibrationCase, groups: "IntArray", trial: int) -> Split:
+    return fold_split(groups, 5, trial) if case.folds else held_out_split(groups, 0.2, trial)
+
+
+def _told(case: CalibrationCase, names: Sequence[str]) -> Sequence[str]:
+    """Return the numbers that a case counts: those of disjoint rows without folds only."""
+    return [name for name in names if not (case.folds and "disjoint" in name)]
+
+
+def coverage(case: CalibrationCase, trials: Sequence[int]) -> list[Measured]:
+    """Return the share of intervals that hold what they claim, by split and number.
+
+    In-sample, the mean over the trials stands for what the procedure gives on average; folds have
+    the same in-sample errors, which are not counted again. Refused intervals (one group with most
+    of the rows) are left out.
+    """
+    splits = SPLITS[1:] if case.folds else SPLITS
+    found = [_one_pair(case, trial) for trial in trials]
+    claimed = np.array([each.claimed for each in found])
+    if not case.folds:
+        claimed[:, 0] = np.nanmean(claimed[:, 0], axis=0)
+    low, high = (np.array([each.ends[..., end] for each in found]) for end in (0, 1))
+    holds = np.where(np.isnan(low), np.nan, (low <= claimed) & (claimed <= high))
+    return [
+        Measured(f"held, {split}, {name}", float(np.nanmean(holds[:, i, COUNTED.index(name)])))
+        for i, split in enumerate(splits)
+        for name in _told(case, COUNTED)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Intervals:
+    """By split and number: what the interval claims (in-sample: what was found), its two ends."""
+
+    claimed: "FloatArray"
+    ends: "FloatArray"
+
+
+def _one_pair(case: CalibrationCase, trial: int) -> _Intervals:
+    groups = groups_of(case)
+    pair = _related(groups, case.icc, np.random.default_rng((trial, 4)))
+    split = _split(case, groups, trial)
+    outside = _held_out(pair, groups, split, _Elsewhere.of(case.icc, trial), trial)
+    both = [outside] if case.folds else [_in_sample(pair, groups, trial), outside]
+    return _Intervals(np.array([each[0] for each in both]), np.array([each[1] for each in both]))
+
+
+def _related(groups: "IntArray", icc: float, rng: np.random.Generator) -> "Pair":
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((DIM, DIM)))[0]
+    x = draw_sources(groups, icc, rng)
+    return x, x @ turn + NOISE * draw_gaussian(groups, icc, rng)
+
+
+def _in_sample(pair: "Pair", groups: "IntArray", trial: int) -> tuple["FloatArray", "FloatArray"]:
+    """Return the errors on all rows, and their intervals."""
+    x, y = (ArrayRows(side) for side in pair)
+    (moments,) = pair_moments(x, y)
+    ica = FittedIca.of(pair, no_split(len(groups)), [None], trial)
+    errors = np.stack([each.errors(*pair) for each in ica.fit_all(moments, None)])
+    refitted = refit_without_groups(
+        InSample(x, y, moments, errors, groups),
+        ica.fit_all,
+        leaving=partial(ica.leaving, pair),
+        seed=trial,
+    )
+    return _with_efficiencies(errors.mean(axis=1)), _ends(refitted, within=ANYWHERE)
+
+
+def _held_out(
+    pair: "Pair", groups: "IntArray", split: Split, elsewhere: "_Elsewhere", trial: int
+) -> tuple["FloatArray", "FloatArray"]:
+    """Return the errors elsewhere of the maps of a split, by their rows, and their intervals."""
+    x, y = pair
+    ica = FittedIca.of(pair, split, split.judged, trial)
+    errors, places, claimed = [], [], np.zeros(len(JUDGED))
+    for part in split.judged:
+        fit, judge = split.fitting_rows(part), split.judged_rows(part)
+        (moments,) = pair_moments(ArrayRows(x[fit]), ArrayRows(y[fit]))
+        maps = ica.fit_all(moments, part)
+        errors.append(np.stack([each.errors(x[judge], y[judge]) for each in maps]))
+        claimed += elsewhere.errors(maps) * judge.size
+        places.append(judge)
+    rows = np.concatenate(places)
+    left_out = leave_groups_out(np.concatenate(errors, axis=1), groups[rows], seed=trial)
+    return _with_efficiencies(claimed / rows.size), _ends(left_out, within=POSITIVE)
+
+
+@dataclass(frozen=True, eq=False)
+class _Elsewhere:
+    """New rows, on which a map is judged beside one whose error everywhere is known.
+
+    The difference of the two varies less than the error, and so needs fewer rows.
+    """
+
+    x: "FloatArray"
+    y: "FloatArray"
+    known_here: "FloatArray"
+    known: "FloatArray"
+
+    @classmethod
+    def of(cls, icc: float, trial: int) -> "_Elsewhere":
+        maps, known = _reference(icc)
+        rng = np.random.default_rng((trial, 5))
+        x, y = _related(np.arange(N_ELSEWHERE), icc, rng)
+        # one row a group: the law of a single row, which is the same in groups of any size
+        return cls(x, y, np.array([each.mean_error(x, y) for each in maps]), known)
+
+    def errors(self, maps: Sequence[JudgedMap]) -> "FloatArray":
+        here = np.array([each.mean_error(self.x, self.y) for each in maps])
+        return self.known + here - self.known_here
+
+
+@cache
+def _reference(icc: float) -> tuple[list[JudgedMap], "FloatArray"]:
+    """Return maps of very many rows of a law, and their errors."""
+    x, y = _related(np.arange(N_REFERENCE), icc, np.random.default_rng(6))
+    (moments,) = pair_moments(ArrayRows(x), ArrayRows(y))
+    ica = FittedIca.of((x, y), no_split(len(x)), [None], 0)
+    maps = ica.fit_all(moments, None)
+    return maps, np.array([each.mean_error(x, y) for each in maps])
+
+
+def _efficiency(means: "FloatArray", ica: str) -> "FloatArray":
+    return ica_efficiency(
+        *(means[..., JUDGED.index(name)] for name in ("permutation", "rigid", ica))
+    )
+
+
+def _with_efficiencies(means: "FloatArray") -> "FloatArray":
+    return np.array([*means, *(_efficiency(means, ica) for ica in EFFICIENCIES.values())])
+
+
+def _ends(left_out: LeftOut, *, within: Range) -> "FloatArray":
+    of_errors = [left_out.interval(itemgetter((..., n)), within=within) for n in range(len(JUDGED))]
+    of_efficiencies = [
+        left_out.interval(partial(_efficiency, ica=ica), within=ANYWHERE)
+        for ica in EFFICIENCIES.values()
+    ]
+    return np.array([(each.low, each.high) for each in (*of_errors, *of_efficiencies)])
