@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-HEAVY = ("torch", "transformers", "timm", "sklearn", "h5py", "scipy.stats")
+HEAVY = ("torch", "transformers", "timm", "sklearn", "h5py", "scipy.stats", "scipy.optimize")
 REPORT = f"; import sys; print([name for name in {HEAVY} if name in sys.modules])"
 HELP = (
     "from typer.testing import CliRunner; from repalign.cli.app import app; "
@@ -54,6 +54,8 @@ def test_a_comparison_without_ica_loads_no_torch(tmp_path: Path) -> None:
     arguments = ["compare", *(str(tmp_path / f"{name}.npy") for name in ("a", "b"))]
     loaded = heavy_after(HELP.format(arguments=[*arguments, "--maps", "permutation,rigid,linear"]))
     assert not {"torch", "transformers", "sklearn", "scipy.stats"} & set(loaded)
+    without_matching = heavy_after(HELP.format(arguments=[*arguments, "--maps", "rigid,linear"]))
+    assert "scipy.optimize" not in without_matching
     with_ica = heavy_after(HELP.format(arguments=[*arguments, "--maps", "ica"]))
     assert "torch" in with_ica
 

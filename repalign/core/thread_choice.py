@@ -7,6 +7,7 @@ threads on two busy cores, and 3 s with one.
 
 import contextlib
 import contextvars
+import functools
 import sys
 from collections.abc import Iterator
 
@@ -15,7 +16,6 @@ import threadpoolctl
 # Multiplications of one pass over the rows; one core does these in some tens of milliseconds.
 SMALL_PASS = 1e9
 
-# Finding the libraries takes milliseconds, which blocks within blocks need not spend again.
 _HELD = contextvars.ContextVar("held at so many threads", default=0)
 
 
@@ -42,13 +42,22 @@ def threads_held(number: int) -> Iterator[None]:
             torch.set_num_threads(number)
         if _HELD.get() != number:
             stack.callback(_HELD.reset, _HELD.set(number))
-            stack.enter_context(threadpoolctl.threadpool_limits(limits=number))
+            stack.enter_context(_libraries(len(sys.modules)).limit(limits=number))
         yield
 
 
 def is_held_at_one() -> bool:
     """Tell whether a block around this one holds numpy and torch at one thread."""
     return _HELD.get() == 1
+
+
+@functools.lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> threadpoolctl.ThreadpoolController:
+    """Return the libraries that have threads; they are looked for again after every import.
+
+    Finding them takes milliseconds, which every pair of a study need not spend again.
+    """
+    return threadpoolctl.ThreadpoolController()
 
 
 def one_thread_if(small: bool) -> contextlib.AbstractContextManager[None]:

@@ -1,11 +1,11 @@
 """Signed permutation: the assignment of columns that needs no supervision but a matching."""
 
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Integer
-from scipy.optimize import linear_sum_assignment
 
 from repalign.core.maps.affine import AffineMap, centred_map
 from repalign.core.moments import PairMoments
@@ -40,6 +40,8 @@ def match_signed(similarity: Float[np.ndarray, "p q"]) -> SignedMatching:
     among matchings that are equally good but for the rounding of sums: what has similarity 0
     is paired in the order in which it stands, and the rest keeps its number where it can.
     """
+    from scipy.optimize import linear_sum_assignment  # a third of the start of a small comparison
+
     size = np.abs(similarity)
     source, target = linear_sum_assignment(size * _preference(*size.shape), maximize=True)
     order = np.argsort(target, kind="stable")
@@ -55,6 +57,7 @@ def match_signed(similarity: Float[np.ndarray, "p q"]) -> SignedMatching:
     )
 
 
+@functools.lru_cache(maxsize=1)
 def _preference(p: int, q: int) -> Float[np.ndarray, "p q"]:
     """Return factors of nearly one, more than rounding apart, largest for pairs of one number.
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.spatial.distance import pdist, squareform
 
 from repalign.core.rows import DEFAULT_MEMORY, block_rows_for
 
@@ -97,12 +96,18 @@ class _Side:
 
 def distance_matrix(values: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"]:
     """Return the distances of all pairs of rows less their mean, 0 of a row to itself."""
-    return _centred(pdist(values))
+    return _centred(_all_distances(values))
 
 
 def rank_numbers(values: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " pairs"]:
     """Return the place of each pair's distance among the different distances, from 0."""
-    return np.unique(pdist(values), return_inverse=True)[1]
+    return np.unique(_all_distances(values), return_inverse=True)[1]
+
+
+def _all_distances(values: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " pairs"]:
+    from scipy.spatial.distance import pdist
+
+    return pdist(values)
 
 
 def ranks_of(numbers: Int[np.ndarray, " pairs"]) -> Float[np.ndarray, " pairs"]:
@@ -117,6 +122,8 @@ def rank_matrix(numbers: Int[np.ndarray, " pairs"]) -> Float[np.ndarray, "n n"]:
 
 
 def _centred(values: Float[np.ndarray, " pairs"]) -> Float[np.ndarray, "n n"]:
+    from scipy.spatial.distance import squareform
+
     return squareform(values - values.mean())
 
 

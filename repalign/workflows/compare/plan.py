@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from repalign.aliases import IntArray
@@ -55,17 +56,20 @@ class Plan:
     settings: CompareSettings
     keeps_maps: bool = True
 
+    @cached_property
+    def _how(self) -> dict[str, Any]:
+        return {k: v for k, v in asdict(self.settings).items() if k not in CHOOSING}
+
     def key(self, pair: AlignedPair) -> str:
         """Name of a pair's work: all that its result hangs on or tells."""
         moments = [_moments_key(pair, side) for side in (0, 1)]
-        how = {k: v for k, v in asdict(self.settings).items() if k not in CHOOSING}
         sides = [
             (each.source.name, each.source.view, str(each.source.path), each.source.layer)
             for each in pair.spaces
         ]
         info = [json.dumps(dict(each.source.info), default=str) for each in pair.spaces]
         told = (sides, info, json.dumps(asdict(pair.report), default=str), digest(pair.groups))
-        return _key("pair", moments, told, how, self.keeps_maps)
+        return _key("pair", moments, told, self._how, self.keeps_maps)
 
 
 def compare_all(plan: Plan, executor: Executor, machine: Machine) -> list[PairResult]:
@@ -81,8 +85,21 @@ def compare_all(plan: Plan, executor: Executor, machine: Machine) -> list[PairRe
         if found is not None:
             results[number] = list(found)
     rest = [number for number in range(len(plan.pairs)) if number not in results]
-    pairs, settings = [plan.pairs[number] for number in rest], plan.settings
-    moments = _do_once(moments_units(pairs), executor, machine)
+    pairs = [plan.pairs[number] for number in rest]
+    try:
+        made = _compared(plan, pairs, executor, machine)
+    finally:
+        HELD.forget()
+    results |= dict(zip(rest, made, strict=True))
+    return [result for number in range(len(plan.pairs)) for result in results[number]]
+
+
+def _compared(
+    plan: Plan, pairs: Sequence[AlignedPair], executor: Executor, machine: Machine
+) -> list[list[PairResult]]:
+    """Return the results of some pairs, in one direction or both, round after round."""
+    settings = plan.settings
+    moments = _do_once(moments_units(pairs, settings), executor, machine)
     wanted = ica_of_spaces(pairs, moments, settings)
     starts = make_starts(wanted, executor, machine)
     fits = choose_starts(wanted, starts)
@@ -90,14 +107,9 @@ def compare_all(plan: Plan, executor: Executor, machine: Machine) -> list[PairRe
     units = [pair_unit(plan, pair, moments, fits, spreads) for pair in pairs]
     units = _with_more_starts(units, wanted, starts, executor, machine)
     order = tile_order(pairs, machine)
-    units = [units[number] for number in order]
-    try:
-        units = _with_twins(units, executor, machine)
-        made = executor.map(units, machine)
-    finally:
-        HELD.forget()
-    results |= dict(zip([rest[number] for number in order], made, strict=True))
-    return [result for number in range(len(plan.pairs)) for result in results[number]]
+    units = _with_twins([units[number] for number in order], executor, machine)
+    made = dict(zip(order, executor.map(units, machine), strict=True))
+    return [made[number] for number in range(len(pairs))]
 
 
 def _with_more_starts(
@@ -147,11 +159,13 @@ def _do_once(units: Iterator[Unit[Any]], executor: Executor, machine: Machine) -
     return dict(zip(by_key, executor.map(list(by_key.values()), machine), strict=True))
 
 
-def moments_units(pairs: Sequence[AlignedPair]) -> Iterator[MomentsUnit]:
+def moments_units(pairs: Sequence[AlignedPair], settings: CompareSettings) -> Iterator[MomentsUnit]:
     """Yield the moments of both sides of every pair."""
     for pair in pairs:
         for side, space in enumerate(pair.spaces):
-            yield MomentsUnit(_moments_key(pair, side), space, pair.split)
+            # ICA, which comes next, needs the memory
+            keeps_rows = not settings.has_ica
+            yield MomentsUnit(_moments_key(pair, side), space, pair.split, keeps_rows)
 
 
 def spread_units(pairs: Sequence[AlignedPair], settings: CompareSettings) -> Iterator[SpreadUnit]:

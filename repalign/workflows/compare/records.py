@@ -104,7 +104,7 @@ class Summary:
         self.means = norms.mean(axis=1)
         self.diameters = np.array([errors.scales[name].diameter.value for name in self.names])
         self.errors = _ratio(self.means, self.diameters)
-        self.n_groups = np.unique(errors.groups).size
+        self.n_groups = int(np.count_nonzero(np.bincount(errors.groups)))
         self.left_out = errors.left_out
         self.start_half_widths = errors.start_half_widths
         self.has_components = _has_components(errors)

@@ -43,18 +43,21 @@ def start_seed(seed: int, content: str, number: int = 0) -> int:
 
 @dataclass(frozen=True, eq=False)
 class MomentsUnit:
-    """The moments of every part of a space."""
+    """The moments of every part of a space; its rows stay in memory if what follows reads them."""
 
     key: str
     space: Space
     split: Split
+    keeps_rows: bool = False
     stage = "moments"
 
     def run(self, machine: Machine) -> tuple[PairMoments, ...]:
         """Pass over the rows once."""
-        with one_thread_if(is_small(self.space.n_rows, self.space.dim)):
+        space = self.space
+        with one_thread_if(is_small(space.n_rows, space.dim)):
             parts = Parts(self.split.part_of_row, self.split.n_parts)
-            return space_moments(self.space.rows, parts, **machine.limits("moments"))
+            rows = _kept_rows(space, machine) if self.keeps_rows else space.rows
+            return space_moments(rows, parts, **machine.limits("moments"))
 
 
 @dataclass(frozen=True)
@@ -152,15 +155,19 @@ class SpreadUnit:
 
     def run(self, machine: Machine) -> Spread:
         """Measure it, on rows that stay in memory where they have room: pairs are next."""
-        from repalign.workflows.study.tiles import HELD, room_for_rows
-
         space = self.space
         with one_thread_if(is_small(space.n_rows, space.dim)):
-            room = room_for_rows(space.n_rows, (space.dim, space.dim), machine)
-            rows: Rows = HELD.rows(space, room)
+            rows = _kept_rows(space, machine)
             if self.judged is not None:
                 rows = SubsetRows(rows, self.judged)
             return spread_of(rows, self.seed, machine)
+
+
+def _kept_rows(space: Space, machine: Machine) -> Rows:
+    """Return rows that stay in memory where they have room, so that a file is read once."""
+    from repalign.workflows.study.tiles import HELD, room_for_rows
+
+    return HELD.rows(space, room_for_rows(space.n_rows, (space.dim, space.dim), machine))
 
 
 def judging_rows(split: Split, settings: CompareSettings) -> IntArray | None:

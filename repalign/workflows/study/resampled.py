@@ -1,5 +1,6 @@
 """What shuffles and left-out groups say of each record, for questions about several pairs."""
 
+import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -91,6 +92,7 @@ def _resampled(
         yield Resampled(name, split, draws, own, rows)
 
 
+@functools.lru_cache(maxsize=1)
 def input_places(index: RowIndex) -> tuple[IntArray, str]:
     """Return the place of every row among the inputs in their own order, and a name of these.
 

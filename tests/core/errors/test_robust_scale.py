@@ -35,6 +35,14 @@ def test_one_outlier_hardly_moves_it() -> None:
     assert_allclose(quantile_diameter(ArrayRows(y)), before, rtol=0.05)
 
 
+@pytest.mark.parametrize("spread", [1.0, 1e-6])
+def test_no_outlier_costs_digits(spread: float) -> None:
+    y = spread * np.random.default_rng(0).standard_normal((300, 8)) + 5
+    y[7] += 100
+    expected = np.quantile(pdist(y), 0.99)
+    assert_allclose(quantile_diameter(ArrayRows(y)), expected, rtol=1e-13)
+
+
 def test_a_single_row_has_no_extent() -> None:
     assert quantile_diameter(ArrayRows(np.ones((1, 3)))) == 0.0
 

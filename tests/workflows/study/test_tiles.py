@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from repalign.exceptions import InputError
 from repalign.store import write_store
 from repalign.store.joining.join import join_sources
+from repalign.store.reading.column import ColumnReader
 from repalign.store.sources.views import open_views
 from repalign.workflows.compare.aligned import AlignedPair, align
 from repalign.workflows.compare.run import compare
@@ -68,6 +70,31 @@ def test_each_view_is_read_once_while_there_is_room(store: Path) -> None:
     assert len(held._rows) == 6  # what is there costs nothing more
     held.forget()
     assert held.rows(pairs[0].spaces[0], 0) is pairs[0].spaces[0].rows
+
+
+def test_every_byte_of_a_file_is_read_once(store: Path, monkeypatch) -> None:
+    read: list[tuple[str, int]] = []
+    read_leaf = ColumnReader._read_leaf
+
+    def noting(self, leaf, values):
+        read.append((self.where, leaf))
+        read_leaf(self, leaf, values)
+
+    monkeypatch.setattr(ColumnReader, "_read_leaf", noting)
+    result = compare(store, settings=replace(QUICK, measures=("mutual-knn-3",)))
+    assert len(result.pairs) == 15
+    assert len(set(read)) >= 6
+    assert len(read) == len(set(read))
+
+
+def test_rows_are_let_go_when_a_comparison_fails(store: Path, monkeypatch) -> None:
+    def failing(*_, **__):
+        raise InputError("no")
+
+    monkeypatch.setattr("repalign.workflows.compare.plan.choose_starts", failing)
+    with pytest.raises(InputError, match="no"):
+        compare(store, settings=QUICK)
+    assert not tiles.HELD._rows
 
 
 def test_the_numbers_are_the_same_without_room(store: Path, monkeypatch) -> None:

@@ -115,7 +115,7 @@ class MeasureJudge:
             left_out=self._in_sample_left_out(values, n_left_out),
             n_rows=rows.n,
             n_fit_rows=rows.n,
-            n_groups=np.unique(rows.groups).size,
+            n_groups=int(np.count_nonzero(np.bincount(rows.groups))),
         )
 
     def held_out(self, n_left_out: int) -> SplitValues:
@@ -140,7 +140,7 @@ class MeasureJudge:
             left_out=left_out,
             n_rows=judged.size,
             n_fit_rows=rest[split.judged[0]].n,
-            n_groups=np.unique(groups).size,
+            n_groups=int(np.count_nonzero(np.bincount(groups))),
         )
 
     def _values(self, evidence: Evidence) -> FloatArray:
