@@ -6,6 +6,7 @@ A square looks the same after a quarter turn and an ellipse after half a turn, s
 orientation is known only up to that.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,12 +42,19 @@ class Sprites:
         return dict(zip(LEVELS, self.codes.T, strict=True))
 
 
-def sample_sprites(n_images: int, *, seed: int, side: int = SIDE) -> Sprites:
-    """Draw pictures with independent, uniform factors; the same seed gives the same pictures."""
+def sample_sprites(
+    n_images: int, *, seed: int, side: int = SIDE, fixed: Mapping[str, int] | None = None
+) -> Sprites:
+    """Draw pictures with independent, uniform factors; the same seed gives the same pictures.
+
+    ``fixed`` has factors that keep one level.
+    """
     if n_images < 1:
         raise InputError(f"{n_images} pictures were asked for; expected at least 1")
     rng = np.random.default_rng(seed)
     codes = np.stack([rng.integers(0, levels, n_images) for levels in LEVELS.values()], axis=1)
+    for name, level in (fixed or {}).items():
+        codes[:, list(LEVELS).index(name)] = level
     return Sprites(draw_sprites(codes, side=side), codes)
 
 

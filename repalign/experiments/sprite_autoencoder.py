@@ -24,6 +24,7 @@ from repalign.experiments.variational import (
     drawn,
     total_correlation,
 )
+from repalign.simulation.fitting import one_cycle
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +41,7 @@ class AutoencoderSettings:
         n_steps: optimiser steps.
         batch_size: pictures a step.
         learning_rate: of AdamW.
+        is_cycle: the learning rate rises over the first tenth and falls to zero, as a cosine.
         weight_decay: of AdamW, decoupled.
         channels: of the four strided convolutions.
         seed: of weights and batches.
@@ -51,6 +53,7 @@ class AutoencoderSettings:
     n_steps: int = 3000
     batch_size: int = 64
     learning_rate: float = 1e-3
+    is_cycle: bool = False
     weight_decay: float = 1e-3
     channels: tuple[int, ...] = (16, 32, 32, 64)
     seed: int = 0
@@ -100,6 +103,7 @@ def train_autoencoder(
         optimiser = torch.optim.AdamW(
             parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
+        schedule = one_cycle(optimiser, settings.n_steps) if settings.is_cycle else None
         losses: list[float] = []
 
         def tell(step: int) -> None:
@@ -116,6 +120,8 @@ def train_autoencoder(
             loss.backward()
             torch.nn.utils.clip_grad_value_(parameters, 1.0)
             optimiser.step()
+            if schedule is not None:
+                schedule.step()
             losses.append(float(reconstruction.detach()))
             tell(step)
             if on_progress is not None:

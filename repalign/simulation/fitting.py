@@ -10,6 +10,8 @@ from repalign.core.thread_choice import one_thread
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LRScheduler
 
 OnStep = Callable[[int], None]
 
@@ -55,6 +57,14 @@ def perceptron(widths: Sequence[int], *, leak: float = 0.01, norm: bool = False)
     return nn.Sequential(*layers)
 
 
+def one_cycle(optimizer: "Optimizer", n_steps: int) -> "LRScheduler":
+    """Return a schedule: up to the optimiser's rate over a tenth, then down to zero as a cosine."""
+    from torch.optim.lr_scheduler import OneCycleLR
+
+    largest = [group["lr"] for group in optimizer.param_groups]
+    return OneCycleLR(optimizer, largest, total_steps=n_steps, pct_start=0.1)
+
+
 def fit(
     module: "nn.Module",
     loss_of_step: "Callable[[], Tensor]",
@@ -78,11 +88,7 @@ def fit(
 
     parameters = list(module.parameters())
     optimizer = torch.optim.Adam(parameters, lr=budget.learning_rate)
-    schedule: Any = None
-    if not budget.is_constant:
-        schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, budget.learning_rate, total_steps=budget.n_steps, pct_start=0.1
-        )
+    schedule = None if budget.is_constant else one_cycle(optimizer, budget.n_steps)
     module.train()
     for step in range(1, budget.n_steps + 1):
         loss: Any = loss_of_step()

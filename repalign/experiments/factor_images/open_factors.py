@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
+from repalign.data.sprites import SHAPES, sample_sprites
 from repalign.exceptions import InputError
 from repalign.experiments.factor_images.arrays import read_dsprites, read_mpi3d
 from repalign.experiments.factor_images.images import FactorImages
@@ -17,7 +18,10 @@ from repalign.experiments.factor_images.rendered import (
 from repalign.experiments.factor_images.shapes3d import read_shapes3d
 from repalign.experiments.reproduce.given_data import GivenData, digest_of
 
-SPRITES = "sprites drawn by repalign (6 factors)"
+# What a linear reading of a small code can tell: an orientation is a circle, for an ellipse one of
+# half a turn, and a shape is no place on a line.
+UPRIGHT = {"shape": SHAPES.index("ellipse"), "orientation": 0}
+SPRITES = "upright ellipses drawn by repalign (scale, x, y, colour)"
 Read = Callable[[Path, int | None, int], FactorImages]
 # By pattern of the file; images with labels in a folder of their own are told apart otherwise.
 FILES: dict[str, tuple[str, Read]] = {
@@ -60,10 +64,9 @@ def read_factor_images(data: GivenData | None, n_images: int | None, seed: int) 
         return read(file, n_images, seed)
     if n_images is None:
         raise InputError("sprites are drawn one by one; give a data set (--data) to take it whole")
-    from repalign.data.sprites import sample_sprites
-
-    sprites = sample_sprites(n_images, seed=seed, side=32)
-    return FactorImages(sprites.images, sprites.factors)
+    sprites = sample_sprites(n_images, seed=seed, side=32, fixed=UPRIGHT)
+    free = {name: codes for name, codes in sprites.factors.items() if name not in UPRIGHT}
+    return FactorImages(sprites.images, free)
 
 
 def _known(path: Path) -> tuple[str, Path, Read]:

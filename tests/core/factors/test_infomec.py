@@ -7,6 +7,7 @@ from repalign.core.factors.infomec import (
     REFERENCE,
     STANDARD,
     TRAINING,
+    MutualInformation,
     compactness,
     compactness_gap,
     explicitness,
@@ -176,3 +177,21 @@ def test_a_regression_that_stops_early_is_named() -> None:
     latents[:, 0] += factors.values[:, 0]
     _, notes = explicitness(factors, latents)
     assert notes == () or "stopped at 100 iterations for hue" in notes[0]
+
+
+@pytest.mark.parametrize("n_rows", [400, 1600])
+def test_modularity_of_noise_is_that_of_noise_cut_off_at_zero_whatever_the_rows(
+    n_rows: int,
+) -> None:
+    rng = np.random.default_rng(0)
+    levels = {f"factor {number}": rng.integers(0, 6, n_rows) for number in range(4)}
+    latents = rng.standard_normal((n_rows, 60))
+    found = modularity(normalised_mi(encode_factors(levels), latents, STANDARD, rng), STANDARD)
+    cut = np.maximum(rng.standard_normal((4, 20_000)), 0)
+    noise = MutualInformation(nmi=cut, active=np.ones(20_000, dtype=bool))
+    expected = modularity(noise, STANDARD).value
+    assert expected is not None
+    assert found.value is not None
+    assert expected == pytest.approx(0.65, abs=0.01)
+    # 60 latents, each with a standard deviation of about .3
+    assert found.value == pytest.approx(expected, abs=0.12)

@@ -37,7 +37,7 @@ def test_sprites_of_our_own_stand_in_and_say_so() -> None:
     assert data.name == SPRITES
     found = read_factor_images(data, 5, 0)
     assert found.images.shape == (5, 32, 32, 3)
-    assert len(found.factors) == 6
+    assert list(found.factors) == ["scale", "x", "y", "colour"]
     with pytest.raises(InputError, match="give a data set"):
         read_factor_images(data, None, 0)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from repalign.experiments.reproduce.drawing import dot_plot
 from repalign.experiments.reproduce.experiment import Case, Measured, Published
-from repalign.experiments.reproduce.results import Reproduction
+from repalign.experiments.reproduce.results import Reproduction, Summary
 from repalign.experiments.reproduce.units import Outcome
 
 if TYPE_CHECKING:
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 INFO_MEC = ("InfoM", "InfoE", "InfoC")
 # By condition of the library, and what stands behind the name of a score of it.
 CONDITIONS = {"raw": "", "ica": " ICA"}
-NULL, RECONSTRUCTION = " null", "reconstruction"
-SHOWN = (*INFO_MEC, *(f"{name} ICA" for name in INFO_MEC), RECONSTRUCTION)
+NULL, ROTATION, RECONSTRUCTION = " null", " rotated", "reconstruction"
+SHOWN = (
+    *INFO_MEC, f"InfoM{NULL}", *(f"{name} ICA" for name in INFO_MEC), f"InfoM{ROTATION}",
+    RECONSTRUCTION,
+)  # fmt: skip
 NEAR_BEST = 1.1
 FAMILIES = ("AE", "β-VAE", "β-TCVAE")
+TURNED = "AE, rotated at random"
 ICA, OWN_ICA, UNTRAINED = "AE + ICA, same models", "AE + ICA, best by itself", "untrained AE"
 DATA = ("Shapes3D", "MPI3D", "Falcor3D", "Isaac3D")
 # Table 2 of the paper: InfoM, InfoE, InfoC on the four data sets.
@@ -55,12 +59,13 @@ def select(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
         for family in FAMILIES
     }
     plain = _best(grids["AE"], INFO_MEC[0])
-    own = _best(grids["AE"], INFO_MEC[0] + CONDITIONS["ica"])
-    chosen = [(family, _best(grid, INFO_MEC[0]), "raw") for family, grid in grids.items()]
-    chosen[1:1] = [(ICA, plain, "ica"), (OWN_ICA, own, "ica")]
+    own = _best(grids["AE"], scored(INFO_MEC[0], "ica"))
+    chosen = [(family, _best(grid, INFO_MEC[0]), "") for family, grid in grids.items()]
+    ica = CONDITIONS["ica"]
+    chosen[1:1] = [(TURNED, plain, ROTATION), (ICA, plain, ica), (OWN_ICA, own, ica)]
     first = next(iter(grids["AE"].values()))
-    found = [(UNTRAINED, _State(0, first), "raw"), *chosen]
-    return tuple(each for name, state, on in found for each in state.as_case(name, on))
+    found = [(UNTRAINED, _State(0, first), ""), *chosen]
+    return tuple(each for name, state, suffix in found for each in state.as_case(name, suffix))
 
 
 class _State:
@@ -72,10 +77,10 @@ class _State:
     def mean(self, measure: str) -> float:
         return float(np.mean([_value(fit, measure, self.step) for fit in self.fits]))
 
-    def as_case(self, name: str, condition: str) -> list[Outcome]:
+    def as_case(self, name: str, suffix: str) -> list[Outcome]:
         found = []
         for fit in self.fits:
-            values = {score: _value(fit, scored(score, condition), self.step) for score in INFO_MEC}
+            values = {score: _value(fit, score + suffix, self.step) for score in INFO_MEC}
             measured = tuple(Measured(score, value) for score, value in values.items())
             found.append(Outcome(Case(name), fit.seed, measured, 0.0))
         return found
@@ -104,28 +109,32 @@ def _best(grid: dict[str, list[Outcome]], measure: str) -> _State:
 
 def sentences(result: Reproduction) -> Sequence[str]:
     """Say which models were chosen, and what ICA changed in them."""
-    plain, turned = (
-        {score: result.find(name, score) for score in INFO_MEC} for name in ("AE", ICA)
+    plain, turned, after = (
+        {score: result.find(name, score) for score in INFO_MEC} for name in ("AE", TURNED, ICA)
     )
-    before, after = plain["InfoM"], turned["InfoM"]
-    gains = [there - here for here, there in zip(before.values, after.values, strict=True)]
-    rose = sum(gain > 0 for gain in gains)
+    nulls = [each.mean for each in result.results() if each.measure == f"InfoM{NULL}"]
     best = max(FAMILIES[1:], key=lambda name: result.find(name, "InfoM").mean)
-    nulls = [each.mean for each in result.results() if each.measure.endswith(NULL)]
-    lines = [
-        f"ICA moves InfoM of the chosen autoencoders from {before.mean:.2f} to {after.mean:.2f} "
-        f"(higher in {rose} of {len(gains)} fits), InfoE from {plain['InfoE'].mean:.2f} to "
-        f"{turned['InfoE'].mean:.2f}, InfoC from {plain['InfoC'].mean:.2f} to "
-        f"{turned['InfoC'].mean:.2f}; the better of the VAEs, {best}, has InfoM "
-        f"{result.find(best, 'InfoM').mean:.2f}, an untrained encoder "
-        f"{result.find(UNTRAINED, 'InfoM').mean:.2f}.",
+    other, start = (
+        f"has InfoM {result.find(name, 'InfoM').mean:.2f} at InfoE "
+        f"{result.find(name, 'InfoE').mean:.2f}"
+        for name in (best, UNTRAINED)
+    )
+    moves = ", ".join(f"{each} {plain[each].mean:.2f} to {after[each].mean:.2f}" for each in after)
+    return [
+        f"ICA of the chosen autoencoders: {moves}. InfoM is higher in "
+        f"{_more(plain['InfoM'], after['InfoM'])} fits than before, and in "
+        f"{_more(turned['InfoM'], after['InfoM'])} than after a random rotation "
+        f"({turned['InfoM'].mean:.2f}).",
+        f"The better of the VAEs, {best}, {other}; an untrained encoder {start}.",
+        f"InfoM with shuffled factors is {min(nulls):.2f} to {max(nulls):.2f}: the largest share "
+        "of what noise seems to know, whatever the number of rows. It means nothing where InfoE "
+        "is near 0; where InfoE is high, compare InfoM with a random rotation.",
     ]
-    if nulls:
-        lines.append(
-            f"InfoM with shuffled factors is {min(nulls):.2f} to {max(nulls):.2f}, before and "
-            "after ICA: a ratio of tiny shares. Read InfoE first."
-        )
-    return lines
+
+
+def _more(before: Summary, after: Summary) -> str:
+    rose = [there > here for here, there in zip(before.values, after.values, strict=True)]
+    return f"{sum(rose)} of {len(rose)}"
 
 
 def plot(result: Reproduction) -> "Figure":
