@@ -103,7 +103,7 @@ class PairFitter:
         ica = self.ica_without(part)
         fits = None if ica is None else IcaPair(ica[0].fit, ica[1].fit)
         used = self.pair.moments_without(part) if moments is None else moments
-        maps = self._fit_from(used, fits)
+        maps = fit_maps(self.names, self._inputs(used, fits))
         if moments is not None or "linear" not in maps.by_name or not is_ill_conditioned(used):
             return maps
         rows: tuple[Rows, Rows] = self.pair.source, self.pair.target
@@ -117,8 +117,8 @@ class PairFitter:
         """Fit all maps and return them in the order of the names."""
         return self.fit(part, moments).in_order(self.names)
 
-    def _fit_from(self, moments: PairMoments, ica: IcaPair | None) -> PairMaps:
-        return fit_maps(self.names, MapInputs(moments, ica, self.settings.permutation_cost))
+    def _inputs(self, moments: PairMoments, ica: IcaPair | None) -> MapInputs:
+        return MapInputs(moments, ica, self.settings.permutation_cost)
 
     def in_sample(self) -> SplitErrors:
         """Fit on all rows and judge on the same rows."""
@@ -164,7 +164,12 @@ class PairFitter:
             return lambda rest, _: self.fit_all(rest, None)
         on = ica_rows(self.settings, 0, None), ica_rows(self.settings, 1, None)
         ica = self.pair.ica_leaving(on, bundle, self.settings.seed)
-        return lambda rest, one: self._fit_from(rest, ica(rest, one)).in_order(self.names)
+
+        def refit(rest: PairMoments, number: int) -> list[JudgedMap]:
+            maps = fit_maps(self.names, self._inputs(rest, ica(rest, number)))
+            return maps.in_order(self.names)
+
+        return refit
 
     def held_out(self) -> SplitErrors:
         """Judge every part by maps fitted on the others, and put the parts together."""
