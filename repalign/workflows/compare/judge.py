@@ -164,12 +164,8 @@ class PairFitter:
             return lambda rest, _: self.fit_all(rest, None)
         on = ica_rows(self.settings, 0, None), ica_rows(self.settings, 1, None)
         ica = self.pair.ica_leaving(on, bundle, self.settings.seed)
-
-        def refit(rest: PairMoments, number: int) -> list[JudgedMap]:
-            maps = fit_maps(self.names, self._inputs(rest, ica(rest, number)))
-            return maps.in_order(self.names)
-
-        return refit
+        names, inputs = self.names, self._inputs
+        return lambda rest, one: fit_maps(names, inputs(rest, ica(rest, one))).in_order(names)
 
     def held_out(self) -> SplitErrors:
         """Judge every part by maps fitted on the others, and put the parts together."""
