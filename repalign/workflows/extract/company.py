@@ -1,6 +1,7 @@
-"""Whether the rows of a sample are its own: the same alone, in company, and at every pass."""
+"""Whether the rows of a sample are its own: the same alone, in company, at every pass, anywhere."""
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from repalign.models.loaders.loaded import SoundInput
 
 _LENGTHS = (5, 9, 64)
-# of the root mean square of a view; float32 in other batches differs by 1e-6 to 1e-4
-_TOLERANCE = 1e-3
+# of the root mean square of a view; float32 in other batches or on another device differs by 1e-6
+# to 1e-4, bf16 by about 1e-2
+_TOLERANCE = {"fp32": 1e-3, "bf16": 1e-1, "fp16": 2e-2}
 # rows of every sample by view
 SampleRows = Mapping[str, Sequence["Tensor"]]
 
@@ -132,10 +134,43 @@ def compare_rows(ours: Mapping[str, "Tensor"], theirs: Mapping[str, "Tensor"], r
     Raises ModelError with the reason.
     """
     for key, rows in ours.items():
-        size = rows.square().mean().sqrt()
-        gap = float((rows - theirs[key]).abs().max() / size) if size else 0.0
+        gap = _gap(theirs[key], rows)
         # what is no number is told later, with the sample that it belongs to
-        if gap > _TOLERANCE:
+        if gap > _TOLERANCE["fp32"]:
             raise ModelError(
                 f"the layer {key!r} gives {reason} (by {gap:.2g} of their size); choose another"
             )
+
+
+def verify_device(runner: BatchRunner, batches: Iterable[HostBatch], dtype: str) -> float:
+    """Compute some batches on the device and, in float32, on the CPU; return the gap.
+
+    The gap is the largest deviation of a value over the root mean square of its view.
+
+    Raises ModelError when it exceeds the tolerance of the chosen dtype.
+    """
+    import torch
+
+    on_cpu = replace(
+        runner,
+        model=replace(runner.model, module=copy.deepcopy(runner.model.module).cpu()),
+        device=torch.device("cpu"),
+        autocast=None,
+    )
+    gaps = []
+    for batch in batches:
+        ours, theirs = runner.run(batch), on_cpu.run(batch)
+        gaps += [_gap(rows.cpu(), theirs[key]) for key, rows in ours.items()]
+    gap = float(np.max(gaps))  # not a number if any is
+    if not gap <= _TOLERANCE[dtype]:
+        raise ModelError(
+            f"rows computed on {runner.device} deviate from the CPU by {gap:.2g} of their "
+            f"size, more than {_TOLERANCE[dtype]:g}; use another device, dtype or driver"
+        )
+    return gap
+
+
+def _gap(rows: "Tensor", reference: "Tensor") -> float:
+    """Largest deviation of a value over the root mean square of the reference."""
+    difference = (rows - reference).abs().max()
+    return float(difference / reference.square().mean().sqrt()) if difference else 0.0

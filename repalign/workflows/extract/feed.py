@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from repalign.data.samples import Sample, Selection
 from repalign.exceptions import InputError
-from repalign.workflows.extract.plan import plan_batches
+from repalign.workflows.extract.plan import Keep, Positions, plan_batches
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from repalign.models.inputs.text import TextEncoder
 
 Item = TypeVar("Item")
-Positions = NDArray[np.int64]
-# kept positions of a sample with so many tokens or patches and this hash; None when pooled
-Keep = Callable[[int, bytes], Positions | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,28 +93,22 @@ class TextFeed:
         ids, is_cut = self.encoder.encode_telling([str(sample.value) for sample in samples])
         for sample, tokens in zip(samples, ids, strict=True):
             self.encoder.check(tokens, sample.id)
-        kept = [self.keep(len(t), s.sha256) for s, t in zip(samples, ids, strict=True)]
-        positions = _all_or_none(kept)
-        yield ShardStart(number, _row_counts(len(samples), positions))
-        for members in plan_batches([len(tokens) for tokens in ids], self.budget):
+        lengths = [len(tokens) for tokens in ids]
+
+        def batch(members: NDArray[np.int64], positions: list[Positions] | None) -> HostBatch:
             chosen = [ids[member] for member in members]
-            inputs, lengths = pad_batch(chosen, self.encoder.pad_id, masked=self.masked)
-            yield HostBatch(
-                inputs=inputs,
-                members=members,
-                lengths=lengths,
-                positions=None if positions is None else [positions[m] for m in members],
-                n_units=sum(len(tokens) for tokens in chosen),
-                n_cut=int(is_cut[members].sum()),
-            )
-        yield _end(number, samples, positions)
+            inputs, real = pad_batch(chosen, self.encoder.pad_id, masked=self.masked)
+            units, n_cut = sum(map(len, chosen)), int(is_cut[members].sum())
+            return HostBatch(inputs, members, real, positions, units, n_cut)
+
+        plan = plan_batches(lengths, self.budget)
+        yield from _by_length(number, samples, lengths, self.keep, plan, batch)
 
     def rows_of(self, index: int) -> int:
         """Rows that one sample gives."""
         sample = self.selection.read(index)
         (tokens,) = self.encoder.encode([str(sample.value)])
-        kept = self.keep(len(tokens), sample.sha256)
-        return 1 if kept is None else len(kept)
+        return self.keep.rows(len(tokens), sample.sha256)
 
 
 @dataclass(frozen=True)
@@ -138,30 +129,23 @@ class SoundFeed:
         futures = [self.pool.submit(self._prepare, index) for index in range(start, stop)]
         samples, sounds = zip(*[future.result() for future in futures], strict=True)
         counts = [self._count(s, p) for s, p in zip(samples, sounds, strict=True)]
-        kept = [self.keep(n, s.sha256) for n, s in zip(counts, samples, strict=True)]
-        positions = _all_or_none(kept)
-        yield ShardStart(number, _row_counts(len(samples), positions))
         lengths = [one.values.shape[-1] for one in sounds]
-        # a budget of states, in steps of the prepared sound
-        steps = self.budget * max(1, max(lengths) // max(counts))
-        for members in plan_batches(lengths, steps, is_apart=self.encoder.sound.is_apart):
+
+        def batch(members: NDArray[np.int64], positions: list[Positions] | None) -> HostBatch:
             chosen = [sounds[member] for member in members]
             inputs, real = pad_sounds(chosen, self.encoder.sound)
-            yield HostBatch(
-                inputs=inputs,
-                members=members,
-                lengths=real,
-                positions=None if positions is None else [positions[m] for m in members],
-                n_units=len(chosen),
-                n_cut=sum(one.is_cut for one in chosen),
-            )
-        yield _end(number, samples, positions)
+            n_cut = sum(one.is_cut for one in chosen)
+            return HostBatch(inputs, members, real, positions, len(chosen), n_cut)
+
+        # a budget of states, in steps of the prepared sound
+        steps = self.budget * max(1, max(lengths) // max(counts))
+        plan = plan_batches(lengths, steps, is_apart=self.encoder.sound.is_apart)
+        yield from _by_length(number, samples, counts, self.keep, plan, batch)
 
     def rows_of(self, index: int) -> int:
         """Rows that one sample gives."""
         sample, prepared = self._prepare(index)
-        kept = self.keep(self._count(sample, prepared), sample.sha256)
-        return 1 if kept is None else len(kept)
+        return self.keep.rows(self._count(sample, prepared), sample.sha256)
 
     def _prepare(self, index: int) -> "tuple[Sample, Prepared]":
         sample = self.selection.read(index)
@@ -192,9 +176,8 @@ class ImageFeed:
 
     def shard(self, number: int, start: int, stop: int) -> Iterator[Event]:
         """Yield the start of a shard, its batches, and its end."""
-        count = self.keep(self.patches, bytes(32))
-        rows = np.full(stop - start, 1 if count is None else len(count), dtype=np.int64)
-        yield ShardStart(number, rows)
+        rows = self.keep.rows(self.patches, bytes(32))
+        yield ShardStart(number, np.full(stop - start, rows, dtype=np.int64))
         samples: list[Sample] = []
         positions: list[Positions | None] = []
         for first, futures in self._ahead(start, stop):
@@ -272,6 +255,23 @@ def prefetch(items: Iterator[Item], depth: int = 4) -> Iterator[Item]:
     finally:
         stopped.set()
         thread.join()
+
+
+def _by_length(
+    number: int,
+    samples: Sequence[Sample],
+    counts: Sequence[int],
+    keep: Keep,
+    plan: Sequence[NDArray[np.int64]],
+    batch: Callable[[NDArray[np.int64], list[Positions] | None], HostBatch],
+) -> Iterator[Event]:
+    """Yield a shard of samples of other lengths, of ``counts`` states, in planned batches."""
+    kept = [keep(count, sample.sha256) for count, sample in zip(counts, samples, strict=True)]
+    positions = _all_or_none(kept)
+    yield ShardStart(number, _row_counts(len(samples), positions))
+    for members in plan:
+        yield batch(members, None if positions is None else [positions[m] for m in members])
+    yield _end(number, samples, positions)
 
 
 def _all_or_none(kept: Sequence[Positions | None]) -> list[Positions] | None:

@@ -16,10 +16,17 @@ from repalign.workflows.extract.company import (
     image_samples,
     sound_samples,
     text_samples,
+    verify_device,
 )
 from repalign.workflows.extract.device import autocast_dtype, choose_device
-from repalign.workflows.extract.feed import Feed, ImageFeed, SoundFeed, TextFeed
-from repalign.workflows.extract.plan import default_workers, samples_per_shard
+from repalign.workflows.extract.feed import (
+    Feed,
+    HostBatch,
+    ImageFeed,
+    SoundFeed,
+    TextFeed,
+)
+from repalign.workflows.extract.plan import Keep, default_workers, samples_per_shard
 from repalign.workflows.extract.runner import (
     SOUND_SECONDS,
     BatchRunner,
@@ -35,7 +42,6 @@ if TYPE_CHECKING:
     from repalign.models.inputs.images import ImagePreprocess
     from repalign.models.inputs.own import OwnPreparation
     from repalign.models.loaders.loaded import LoadedModel
-    from repalign.models.views.tokens import TokenChoice
     from repalign.models.views.views import View, ViewShape
 
 _ESTIMATED_FROM = 256
@@ -70,6 +76,17 @@ class ExtractJob:
         """Number of shards of the whole extraction."""
         return -(-len(self.selection) // self.per_shard)
 
+    def verify_device(self) -> float | None:
+        """Check the device against the CPU on as many samples as was asked for, if any.
+
+        Raises ModelError when they deviate.
+        """
+        if self.settings.verify_device is None:
+            return None
+        events = self.feed.shard(0, 0, min(self.settings.verify_device, len(self.selection)))
+        batches = (event for event in events if isinstance(event, HostBatch))
+        return verify_device(self.runner, batches, self.settings.dtype)
+
 
 def prepare_job(settings: ExtractSettings) -> ExtractJob:
     """Load the model, open the data and decide everything that the result depends on.
@@ -78,7 +95,7 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
     """
     from repalign.models.loaders.load import load_model
     from repalign.models.naming.hub import prepare_environment
-    from repalign.models.views.tokens import parse_tokens
+    from repalign.models.views.pooling import parse_tokens
     from repalign.models.views.views import make_views
 
     tokens = parse_tokens(settings.tokens)
@@ -94,7 +111,7 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
     model.module.to(device)
     runner = BatchRunner(model, views, device, autocast_dtype(settings.dtype))
     pool = ThreadPoolExecutor(settings.workers or default_workers(), "repalign-decode")
-    keep = Keep(views, tokens, settings.seed)
+    keep = Keep(tokens if views[0].pool == "token" else None, settings.seed)
     if model.family.kind == "text":
         inputs = _text_inputs(settings, runner, selection, keep)
     elif model.sound is not None:
@@ -141,7 +158,7 @@ class Inputs:
 
 
 def _text_inputs(
-    settings: ExtractSettings, runner: BatchRunner, selection: Selection, keep: "Keep"
+    settings: ExtractSettings, runner: BatchRunner, selection: Selection, keep: Keep
 ) -> Inputs:
     from repalign.models.inputs.text import load_text_encoder
     from repalign.models.views.views import probe_shapes
@@ -163,7 +180,7 @@ def _sound_inputs(
     settings: ExtractSettings,
     runner: BatchRunner,
     selection: Selection,
-    keep: "Keep",
+    keep: Keep,
     pool: ThreadPoolExecutor,
 ) -> Inputs:
     from repalign.models.inputs.sounds import load_sound_encoder
@@ -192,7 +209,7 @@ def _image_inputs(
     settings: ExtractSettings,
     runner: BatchRunner,
     selection: Selection,
-    keep: "Keep",
+    keep: Keep,
     pool: ThreadPoolExecutor,
 ) -> Inputs:
     from repalign.models.inputs.own import OwnPreparation
@@ -207,8 +224,7 @@ def _image_inputs(
     check_company(replace(runner, views=views), *image_samples(channels, size, unpooled))
     budget = _budget(settings, runner, 1, size)
     feed = ImageFeed(selection, preprocess, keep, patches, budget, pool)
-    kept = keep(patches, bytes(32))
-    rows = 1.0 if kept is None else float(len(kept))
+    rows = float(keep.rows(patches, bytes(32)))
     own = None if isinstance(preprocess, OwnPreparation) else preprocess.normalising()
     return Inputs(feed, views, shapes, rows, preprocess.as_dict(), normalising=own)
 
@@ -226,21 +242,6 @@ def _preparation(
         return own, own.shape or ()
     chosen = choose_preprocess(model, settings.preprocess, settings.image_backend)
     return chosen, (len(chosen.mean), *(chosen.output_size or ()))
-
-
-@dataclass(frozen=True)
-class Keep:
-    """Chooses the positions of a sample that become rows; none when rows are pooled."""
-
-    views: Sequence["View"]
-    tokens: "TokenChoice"
-    seed: int
-
-    def __call__(self, length: int, sample_hash: bytes) -> NDArray[np.int64] | None:
-        """Positions kept of a sample of that length and hash, None when it is pooled."""
-        if self.views[0].pool != "token":
-            return None
-        return self.tokens.positions(length, seed=self.seed, sample_hash=sample_hash)
 
 
 def _check_tokens(settings: ExtractSettings, views: Sequence["View"]) -> None:

@@ -9,7 +9,6 @@ from repalign.workflows.extract.job import prepare_job
 from repalign.workflows.extract.plan import shard_bounds
 from repalign.workflows.extract.run import Tally, make_shards, open_writer, result_of_job
 from repalign.workflows.extract.settings import ExtractResult, ExtractSettings
-from repalign.workflows.extract.verify import verify_device
 
 # The lock of a store that several write: how many they are does not matter.
 SEVERAL = 2
@@ -77,10 +76,8 @@ class Portion:
         job, n_samples = self._job, len(self._job.selection)
         bounds = [shard_bounds(n, n_samples, job.per_shard) for n in range(job.n_shards)]
         present = set(self._writer.committed)
-        difference = None
-        if job.settings.verify_device is not None:
-            with exact_float32():
-                difference = verify_device(job, job.settings.verify_device)
+        with exact_float32():
+            difference = job.verify_device()
         return ShardPlan(
             sizes=tuple(stop - start for start, stop in bounds),
             missing=tuple(number for number in range(job.n_shards) if number not in present),

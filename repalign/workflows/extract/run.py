@@ -19,7 +19,6 @@ from repalign.workflows.extract.settings import (
     Speed,
 )
 from repalign.workflows.extract.shards import ShardBuffer
-from repalign.workflows.extract.verify import verify_device
 
 OnExtract = Callable[[ExtractProgress], None]
 
@@ -39,8 +38,7 @@ def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> 
     job = prepare_job(settings)
     try:
         with exact_float32():
-            n_verified = settings.verify_device
-            difference = None if n_verified is None else verify_device(job, n_verified)
+            difference = job.verify_device()
             writer = open_writer(job, n_ranks)
             if writer.is_complete:
                 return result_of_job(job, writer, Tally(job, None), None)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from repalign.exceptions import InputError, ModelError
 from repalign.models.inputs.text import load_text_encoder, pad_batch
 from repalign.models.loaders.load import load_model
-from repalign.models.views.tokens import parse_tokens
+from repalign.models.views.pooling import parse_tokens
 
 
 def test_ids_are_those_of_the_file_and_special_tokens_survive_a_cut(
