@@ -65,9 +65,8 @@ def report_components(
         sixth += (cube * cube).sum(0)
         value += contrast.value(y).sum(0)
         kept = y.clone()
-        score, slopes = contrast.score(y)
-        slope += slopes
-        product += score.T @ kept
+        slope += contrast.score(y, square)
+        product += y.T @ kept
     mean_product = product.cpu().numpy() / n_rows
     signs = np.where(slope.cpu().numpy() / n_rows < np.diag(mean_product), -1.0, 1.0)
     signed = signs[:, None] * mean_product

@@ -104,9 +104,8 @@ def _sums(fit: IcaFit, rows: Rows, bundle: Int[np.ndarray, " n"], wanted: tuple[
         here = bundle[start : start + _BLOCK_ROWS]
         x = rows.read(start, start + here.size).astype(np.float64)
         y = (x - fit.mean) @ fit.unmixing.T
-        values, slopes = contrast.score(torch.from_numpy(y.copy()))
-        psi = values.numpy()
-        slope += slopes.numpy()
+        psi = y.copy()
+        slope += contrast.score(torch.from_numpy(psi), torch.from_numpy(np.empty_like(y))).numpy()
         score += psi.sum(axis=0)
         is_other = (here < wanted[0]) | (here >= wanted[1])
         product += psi[is_other].T @ y[is_other]
