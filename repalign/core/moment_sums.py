@@ -14,6 +14,10 @@ from repalign.core.rows import DEFAULT_MEMORY, OnProgress, block_rows_for
 
 # Which products are summed: all three, those of the source alone, or the cross products alone.
 Products = Literal["all", "source", "cross"]
+# A block is cut into its parts: of more parts than this it is larger, since what a part costs
+# beside its products would take most of the time for a few rows.
+_FEW_PARTS = 5
+_MOST_BLOCKS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +92,7 @@ def sum_moments(
         memory_bytes,
         row_bytes=p * (x.dtype.itemsize + 16) + m * (mate.dtype.itemsize + 16),
         reserved_bytes=8 * parts.n * (p * p + p * m + m * m),
+        most=_MOST_BLOCKS if parts.n > _FEW_PARTS else 1,
     )
     names = ("the space", "") if y is None else ("the source", "the target")
     sums = [MomentSums(p, q, products, device) for _ in range(parts.n)]

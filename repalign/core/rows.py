@@ -70,17 +70,20 @@ def take_in_order(
     return rows.take(unique)[position]
 
 
-def block_rows_for(memory_bytes: int, *, row_bytes: int, reserved_bytes: int = 0) -> int:
+def block_rows_for(
+    memory_bytes: int, *, row_bytes: int, reserved_bytes: int = 0, most: int = 1
+) -> int:
     """Return how many rows a block may have so that a computation stays within its memory.
 
     ``row_bytes`` counts everything that is held per row of the block (the stored values and
-    every temporary), ``reserved_bytes`` what is held whatever the block.
+    every temporary), ``reserved_bytes`` what is held whatever the block, ``most`` how many times
+    the usual size it may have.
 
     Raises:
         InputError: The cap leaves no room for the smallest block.
     """
     room = memory_bytes - reserved_bytes
-    rows = min(room // 2, _BLOCK_BYTES) // max(row_bytes, 1)
+    rows = min(room // 2, most * _BLOCK_BYTES) // max(row_bytes, 1)
     if rows < _SMALLEST_BLOCK and room < _SMALLEST_BLOCK * row_bytes:
         needed = reserved_bytes + _SMALLEST_BLOCK * row_bytes
         raise InputError(

@@ -46,10 +46,11 @@ def test_block_size_does_not_change_the_moments(memory_bytes: int) -> None:
     assert_same(blocked, moments_of(x, y))
 
 
-def test_parts_are_the_moments_of_their_rows_and_merge_to_the_whole() -> None:
+@pytest.mark.parametrize("n_parts", [4, 12])
+def test_parts_are_the_moments_of_their_rows_and_merge_to_the_whole(n_parts: int) -> None:
     x, y = pair()
-    labels = np.random.default_rng(1).integers(0, 4, len(x))
-    parts = pair_moments(ArrayRows(x), ArrayRows(y), part_of_row=labels, n_parts=4)
+    labels = np.random.default_rng(1).integers(0, n_parts, len(x))
+    parts = pair_moments(ArrayRows(x), ArrayRows(y), part_of_row=labels, n_parts=n_parts)
     for label, part in enumerate(parts):
         assert_same(part, moments_of(x[labels == label], y[labels == label]))
     assert_same(merge_all(parts), moments_of(x, y))
