@@ -249,18 +249,21 @@ def test_laplace_latents_have_an_efficiency_near_one() -> None:
     assert record.matched_correlation > 0.99
 
 
-def test_the_order_of_the_rows_changes_nothing() -> None:
+@pytest.mark.parametrize("tolerance", [3e-5, 1e-6])
+def test_the_order_of_the_rows_changes_nothing(tolerance: float) -> None:
     x, y = planted(300)
     ids = [f"sample {i}" for i in range(300)]
     order = np.random.default_rng(1).permutation(300)
     import pandas as pd
 
-    first = compare(pd.DataFrame(x, ids), pd.DataFrame(y, ids), settings=cheap())
+    settings = cheap(ica=IcaSettings(tolerance=tolerance))
+    first = compare(pd.DataFrame(x, ids), pd.DataFrame(y, ids), settings=settings)
     shuffled_y = pd.DataFrame(y[order], [ids[i] for i in order])
-    second = compare(pd.DataFrame(x, ids), shuffled_y, settings=cheap())
+    second = compare(pd.DataFrame(x, ids), shuffled_y, settings=settings)
     for a, b in zip(first.records, second.records, strict=True):
-        # rows in another order are other content, whose ICA starts elsewhere and ends close by
-        near = {"abs": 1e-4} if a.map == "ica" else {"rel": 1e-9}
+        # Rows in another order are other content, whose ICA starts elsewhere. It ends at the same
+        # components, as closely as the search was told to converge.
+        near = {"abs": tolerance} if a.map == "ica" else {"rel": 1e-12}
         assert a.error == pytest.approx(b.error, **near)
     assert not any("row order" in warning for warning in first.warnings)
 
