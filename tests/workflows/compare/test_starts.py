@@ -64,6 +64,18 @@ def test_starts_that_agree_are_two_and_others_six_or_ten(monkeypatch: pytest.Mon
     assert 0.3 > six["efficiency_start_half_width"] > ten["efficiency_start_half_width"]
 
 
+def test_tables_tell_how_far_another_run_of_starts_may_be_off() -> None:
+    result = compared(*rugged(), held_out=0.2, n_refits=0, starts=6)
+    texts = result.texts()
+    for split, row in ica_rows(result).items():
+        error = f"{row['start_half_width']:.3f}".removeprefix("0")
+        share = f"{100 * row['efficiency_start_half_width']:.0f}"
+        told = f"{split}, another run of starts: ICA ± {error}, % eff. ± {share}\n"
+        assert float(share) > 1
+        assert all(told in texts[name]() for name in ("table", "markdown", "latex"))
+    assert "another run of starts" not in compared(*rugged(), starts=1).table()
+
+
 def test_the_error_is_a_mean_over_pairs_of_starts_and_the_map_that_of_the_best() -> None:
     rng = np.random.default_rng(0)
     x, y = turned(np.hstack([rng.laplace(size=(300, 2)), rng.standard_normal((300, 6))]))
