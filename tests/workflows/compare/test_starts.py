@@ -76,6 +76,20 @@ def test_tables_tell_how_far_another_run_of_starts_may_be_off() -> None:
     assert "another run of starts" not in compared(*rugged(), starts=1).table()
 
 
+def test_a_warning_tells_where_starts_move_the_efficiency_more_than_rows_do() -> None:
+    said = "in-sample, another run of starts of ICA may move the efficiency by"
+    result = compared(*rugged(), starts=6)
+    row = ica_rows(result)["in-sample"]
+    by_starts = row["efficiency_start_half_width"]
+    half = (row["efficiency_high"] - row["efficiency_low"]) / 2
+    by_rows = np.sqrt(half**2 - by_starts**2)
+    assert by_starts > by_rows
+    told = f"{said} {100 * by_starts:.0f} points, and other rows by {100 * by_rows:.0f};"
+    assert any(warning.startswith(told) for warning in result.warnings)
+    clear = compared(*turned(np.random.default_rng(0).laplace(size=(1500, 5))))
+    assert not any(said in warning for warning in clear.warnings)
+
+
 def test_the_error_is_a_mean_over_pairs_of_starts_and_the_map_that_of_the_best() -> None:
     rng = np.random.default_rng(0)
     x, y = turned(np.hstack([rng.laplace(size=(300, 2)), rng.standard_normal((300, 6))]))
