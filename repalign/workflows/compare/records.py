@@ -83,7 +83,9 @@ def make_records(
                 None if name != "ica" or efficiency is None else _known(twin.p_value(efficiency))
             ),
             start_half_width=summary.start_half_width(name),
-            efficiency_start_half_width=summary.efficiency_start_half_width(name),
+            efficiency_start_half_width=(
+                None if efficiency is None else summary.efficiency_start_half_width(name)
+            ),
             n_groups=summary.n_groups,
             ci_claim=None if _known(interval.low) is None else interval.claim.value,
             smallest_p=None if null is None or null.refusal else null.smallest_p,

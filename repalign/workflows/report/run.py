@@ -1,6 +1,6 @@
 """A result as one HTML page that needs nothing else: tables, figures, warnings, provenance."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from repalign.printable import for_html
@@ -23,7 +23,7 @@ from repalign.workflows.report.overview import (
 )
 from repalign.workflows.report.page import PAGE
 from repalign.workflows.report.records import SPLITS, Record
-from repalign.workflows.tables.errors import error_table
+from repalign.workflows.tables.errors import error_table, start_notes
 from repalign.workflows.tables.grid import Grid
 from repalign.workflows.tables.measures import measures_grid
 
@@ -148,7 +148,20 @@ def _error_table(records: Sequence[Record]) -> str:
     lines = [
         (line.label, line.cells, line.is_error) for block in table.blocks for line in block.lines
     ]
-    return _table([column.heading for column in table.columns], lines)
+    told = (*_starts(records), *start_notes(records))
+    notes = "".join(f"<p class=size>{for_html(note)}</p>" for note in told)
+    return _table([column.heading for column in table.columns], lines) + notes
+
+
+def _starts(records: Sequence[Record]) -> Iterator[str]:
+    """Say by split how many starts of ICA there were on both sides, and how they agree."""
+    for record in records:
+        made = record.get("source_starts"), record.get("target_starts")
+        if record["map"] != "ica" or None in made:
+            continue
+        agreed = record.get("source_agreement"), record.get("target_agreement")
+        told = "" if None in agreed else f", which agree to {agreed[0]:.2f} and {agreed[1]:.2f}"
+        yield f"{record['split']}, starts of ICA: the best of {made[0]} and {made[1]}{told}"
 
 
 def _grid(grid: Grid) -> str:

@@ -1,8 +1,9 @@
 """The table of Table 1 of the paper, with what makes it readable: baseline, splits, nulls."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -171,9 +172,22 @@ def error_table(
     blocks = []
     for number, (title, splits) in enumerate(_pairs(records).items()):
         lines = tuple(line for split in splits for line in _lines(split, columns))
-        told = (*notes[number], *_start_notes(splits)) if notes else ()
+        told = (*notes[number], *start_notes(chain(*splits))) if notes else ()
         blocks.append(ErrorBlock(title, lines, told))
     return ErrorTable(tuple(columns), tuple(blocks))
+
+
+def start_notes(records: Iterable[Record]) -> Iterator[str]:
+    """Yield by split how far another run of starts of ICA may be off, as far as it is known."""
+    for record in records:
+        error, efficiency = (
+            record.get(name) for name in ("start_half_width", "efficiency_start_half_width")
+        )
+        if error is not None:
+            name = KIND_OF[record["map"]].heading.removesuffix(" ↓")
+            share = "" if efficiency is None else f", % eff. ± {short_percent(efficiency)}"
+            told = f"{name} ± {short_number(error)}{share}"
+            yield f"{record['split']}, another run of starts: {told}"
 
 
 def title_of(record: Record) -> str:
@@ -214,17 +228,6 @@ def _lines(split: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[Erro
         if is_error or any(found):
             lines.append(ErrorLine(label if is_error else GAP + label, found, is_error))
     return lines
-
-
-def _start_notes(splits: Sequence[Sequence[Record]]) -> Iterator[str]:
-    """Yield by split how far another run of starts of ICA may be off, as far as it is known."""
-    for record in (record for split in splits for record in split):
-        error, efficiency = record["start_half_width"], record["efficiency_start_half_width"]
-        if error is not None:
-            name = KIND_OF[record["map"]].heading.removesuffix(" ↓")
-            share = "" if efficiency is None else f", % eff. ± {short_percent(efficiency)}"
-            told = f"{name} ± {short_number(error)}{share}"
-            yield f"{record['split']}, another run of starts: {told}"
 
 
 def _error_cell(record: Record, column: ErrorColumn) -> str:

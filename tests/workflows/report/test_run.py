@@ -120,6 +120,19 @@ def test_json_shows_all_figures_and_the_warnings(folder: Path, text: str) -> Non
     assert f"<td>{error['error']:.3f}</td>".replace(">0.", ">.") in text
 
 
+def test_starts_of_ica_their_agreement_and_half_width_are_told(folder: Path, text: str) -> None:
+    for record in read_results(folder / "results.json").records:
+        if record["map"] != "ica":
+            continue
+        agreed = f"{record['source_agreement']:.2f} and {record['target_agreement']:.2f}"
+        made = f"{record['source_starts']} and {record['target_starts']}"
+        assert (
+            f"{record['split']}, starts of ICA: the best of {made}, which agree to {agreed}" in text
+        )
+        half = f"{record['start_half_width']:.3f}".removeprefix("0")
+        assert f"{record['split']}, another run of starts: ICA ± {half}, % eff. ± " in text
+
+
 def test_names_are_escaped(text: str) -> None:
     assert "c&lt;d&gt;" in text
     assert "c<d>" not in text
