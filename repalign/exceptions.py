@@ -18,6 +18,18 @@ from collections.abc import Mapping, Sequence
 
 from repalign.printable import printable
 
+_SHOWN = 200
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an exception of a library says, or its name if it says nothing.
+
+    A line that only announces the next has it behind.
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    told = " ".join(map(str.strip, lines[:2])) if lines[0].endswith(":") else lines[0]
+    return told[:_SHOWN]
+
 
 class RepalignError(Exception):
     """Base class of every expected failure.

@@ -4,7 +4,13 @@ import pickle
 
 import pytest
 
-from repalign.exceptions import GateError, MissingExtraError, ModelError, RepalignError
+from repalign.exceptions import (
+    GateError,
+    MissingExtraError,
+    ModelError,
+    RepalignError,
+    first_line,
+)
 
 
 @pytest.mark.parametrize("kind", [RepalignError, ModelError, GateError])
@@ -17,3 +23,17 @@ def test_a_message_is_one_line_in_which_nothing_acts(kind: type[RepalignError]) 
 def test_what_is_no_text_is_told_as_text() -> None:
     assert str(RepalignError(3)) == "3"
     assert "pip install 'repalign[x]'" in str(MissingExtraError("a", extra="x", purpose="b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("one\ntwo", "one"),
+        ("\n wrong field 'a':\n    expected a number\nmore", "wrong field 'a': expected a number"),
+        ("", "ValueError"),
+        ("\n", "ValueError"),
+        ("x" * 500, "x" * 200),
+    ],
+)
+def test_of_a_librarys_message_the_line_that_says_something_is_told(text: str, told: str) -> None:
+    assert first_line(ValueError(text)) == told

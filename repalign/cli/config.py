@@ -28,7 +28,8 @@ def _apply(context: typer.Context, path: Path | None) -> Path | None:
             if _known(key, names)
         }
     except InputError as failure:
-        raise typer.BadParameter(f"{path}: {failure}") from failure
+        reason = str(failure).removeprefix(f"{path}: ")
+        raise typer.BadParameter(f"{path}: {reason}") from failure
     return path
 
 

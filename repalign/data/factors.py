@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.exceptions import InputError, MissingExtraError
+from repalign.exceptions import InputError, MissingExtraError, first_line
 from repalign.files import check_regular, open_regular
 
 ID_NAMES = ("id", "ids")
@@ -163,8 +163,7 @@ def _read_frame(
     except ImportError as error:
         raise MissingExtraError("pyarrow", extra="parquet", purpose=f"reading {source}") from error
     except (ValueError, OSError) as error:
-        first_line = str(error).splitlines()[0]
-        raise InputError(f"{source}: is no readable table ({first_line})") from error
+        raise InputError(f"{source}: is no readable table ({first_line(error)})") from error
     return {str(name): _plain(frame[name].to_numpy()) for name in frame.columns}, ()
 
 

@@ -7,7 +7,7 @@ from repalign.data.images import decode_image
 from repalign.data.samples import Kind, Sample
 from repalign.data.sounds import decode_sound
 from repalign.data.text_tables import check_columns
-from repalign.exceptions import InputError, MissingExtraError
+from repalign.exceptions import InputError, MissingExtraError, first_line
 
 
 class HubDataset:
@@ -73,6 +73,7 @@ def _load(name: str) -> tuple[str, str, Any]:
     try:
         rows = datasets.load_dataset(path, split=split)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"cannot load the data set {path}, split {split}: {reason}") from error
+        raise InputError(
+            f"cannot load the data set {path}, split {split}: {first_line(error)}"
+        ) from error
     return path.rstrip("/").rsplit("/", 1)[-1], split, rows

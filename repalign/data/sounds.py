@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 from repalign.data.samples import Sound
-from repalign.exceptions import InputError, MissingExtraError
+from repalign.exceptions import InputError, MissingExtraError, first_line
 
 ENDINGS = (".aif", ".aiff", ".flac", ".mp3", ".oga", ".ogg", ".wav")
 MAX_SECONDS = 1800
@@ -29,7 +29,7 @@ def decode_sound(raw: bytes, name: str) -> Sound:
             values = file.read(MAX_SECONDS * file.samplerate, dtype="float32", always_2d=True)
             rate = int(file.samplerate)
     except (soundfile.LibsndfileError, RuntimeError, ValueError, TypeError) as error:
-        reason = str(error).removeprefix("Error opening ").splitlines()[0]
+        reason = first_line(error).removeprefix("Error opening ")
         raise InputError(f"{name} is no sound that can be read: {reason}") from error
     return Sound(_mixed(values, name), rate)
 

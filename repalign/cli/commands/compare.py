@@ -135,7 +135,9 @@ def compare(
     ] = "layers",
     save_maps: Annotated[
         Path | None,
-        typer.Option(help="Also save the maps, fitted on all rows, into this folder."),
+        typer.Option(
+            help="Also save the maps, fitted on all rows, into this folder.", file_okay=False
+        ),
         WRITTEN,
     ] = None,
     fail_above: FailAboveOption = None,

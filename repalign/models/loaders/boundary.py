@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from repalign.exceptions import ModelError, RepalignError
+from repalign.exceptions import ModelError, RepalignError, first_line
 
 _SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
-_SHOWN = 200
 
 
 @contextmanager
@@ -25,12 +24,6 @@ def third_party(what: str, *, memory_passes: bool = False) -> Iterator[None]:
         if memory_passes and isinstance(error, RuntimeError) and is_out_of_memory(error):
             raise
         raise ModelError(f"{what}: {first_line(error)}") from error
-
-
-def first_line(error: BaseException) -> str:
-    """First line of what an exception says, or its name when it says nothing."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:_SHOWN] if lines else type(error).__name__
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from repalign.exceptions import ModelError
+from repalign.exceptions import ModelError, first_line
 from repalign.models.loaders.files import PICKLES, SAFETENSORS, read_list, shard_names
 
 OPEN_CLIP_CONFIG = "open_clip_config.json"
@@ -130,8 +130,7 @@ def _fetch(name: str, revision: str | None, file: str) -> Path | None:
             _raise_exceptions_for_connection_errors=False,
         )
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise ModelError(f"cannot fetch {file} of {name}: {reason}") from error
+        raise ModelError(f"cannot fetch {file} of {name}: {first_line(error)}") from error
     finally:
         hub_logger.setLevel(level)
     return None if path is None else Path(path)

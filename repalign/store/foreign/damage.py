@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from repalign.exceptions import InputError, RepalignError
+from repalign.exceptions import InputError, RepalignError, first_line
 
 DAMAGE: tuple[type[Exception], ...] = (
     ArithmeticError,
@@ -46,8 +46,3 @@ def refuse_damage(complaint: str, *others: type[Exception]) -> Iterator[None]:
         raise
     except (*DAMAGE, *others) as error:
         raise InputError(f"{complaint} ({first_line(error)})") from error
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of what a library says of a file, or the kind of its error."""
-    return (str(error) or type(error).__name__).splitlines()[0][:200]

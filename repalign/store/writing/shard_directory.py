@@ -86,7 +86,7 @@ class ShardDirectory:
                     "overwriting"
                 )
             if not self.path.is_dir():
-                raise InputError(f"{self.path}: is a file; choose another path or remove it")
+                raise InputError(f"{self.path}: is there and no store; choose another path")
             check_no_input(self.path)
             self._take_lock()
             remove_directory(self.path)
