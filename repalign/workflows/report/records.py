@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.maps.kinds import ALL_MAPS
@@ -13,7 +13,7 @@ from repalign.options import options_of, plain_type
 from repalign.workflows.compare.results import COLUMNS, ErrorRecord
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
-from repalign.workflows.report.typed import field_types, typed_fields
+from repalign.workflows.report.typed import field_types, typed, typed_fields
 
 Record = Mapping[str, Any]
 
@@ -59,7 +59,6 @@ class RecordKind:
             )
         told = typed_fields(record, self.types, where)
         self.check(told, where)
-        _check_choice(told, "split", SPLITS, where)
         for low, high in self.bounds:
             if (told[low] is None) != (told[high] is None):
                 raise InputError(f"{where}: has one of {low} and {high}, expected both or none")
@@ -71,15 +70,7 @@ def is_measured(record: Record) -> bool:
     return bool(record.get("measure"))
 
 
-def _check_choice(record: Record, name: str, allowed: tuple[str, ...], where: str) -> None:
-    if record[name] not in allowed:
-        raise InputError(
-            f"{where}: {name}: got {record[name]!r}, expected one of {', '.join(allowed)}"
-        )
-
-
 def _check_map(record: Record, where: str) -> None:
-    _check_choice(record, "map", ALL_MAPS, where)
     for name in _NOT_NEGATIVE:
         value = record.get(name)
         if value is not None and value < 0:
@@ -87,7 +78,8 @@ def _check_map(record: Record, where: str) -> None:
 
 
 def _check_measure(record: Record, where: str) -> None:
-    _check_choice(record, "better", (measure_called(record["measure"]).better,), where)
+    better = measure_called(record["measure"]).better
+    typed(record["better"], Literal[better], f"{where}: better")
 
 
 def _recorded_type(kind: Any) -> Any:
@@ -102,7 +94,9 @@ def _types_of(columns: tuple[str, ...], record: type) -> dict[str, Any]:
     options = {
         each.column: _recorded_type(plain_type(each.type)) for each in options_of(CompareSettings)
     }
-    return {name: kind for name, kind in (options | own | further).items() if name in columns}
+    chosen = {"map": Literal[ALL_MAPS], "split": Literal[SPLITS]}
+    types = options | own | further
+    return {name: chosen.get(name, kind) for name, kind in types.items() if name in columns}
 
 
 MAP_RECORDS = RecordKind(
