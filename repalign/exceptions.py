@@ -11,7 +11,8 @@ RepalignError              base class: catch this one to catch them all
 └── GateError              a threshold that the user asked to hold and that does not (exit code 3)
 
 A message is one line: what was got, what was expected, what to do. It may hold names and values
-from files, so that every message is made one printable line here, whoever wrote it.
+from files, so that every message is made one printable line here, whoever wrote it; of one that
+fills the screen the middle is left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from repalign.printable import printable
 
 _SHOWN = 200
+_LONGEST = 2000
 
 
 def first_line(error: BaseException) -> str:
@@ -46,7 +48,10 @@ class RepalignError(Exception):
     exit_code = 1
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(printable(" ".join(str(message).splitlines())))
+        text = str(message)
+        if len(text) > _LONGEST:
+            text = f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+        super().__init__(printable(" ".join(text.splitlines())))
 
 
 class InputError(RepalignError):

@@ -16,6 +16,7 @@ from repalign.exceptions import InputError
 
 KEY = "option"
 NESTED = "nested"
+LARGEST_COUNT = 2**64
 T = TypeVar("T", bound="Settings")
 
 
@@ -280,6 +281,8 @@ def _check_range(name: str, value: Any, declared: Option) -> None:
     least, above, below = declared.least, declared.above, declared.below
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
+    if isinstance(value, int) and abs(value) > LARGEST_COUNT:  # no record could be read back
+        raise InputError(f"{name}: got a number beyond 2^64, expected a smaller one")
     if (
         (least is not None and not value >= least)
         or (above is not None and not value > above)

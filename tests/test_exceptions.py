@@ -20,6 +20,13 @@ def test_a_message_is_one_line_in_which_nothing_acts(kind: type[RepalignError]) 
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
+def test_of_a_message_that_fills_the_screen_the_middle_is_left_out() -> None:
+    told = str(RepalignError("a.h5: " + "x" * 10**6 + ": expected less"))
+    assert len(told) < 2100
+    assert told.startswith("a.h5: xx")
+    assert told.endswith("x: expected less")
+
+
 def test_what_is_no_text_is_told_as_text() -> None:
     assert str(RepalignError(3)) == "3"
     assert "pip install 'repalign[x]'" in str(MissingExtraError("a", extra="x", purpose="b"))

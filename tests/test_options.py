@@ -64,6 +64,7 @@ def test_a_value_that_is_not_allowed_is_named(values: dict, message: str) -> Non
         ({"passes": 0}, "passes: got 0, expected at least 1"),
         ({"passes": True}, "passes: got True, expected a whole number"),
         ({"passes": 1.5}, "passes: got 1.5, expected a whole number"),
+        ({"passes": 10**5000}, "passes: got a number beyond 2.64, expected a smaller one"),
     ],
 )
 def test_nested_settings_check_themselves(values: dict, message: str) -> None:

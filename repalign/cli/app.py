@@ -90,6 +90,8 @@ def explain_os_error(failure: OSError) -> str:
     """Return in one line what the system refused, and of which file."""
     where = f"{failure.filename}: " if failure.filename else ""
     what = failure.strerror or str(failure)
+    if failure.errno == errno.EEXIST:
+        what = "is there already and no folder; choose another name"
     if failure.errno == errno.ENOSPC:
         what += "; free some space and run the same command again"
     return where + what

@@ -20,6 +20,8 @@ from repalign.exceptions import InputError, RepalignError
 from repalign.workflows.machine import Machine, ignore_stage
 from repalign.workflows.side_by_side import run_side_by_side
 
+MOST_WORKERS, WORKERS_OF_A_CORE = 64, 4
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -119,7 +121,7 @@ class ProcessPool:
         workers: How many processes.
 
     Raises:
-        InputError: There is not at least one.
+        InputError: There is not at least one, or so many that starting them would fill the machine.
 
     Example:
         >>> import numpy as np, repalign
@@ -134,6 +136,9 @@ class ProcessPool:
     def __init__(self, workers: int) -> None:
         if workers < 1:
             raise InputError(f"workers: got {workers}, expected at least 1")
+        most = max(MOST_WORKERS, WORKERS_OF_A_CORE * (os.cpu_count() or 1))
+        if workers > most:  # all of them are started with the first unit
+            raise InputError(f"workers: got {workers}, expected at most {most} on this machine")
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
         self._life: Connection | None = None

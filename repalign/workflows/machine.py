@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from repalign.core.rows import Limits, OnProgress
 from repalign.exceptions import InputError
+from repalign.options import LARGEST_COUNT
 
 OnStage = Callable[[str, int, int], None]
 
@@ -47,17 +49,21 @@ def peak_memory() -> int:
     return most if sys.platform == "darwin" else 1024 * most
 
 
-def parse_memory(text: str) -> int:
+def parse_memory(text: str, name: str = "memory") -> int:
     """Return the bytes of a size such as ``2GiB``, ``500 MB`` or ``1e9``.
+
+    Args:
+        text: The size.
+        name: What asks for it, for messages.
 
     Raises:
         InputError: It is no such size.
     """
     match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmgt]?)i?b?\s*", text, re.IGNORECASE)
-    try:
-        number = float(match[1]) if match else 0.0
-    except ValueError:
-        number = 0.0
-    if match is None or number <= 0:
-        raise InputError(f"memory: got {text!r}, expected a size such as 2GiB or 500MiB")
-    return int(number * UNITS[match[2].lower()])
+    size = 0.0
+    if match is not None:
+        with suppress(ValueError):
+            size = float(match[1]) * UNITS[match[2].lower()]
+    if not 0 < size < LARGEST_COUNT:
+        raise InputError(f"{name}: got {text!r}, expected a size such as 2GiB or 500MiB")
+    return int(size)

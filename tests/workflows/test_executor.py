@@ -67,6 +67,8 @@ def test_failures_travel_back_as_one_line() -> None:
             pool.map([Failing("dies")], Machine())
     with pytest.raises(InputError, match="workers: got 0, expected at least 1"):
         ProcessPool(0)
+    with pytest.raises(InputError, match=r"workers: got 10{23}, expected at most"):
+        ProcessPool(10**23)
     with pytest.raises(InputError, match="use it in a with block"):
         ProcessPool(1).map([Failing("not")], Machine())
 

@@ -132,8 +132,8 @@ def _check_reads_only(command: Any, call: Any, path: Path) -> None:
         source = call.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
             raise InputError(
-                f"{path}: its command has {name!r}, which says where to write; "
-                "expected only what is computed"
+                f"{path}: its command has {name!r}, which says where to write or who does the "
+                "work; expected only what is computed"
             )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError, StoreError
-from repalign.files import check_no_input
+from repalign.files import STDOUT, check_no_input
 from repalign.store.format.directory import (
     begin_directory,
     file_identity,
@@ -59,9 +59,14 @@ class ShardDirectory:
         target: the store.
         description: how the rows are made.
         options: plan of the shards and of the writers.
+
+    Raises:
+        InputError: the store would be standard output.
     """
 
     def __init__(self, target: Path, description: Description, options: WriteOptions) -> None:
+        if target == STDOUT:
+            raise InputError("-: is standard output, into which no store goes; choose a path")
         self.target = target
         self.path = parts_directory(target)
         self.is_packed = self.path != target
@@ -86,7 +91,7 @@ class ShardDirectory:
                     "overwriting"
                 )
             if not self.path.is_dir():
-                raise InputError(f"{self.path}: is there and no store; choose another path")
+                raise InputError(f"{self.path}: is there and is no store; choose another path")
             check_no_input(self.path)
             self._take_lock()
             remove_directory(self.path)

@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
 import threading
@@ -18,8 +19,9 @@ from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, TextIO, cast
+from urllib.parse import urlsplit
 
-from repalign.exceptions import InputError, MissingExtraError, RepalignError
+from repalign.exceptions import InputError, MissingExtraError, RepalignError, first_line
 from repalign.printable import printable
 
 # Arrays that units share, and results on their way; what does not fit goes to the disk.
@@ -32,6 +34,7 @@ NEEDLESS = ("start_monitor", "start_api_server", "start_log_monitor")
 # The thread in which Ray prints, on standard output, that a process or a node died.
 LISTENER = "ray_listen_error_messages"
 LONGEST_LINE = 200
+SECONDS_TO_ANSWER = 10
 PRIVATE = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # On Linux too this is what makes every service of a local cluster bind to loopback.
@@ -126,9 +129,10 @@ def _connect(ray: Any, address: str | None, workers: int | None, scratch: str | 
                     **quiet,
                 )
         else:
+            _check_answers(address)
             ray.init(address=address, **quiet)
     except Exception as failure:  # where a process of its own does not start, Ray raises just that
-        why = next(iter(str(failure).splitlines()), type(failure).__name__)
+        why = first_line(failure)
         if address is None:
             raise RepalignError(
                 f"Ray: no cluster of this machine: {why}; run the command again, or without "
@@ -138,6 +142,13 @@ def _connect(ray: Any, address: str | None, workers: int | None, scratch: str | 
             f"Ray: no connection to {address!r}: {why}; start one with `ray start --head`, or "
             "leave --ray-address out"
         ) from failure
+
+
+def _check_answers(address: str) -> None:
+    """Fail within seconds where nothing listens; Ray goes on trying for a minute."""
+    asked = urlsplit(address if "://" in address else f"//{address}")
+    if asked.hostname and asked.port:
+        socket.create_connection((asked.hostname, asked.port), timeout=SECONDS_TO_ANSWER).close()
 
 
 @contextmanager

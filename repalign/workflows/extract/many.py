@@ -1,13 +1,14 @@
 """Many checkpoints in one run: a list of models, a store for each in one folder."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repalign.exceptions import InputError, RepalignError
-from repalign.files import open_regular
+from repalign.files import STDOUT, open_regular
 from repalign.workflows.extract.settings import ExtractProgress, ExtractResult, ExtractSettings
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 ENDING = ".h5"
 _NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.+)")
-_LONGEST_LIST = 64 * 2**20
+_LONGEST_LIST = 2**24
 
 
 @dataclass(frozen=True)
@@ -33,17 +34,23 @@ def read_models(path: Path) -> list[NamedModel]:
     after its model, with dashes for what no file name should hold.
 
     Raises:
-        InputError: There are none, or two stores would have one name.
+        InputError: It is no text of reasonable size, there are none, or two stores would have one
+            name.
     """
     with open_regular(path) as file:
-        text = file.read(_LONGEST_LIST).decode("utf-8", "replace")
-    lines = [line.strip() for line in text.splitlines()]
+        content = file.read(_LONGEST_LIST + 1)
+    if len(content) > _LONGEST_LIST:
+        raise InputError(f"{path}: holds more than {_LONGEST_LIST >> 20} MiB, expected a list")
+    try:
+        lines = [line.strip() for line in content.decode("utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text; expected one model a line") from error
     found = [_named(line) for line in lines if line and not line.startswith("#")]
     if not found:
         raise InputError(f"{path}: holds no models; expected one a line, MODEL or NAME=MODEL")
-    names = [each.name for each in found]
+    times = Counter(each.name for each in found)
     for each in found:
-        if names.count(each.name) > 1:
+        if times[each.name] > 1:
             raise InputError(
                 f"{path}: two stores would be called {each.name}{ENDING}; name them, as "
                 f"NAME={each.model}"
@@ -66,8 +73,8 @@ def settings_of_list(
     Raises:
         InputError: The folder is a file.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; expected a folder for the stores of --models")
+    if folder == STDOUT or (folder.exists() and not folder.is_dir()):
+        raise InputError(f"{folder}: is no folder; expected one for the stores of --models")
     return [
         replace(settings, model=each.model, output=folder / f"{each.name}{ENDING}")
         for each in models

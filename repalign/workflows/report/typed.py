@@ -6,12 +6,12 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from repalign.exceptions import InputError
+from repalign.options import LARGEST_COUNT
 from repalign.printable import printable
 
 # Beyond these a value is damage, and drawing it would fail in ways that nobody can read.
 LONGEST_TEXT = 10_000
 LARGEST_NUMBER = 1e100
-LARGEST_COUNT = 2**64
 DEEPEST = 20
 _NOUNS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 

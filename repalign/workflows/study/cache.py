@@ -53,7 +53,8 @@ def default_folder() -> Path:
 
 def default_limit() -> int:
     """Return how many bytes are kept: ``$REPALIGN_CACHE_BYTES``, or 4 GiB."""
-    return parse_memory(os.environ.get("REPALIGN_CACHE_BYTES", LIMIT))
+    name = "REPALIGN_CACHE_BYTES"
+    return parse_memory(os.environ.get(name, LIMIT), name)
 
 
 @dataclass(frozen=True)

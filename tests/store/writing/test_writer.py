@@ -549,3 +549,10 @@ def test_a_store_is_no_pipe(tmp_path: Path, sharded: Path) -> None:
     os.mkfifo(tmp_path / "pipe.h5")
     with pytest.raises(InputError, match="is a pipe or a device, and a store is a file"):
         pack_store(sharded, tmp_path / "pipe.h5", overwrite=True)
+
+
+def test_no_store_goes_to_standard_output(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="-: is standard output, into which no store goes"):
+        write_store("-", np.eye(3))
+    assert not list(tmp_path.iterdir())

@@ -4,7 +4,9 @@ import contextlib
 import importlib.util
 import os
 import re
+import socket
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -207,6 +209,16 @@ def test_a_cluster_that_does_not_start_is_one_line(tasks, monkeypatch: pytest.Mo
         RayTasks(1).__enter__()
     with pytest.raises(RepalignError, match="no connection to 'auto': The current node"):
         RayTasks(address="auto").__enter__()
+
+
+def test_an_address_at_which_nothing_listens_is_told_at_once() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = time.monotonic()
+    with pytest.raises(RepalignError, match=rf"no connection to '127.0.0.1:{port}': .*refused"):
+        RayTasks(address=f"127.0.0.1:{port}").__enter__()
+    assert time.monotonic() - started < 20
 
 
 def test_wrong_engines_are_refused_before_anything_starts() -> None:

@@ -32,7 +32,13 @@ def test_lists_that_say_nothing_or_the_same_twice_are_refused(tmp_path: Path) ->
     path.write_text("runs/a\nruns-a\n")
     with pytest.raises(InputError, match=r"two stores would be called runs-a\.h5; name them, as"):
         read_models(path)
-    with pytest.raises(InputError, match="is a file; expected a folder"):
+    path.write_bytes(b"runs/\xff\n")
+    with pytest.raises(InputError, match="is not UTF-8 text; expected one model a line"):
+        read_models(path)
+    path.write_bytes(b"#" * (2**24 + 1))
+    with pytest.raises(InputError, match="holds more than 16 MiB, expected a list"):
+        read_models(path)
+    with pytest.raises(InputError, match="is no folder; expected one"):
         settings_of_list([], path, ExtractSettings("", "d", tmp_path))
 
 
