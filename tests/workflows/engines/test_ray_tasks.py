@@ -211,7 +211,9 @@ def test_a_cluster_that_does_not_start_is_one_line(tasks, monkeypatch: pytest.Mo
         RayTasks(address="auto").__enter__()
 
 
-def test_an_address_at_which_nothing_listens_is_told_at_once() -> None:
+def test_an_address_at_which_nothing_listens_is_told_at_once(monkeypatch) -> None:
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.shutdown", lambda: None)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
