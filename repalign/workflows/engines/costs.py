@@ -142,7 +142,7 @@ def compare_costs(
     rule = kept if walk.held else "views do not fit into --memory: every pass reads them"
     return [
         Cost("views", n_views, "", f"{stores.rows:,} × {stores.dim:,} each"),
-        Cost("pairs", n_pairs, "", "units of work; ICA starts and moments come before them"),
+        Cost("pairs", n_pairs, "", "units of work; moments, ICA starts and long twins come before"),
         Cost(
             "tiles",
             walk.n_tiles,

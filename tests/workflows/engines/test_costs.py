@@ -94,3 +94,17 @@ def test_the_size_of_a_store_is_foretold(tiny: ModuleType, tmp_path: Path) -> No
 def test_bytes_are_told_in_words() -> None:
     told = [in_words(n) for n in (12, 1536, 3 * 2**30, 2**70)]
     assert told == ["12 B", "1.5 KiB", "3 GiB", "1.02e+03 EiB"]
+
+
+def test_the_exercise_on_paper_is_what_the_model_says() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "cluster.md").read_text()
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    settings = CompareSettings(maps=("mean", "permutation", "rigid", "linear"))
+    sizes = [(1_000, 10**8), (1_000, 10**5), (100, 10**5)]
+    told = [
+        compare_costs(Stores(*size, dim=4_096), settings, workers=256, memory_bytes=2**36)
+        for size in sizes
+    ]
+    for costs in zip(*told, strict=True):
+        if costs[0].quantity != "views":
+            assert [costs[0].quantity, *(each.to_dict()["about"] for each in costs)] in lines
