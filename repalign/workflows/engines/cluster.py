@@ -39,8 +39,6 @@ PRIVATE = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # On Linux too this is what makes every service of a local cluster bind to loopback.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    # Seconds for which processes wait for one that was killed with the command, instead of 60.
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "20",
     # No traces of ours and of C++ where SIGTERM ends the command.
     "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",
 }
