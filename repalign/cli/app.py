@@ -1,12 +1,14 @@
 """The root command: assembles the sub-commands and turns expected failures into exit codes."""
 
 import errno
+import inspect
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperGroup
+from typer.models import OptionInfo
 
 from repalign import __version__
 from repalign.cli.commands import (
@@ -34,6 +36,8 @@ from repalign.store.foreign.budget import allowing
 INTERRUPTED = 130
 # What REPALIGN_DEBUG may say for: no.
 OFF = {"", "0", "false", "no", "off"}
+# What the help says for the type of a value; of a flag that takes none nothing.
+SHORT_TYPES = {bool: "", int: "N", float: "NUMBER"}
 # May stand anywhere on the line, so that `repalign store info x.h5 --quiet` works too.
 ROOT_FLAGS = {"--quiet", "-q", "--verbose", "-v", "--debug"}
 
@@ -95,6 +99,23 @@ def explain_os_error(failure: OSError) -> str:
     if failure.errno == errno.ENOSPC:
         what += "; free some space and run the same command again"
     return where + what
+
+
+def fit_help(app: typer.Typer) -> None:
+    """Let the help of every command be wrapped by the terminal, and give types short names."""
+    own = [] if app.registered_callback is None else [app.registered_callback]
+    for command in [*app.registered_commands, *own]:
+        assert command.callback is not None, "a command is a function"
+        paragraphs = inspect.cleandoc(command.callback.__doc__ or "").split("\n\n")
+        command.help = "\n\n".join(" ".join(text.split("\n")) for text in paragraphs)
+        for parameter in inspect.signature(command.callback, eval_str=True).parameters.values():
+            kind, *told = get_args(parameter.annotation) or (parameter.annotation,)
+            for info in told:
+                if isinstance(info, OptionInfo) and info.metavar is None:
+                    info.metavar = SHORT_TYPES.get(next(iter(get_args(kind)), kind))
+    for group in app.registered_groups:
+        assert group.typer_instance is not None, "a group is an application"
+        fit_help(group.typer_instance)
 
 
 app = typer.Typer(
@@ -173,6 +194,7 @@ app.add_typer(zoo.app, name="zoo")
 app.add_typer(cache.app, name="cache")
 app.command("doctor")(doctor.doctor)
 protect_inputs(app)
+fit_help(app)
 
 
 def main() -> None:

@@ -189,7 +189,7 @@ def _line_default(each: DeclaredOption) -> Any:
     if isinstance(value, tuple):
         if not value:
             return None
-        return list(value) if each.declared.repeat else ",".join(map(str, value))
+        return list(value) if each.declared.repeat else ", ".join(map(str, value))
     return value
 
 

@@ -20,14 +20,16 @@ class Format:
     Attributes:
         name: As ``--format`` takes it.
         suffix: Ending of the files that are written so; empty where another format has it.
-        holds: What it holds, for the help.
+        holds: What it holds, for the help; may be empty.
         render: Makes the text.
+        of_pairs: Whether only commands whose results are pairs of views have it.
     """
 
     name: str
     suffix: str
     holds: str
     render: Callable[[Shown], str]
+    of_pairs: bool = False
 
     @property
     def told(self) -> str:
@@ -39,36 +41,39 @@ MATRIX, DRAWN_MATRIX = "matrix", "matrix-table"
 FORMATS = {
     each.name: each
     for each in (
-        Format("table", ".txt", "for people", lambda shown: drawn(shown.drawing())),
-        Format("csv", ".csv", "tidy, one record a row", lambda shown: as_csv(shown.records())),
+        Format("table", ".txt", "", lambda shown: drawn(shown.drawing())),
+        Format("csv", ".csv", "one record a row", lambda shown: as_csv(shown.records())),
         Format("json", ".json", "complete", lambda shown: as_json(shown.document())),
-        Format("markdown", ".md", "a table", lambda shown: as_markdown(shown.layouts())),
+        Format("markdown", ".md", "", lambda shown: as_markdown(shown.layouts())),
         Format(
             "latex",
             ".tex",
-            "a table for the package booktabs",
+            "for the package booktabs",
             lambda shown: as_latex(shown.paper_layouts()),
         ),
         Format(
             MATRIX,
             "",
-            "of compare: one number (--show) for each pair of views, as CSV, on a terminal drawn",
+            "a number (--show) for each pair of views as CSV, on a terminal drawn",
             lambda shown: as_csv(matrix_of(shown).to_records()),
+            of_pairs=True,
         ),
         Format(
             DRAWN_MATRIX,
             "",
             "drawn anywhere",
             lambda shown: drawn(drawn_grids(list(matrix_of(shown).grids()))),
+            of_pairs=True,
         ),
     )
 }
 SUFFIXES = {each.suffix: each.name for each in FORMATS.values() if each.suffix}
-# A type that holds the names, so that the command line knows them without a list of its own.
+# Types that hold the names, so that the command line knows them without a list of its own.
 if TYPE_CHECKING:
-    FormatName = str
+    FormatName = MatrixFormatName = str
 else:
-    FormatName = Literal[tuple(FORMATS)]
+    FormatName = Literal[tuple(each.name for each in FORMATS.values() if not each.of_pairs)]
+    MatrixFormatName = Literal[tuple(FORMATS)]
 
 
 def render(shown: Shown, form: str) -> str:

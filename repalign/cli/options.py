@@ -1,38 +1,28 @@
 """Options that several commands share, each defined once."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from repalign.cli.formats import DRAWN_MATRIX, FORMATS, MATRIX, FormatName
+from repalign.cli.formats import FORMATS, FormatName, MatrixFormatName
 from repalign.cli.inputs import SHOWN, WRITTEN
 
-# Commands whose results are pairs of views.
-WITH_MATRIX = ("compare", "rerun")
 
-
-def _check_form(context: typer.Context, form: str | None) -> str | None:
-    """Refuse, before anything is computed, a matrix of what has none."""
-    if form in (MATRIX, DRAWN_MATRIX) and context.info_name not in WITH_MATRIX:
-        raise typer.BadParameter(f"{form} is a format of {' and '.join(WITH_MATRIX)} alone")
-    return form
-
-
-FormatOption = Annotated[
-    FormatName | None,
-    typer.Option(
+def _format_option(*, of_pairs: bool) -> Any:
+    told = [each.told for each in FORMATS.values() if of_pairs or not each.of_pairs]
+    return typer.Option(
         "--format",
         "-f",
-        help="How to print the result: "
-        + ", ".join(each.told for each in FORMATS.values())
-        + ". Default: by the ending of --output where there is one, a table on a terminal, CSV "
-        "when stdout is piped.",
+        help=f"{', '.join(told)}. Default: by the ending of --output, else a table on a terminal "
+        "and CSV on a pipe.",
+        metavar="FORMAT",
         show_default=False,
-        callback=_check_form,
-    ),
-    SHOWN,
-]
+    )
+
+
+FormatOption = Annotated[FormatName | None, _format_option(of_pairs=False), SHOWN]
+MatrixFormatOption = Annotated[MatrixFormatName | None, _format_option(of_pairs=True), SHOWN]
 OutputOption = Annotated[
     Path | None,
     typer.Option(

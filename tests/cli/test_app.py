@@ -107,3 +107,15 @@ def test_shell_completion_prints_a_script() -> None:
         check=False,
     )
     assert "repalign" in ran.stdout + ran.stderr
+
+
+def test_help_is_wrapped_by_the_terminal_and_leaves_it_most_of_the_line() -> None:
+    """Lines of a docstring are no lines of the help, and types take little of 80 columns."""
+    told = CliRunner().invoke(app, ["compare", "--help"], env={"COLUMNS": "80"}).stdout
+    lines = [line.strip() for line in told.splitlines()]
+    first = next(n for n, line in enumerate(lines) if line.startswith("Prints the paper's"))
+    assert min(map(len, lines[first : first + 3])) > 60
+    flag = next(line for line in lines if line.startswith("│ --both"))
+    assert flag.index("Map in both directions.") < 50
+    for noise in ("<int range>", "<bool>  Map", "latex|"):
+        assert noise not in told

@@ -22,7 +22,7 @@ from repalign.cli.gates import (
 )
 from repalign.cli.inputs import SHOWN, WRITTEN
 from repalign.cli.names import names_of
-from repalign.cli.options import FormatOption, MachineDeviceOption, MemoryOption, OutputOption
+from repalign.cli.options import MachineDeviceOption, MatrixFormatOption, MemoryOption, OutputOption
 from repalign.cli.requests import request_of
 from repalign.cli.tables import shown_comparison
 from repalign.cli.talk import talk_of
@@ -144,7 +144,7 @@ def compare(
     fail_below: FailBelowOption = None,
     baseline: BaselineOption = None,
     tolerance: ToleranceOption = None,
-    form: FormatOption = None,
+    form: MatrixFormatOption = None,
     to: OutputOption = None,
 ) -> Any:
     """How far apart are representations of the same inputs, up to which maps?

@@ -9,7 +9,7 @@ import typer
 
 from repalign.cli.declared import given_of
 from repalign.cli.names import names_of
-from repalign.cli.options import FormatOption, OutputOption
+from repalign.cli.options import MatrixFormatOption, OutputOption
 from repalign.cli.requests import differing, written_names
 from repalign.cli.talk import Talk, talk_of
 from repalign.exceptions import GateError, InputError
@@ -47,7 +47,7 @@ def rerun(
         bool,
         typer.Option("--changed", help="Go on where inputs have changed since, and say so."),
     ] = False,
-    form: FormatOption = None,
+    form: MatrixFormatOption = None,
     to: OutputOption = None,
 ) -> None:
     """Do a comparison again from its record: the same inputs, settings and, here, numbers.
