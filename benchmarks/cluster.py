@@ -33,7 +33,8 @@ from study import make_stores
 
 import repalign
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.engines.costs import Stores, compare_costs, in_words
+from repalign.workflows.engines.costs import compare_costs, in_words
+from repalign.workflows.engines.effort import Stores
 from repalign.workflows.engines.ray_shards import Actors, extract_on_ray
 from repalign.workflows.engines.ray_tasks import RayTasks
 from repalign.workflows.executor import ProcessPool

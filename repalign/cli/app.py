@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperGroup
-from typer.models import OptionInfo
+from typer.models import CommandInfo, OptionInfo, TyperInfo
 
 from repalign import __version__
 from repalign.cli.commands import (
@@ -103,8 +103,10 @@ def explain_os_error(failure: OSError) -> str:
 
 def fit_help(app: typer.Typer) -> None:
     """Let the help of every command be wrapped by the terminal, and give types short names."""
-    own = [] if app.registered_callback is None else [app.registered_callback]
-    for command in [*app.registered_commands, *own]:
+    commands: list[CommandInfo | TyperInfo] = [*app.registered_commands]
+    if app.registered_callback is not None:
+        commands.append(app.registered_callback)
+    for command in commands:
         assert command.callback is not None, "a command is a function"
         paragraphs = inspect.cleandoc(command.callback.__doc__ or "").split("\n\n")
         command.help = "\n\n".join(" ".join(text.split("\n")) for text in paragraphs)

@@ -70,7 +70,8 @@ FORMATS = {
 SUFFIXES = {each.suffix: each.name for each in FORMATS.values() if each.suffix}
 # Types that hold the names, so that the command line knows them without a list of its own.
 if TYPE_CHECKING:
-    FormatName = MatrixFormatName = str
+    FormatName = str
+    MatrixFormatName = str
 else:
     FormatName = Literal[tuple(each.name for each in FORMATS.values() if not each.of_pairs)]
     MatrixFormatName = Literal[tuple(FORMATS)]

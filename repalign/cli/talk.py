@@ -12,6 +12,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -19,6 +20,8 @@ from rich.progress import (
 
 from repalign.printable import printable
 
+# Seconds of work from which on its cost is said first: on a terminal, and elsewhere.
+LONG, VERY_LONG = 10, 600
 OnStage = Callable[[str, int, int], None]
 
 
@@ -53,6 +56,11 @@ class Talk:
         if not self.quiet:
             self._say(message)
 
+    def announce(self, seconds: float, message: str) -> None:
+        """Say what is about to be done where it takes long; sooner to somebody who waits for it."""
+        if seconds >= (LONG if sys.stderr.isatty() else VERY_LONG):
+            self.note(message)
+
     def detail(self, message: str) -> None:
         """Say something that only --verbose wants."""
         if self.verbose and not self.quiet:
@@ -75,10 +83,10 @@ class Talk:
         self._console().print(printable(message), markup=False, style=style)
 
     @contextmanager
-    def progress(self, description: str) -> Iterator[OnProgress]:
+    def progress(self, description: str, *, in_shares: bool = False) -> Iterator[OnProgress]:
         """Show a bar while the block runs; the callback takes (done, total).
 
-        No bar off a terminal or with --quiet.
+        It counts, or says the share that is done. No bar off a terminal or with --quiet.
         """
         if self.quiet or not sys.stderr.isatty():
             yield _ignore_progress
@@ -86,7 +94,7 @@ class Talk:
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            MofNCompleteColumn(),
+            TaskProgressColumn() if in_shares else MofNCompleteColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
@@ -102,7 +110,7 @@ class Talk:
     @contextmanager
     def stages(self, description: str) -> Iterator[OnStage]:
         """Show a bar that names the stage it is in; the callback takes (stage, done, total)."""
-        with self.progress(description) as on_progress:
+        with self.progress(description, in_shares=True) as on_progress:
 
             def on_stage(stage: str, done: int, total: int) -> None:
                 on_progress(done, total, stage)

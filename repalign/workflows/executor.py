@@ -88,17 +88,19 @@ class InProcess:
 
 
 def _among(machine: Machine, what: str, number: int, n_units: int) -> Machine:
-    """Return the machine of one unit of several: it tells how many of them are done.
+    """Return the machine of one unit of several: it tells how much of all of them is done.
 
-    What a unit tells of its own stages would run to the end again and again, and the time left
-    with it.
+    What a unit tells by its own name is its part of that. What it tells of its stages would run to
+    the end again and again, and the time left with it: it is named alone.
     """
     if n_units == 1:
         return machine
 
     def on_stage(stage: str, done: int, total: int) -> None:
-        is_last = number + 1 == n_units and done == total and stage == what
-        machine.on_stage(what if stage == what else f"{what}, {stage}", number + is_last, n_units)
+        if stage == what:
+            machine.on_stage(what, number * total + done, n_units * total)
+        else:
+            machine.on_stage(f"{what}, {stage}", number, n_units)
 
     return replace(machine, on_stage=on_stage)
 

@@ -5,10 +5,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from repalign.core.rows import Limits, OnProgress
 from repalign.exceptions import InputError
 from repalign.options import LARGEST_COUNT
+
+if TYPE_CHECKING:
+    from repalign.workflows.engines.effort import Stores
 
 OnStage = Callable[[str, int, int], None]
 
@@ -19,13 +23,18 @@ def ignore_stage(stage: str, done: int, total: int) -> None:
     """Stand in where nobody wants to know."""
 
 
+def ignore_sizes(stores: "Stores") -> None:
+    """Stand in where nobody wants to know."""
+
+
 @dataclass(frozen=True)
 class Machine:
-    """Device, cap on working memory, and the callback that hears of progress."""
+    """Device, cap on working memory, and the callbacks that hear of sizes first, then progress."""
 
     device: str = "cpu"
     memory_bytes: int = 2 * 2**30
     on_stage: OnStage = ignore_stage
+    on_sizes: "Callable[[Stores], None]" = ignore_sizes
 
     def limits(self, stage: str) -> Limits:
         """Return what every computation over rows takes: memory, device and progress."""

@@ -158,7 +158,8 @@ def compare(
     from repalign.core.compute import choose_device, thread_count
     from repalign.store.foreign.identifiers import read_id_lines
     from repalign.workflows.compare.run import compare as run
-    from repalign.workflows.engines.costs import compare_costs, sizes_of
+    from repalign.workflows.engines.costs import announced, compare_costs
+    from repalign.workflows.engines.effort import Stores, sizes_of
     from repalign.workflows.machine import Machine, parse_memory
     from repalign.workflows.study.cache import open_cache
     from repalign.workflows.study.choosing import Asked, chosen_pairs, planned_pairs
@@ -184,11 +185,15 @@ def compare(
         room, n_workers = parse_memory(memory), engine.expected_workers()
         show_plan(compare_costs(sizes, settings, workers=n_workers, memory_bytes=room), form, to)
         return None
+
+    def announce(sizes: Stores) -> None:
+        talk.announce(*announced(sizes, settings, workers=workers or 1))
+
     with (
         talk.stages("comparing") as on_stage,
         engine.open() as executor,
     ):
-        machine = Machine(choose_device(device), parse_memory(memory), on_stage)
+        machine = Machine(choose_device(device), parse_memory(memory), on_stage, announce)
         talk.detail(
             f"device {machine.device}, up to {thread_count()} threads, "
             f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"

@@ -1,7 +1,7 @@
 """Compare representations of the same inputs: the error table that can be trusted."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -17,9 +17,10 @@ from repalign.workflows.compare.aligned import AlignedPair, align, make_split, r
 from repalign.workflows.compare.plan import Plan, compare_all
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.engines.effort import Course, expected_seconds, sizes_of
 from repalign.workflows.executor import Executor, InProcess
 from repalign.workflows.keywords import COMPARE, CompareKeywords, settings_of
-from repalign.workflows.machine import Machine
+from repalign.workflows.machine import Machine, ignore_sizes
 from repalign.workflows.study.choosing import Asked, Names, chosen_pairs
 from repalign.workflows.study.matches import best_matches
 from repalign.workflows.study.search import with_searches
@@ -85,6 +86,10 @@ def compare(
     settings = settings_of(settings, keywords)
     machine = machine or Machine(device=choose_device("auto"))
     chosen = chosen_pairs(Asked(embeddings, against, names, keywords.get("ids")), settings)
+    sizes = sizes_of(chosen)
+    machine.on_sizes(sizes)
+    course = Course(machine.on_stage, expected_seconds(sizes, settings))
+    machine = replace(machine, on_stage=course, on_sizes=ignore_sizes)
     groups = keywords.get("groups")
     labels = None if groups is None else np.asarray(list(groups))
     pairs = aligned_pairs(chosen, settings, labels)

@@ -69,10 +69,13 @@ def draw_twins(
     chosen, aligned = _sampled(pair.aligned, n_rows, settings.seed)
     law = TwinLaw.of(pair.source.take(chosen), pair.target.take(chosen), aligned.groups)
     most = max((MORE_STARTS, *(space.n_starts for space in pair.ica.values())))
-    return [
-        efficiencies(_twin(aligned, law.draw(number, seed=settings.seed), settings, machine, most))
-        for number in numbers
-    ]
+    made = []
+    for place, number in enumerate(numbers):
+        if len(numbers) > 1:  # within a pair, whose longest part tells how far it is
+            machine.on_stage("pairs", place, len(numbers))
+        rows = law.draw(number, seed=settings.seed)
+        made.append(efficiencies(_twin(aligned, rows, settings, machine, most)))
+    return made
 
 
 def efficiencies(fitter: PairFitter) -> Efficiencies:

@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from repalign.workflows.compare.nulls import COPIES, MAX_NULL_ROWS
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.engines.effort import (
+    Stores,
+    expected_seconds,
+    n_twins,
+    space_starts,
+    twin_starts,
+)
 from repalign.workflows.engines.parcels import SHARED_BYTES
 from repalign.workflows.engines.ray_tasks import LARGEST_TASK, TASKS_EACH
 from repalign.workflows.study.tiles import BLOCKS_BYTES
@@ -52,35 +59,6 @@ class Cost:
         """Return it as a record, with the amount in words."""
         about = in_words(self.amount) if self.unit == "bytes" else f"{self.amount:,}"
         return {**asdict(self), "about": about}
-
-
-@dataclass(frozen=True)
-class Stores:
-    """The views of a comparison: how many, and the size of the largest.
-
-    Attributes:
-        views: How many.
-        rows: Rows of each.
-        dim: Columns of each.
-        pairs: Pairs that are compared; None for all of them.
-        value_bytes: Bytes of a value.
-    """
-
-    views: int
-    rows: int
-    dim: int
-    pairs: int | None = None
-    value_bytes: int = 4
-
-    @property
-    def n_pairs(self) -> int:
-        """How many pairs are compared."""
-        return self.views * (self.views - 1) // 2 if self.pairs is None else self.pairs
-
-    @property
-    def view_bytes(self) -> int:
-        """Bytes of the rows of a view."""
-        return self.rows * self.dim * self.value_bytes
 
 
 @dataclass(frozen=True)
@@ -175,6 +153,24 @@ def compare_costs(
     ]
 
 
+def announced(stores: Stores, settings: CompareSettings, *, workers: int) -> tuple[int, str]:
+    """Return how many seconds a comparison may take, and in one line why."""
+    own, twins = space_starts(stores, settings), n_twins(stores, settings)
+    n_pairs, starts = stores.n_pairs, stores.views * own
+    made = [f"{starts:,} starts of ICA"] if starts else []
+    if settings.n_null:
+        made.append(f"{settings.n_null} shuffles a pair")
+    if twins:
+        made.append(f"{twins} Gaussian twins a pair of {twin_starts(stores, settings)} starts each")
+    alone = sum(expected_seconds(stores, settings).values())
+    seconds = round(alone / max(min(workers, n_pairs), 1))
+    return seconds, (
+        f"{n_pairs:,} {'pair' if n_pairs == 1 else 'pairs'} of up to {stores.rows:,} × "
+        f"{stores.dim:,}{': ' if made else ''}{', '.join(made)}; roughly {in_time(seconds)}, less "
+        "where work is kept from before (--plan says more)"
+    )
+
+
 def _sent_bytes(stores: Stores, moments: int, n_tasks: int) -> int:
     """Return what goes to workers: large arrays once, small ones with every task."""
     n_views, n_pairs, n_rows = stores.views, stores.n_pairs, stores.rows
@@ -226,19 +222,6 @@ def times(costs: Sequence[Cost], number: int) -> list[Cost]:
     ]
 
 
-def sizes_of(pairs: Sequence[tuple[Any, Any]]) -> Stores:
-    """Return the sizes of pairs of open sources."""
-    views = {(each.name, each.view): each for pair in pairs for each in pair}
-    largest = max(views.values(), key=lambda each: each.n_rows * each.dim)
-    return Stores(
-        views=len(views),
-        rows=max(each.n_rows for each in views.values()),
-        dim=largest.dim,
-        pairs=len(pairs),
-        value_bytes=largest.rows.dtype.itemsize,
-    )
-
-
 def in_words(n_bytes: float) -> str:
     """Return a number of bytes for people: 12.3 GiB."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
@@ -246,3 +229,11 @@ def in_words(n_bytes: float) -> str:
             return f"{n_bytes:.3g} {unit}"
         n_bytes /= 1024
     return f"{n_bytes:.3g} EiB"
+
+
+def in_time(seconds: float) -> str:
+    """Return a time for people: 40 s, 3 min, 2 h."""
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

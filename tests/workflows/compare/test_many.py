@@ -114,7 +114,7 @@ def test_two_workers_give_what_one_process_gives(tmp_path: Path) -> None:
     machine = Machine(on_stage=lambda *told: stages.append(told))
     with ProcessPool(2) as pool:
         there = compare(*inputs, settings=CHEAP, executor=pool, machine=machine)
-        assert stages[-1] == ("pairs", 6, 6)
+        assert stages[-1] == ("pairs", 1000, 1000)
         with pytest.raises(InputError, match=r"ICA of the target on 240 rows: .*leave ICA out"):
             compare(spaces(1)["a"], np.ones((240, 4)), settings=CHEAP, executor=pool)
     assert here.to_records() == there.to_records()

@@ -9,17 +9,19 @@ import pytest
 
 from repalign import compare, write_store
 from repalign.store.reading.column import ColumnReader
-from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.settings import CompareSettings, preset
 from repalign.workflows.engines.costs import (
     OPENING_BYTES,
     OPENING_ROW_BYTES,
-    Stores,
+    announced,
     compare_costs,
     extract_costs,
+    in_time,
     in_words,
-    sizes_of,
     times,
 )
+from repalign.workflows.engines.effort import Stores, sizes_of, space_starts
+from repalign.workflows.executor import InProcess
 from repalign.workflows.extract.job import prepare_job
 from repalign.workflows.extract.run import extract
 from repalign.workflows.extract.settings import ExtractSettings
@@ -108,3 +110,41 @@ def test_the_exercise_on_paper_is_what_the_model_says() -> None:
     for costs in zip(*told, strict=True):
         if costs[0].quantity != "views":
             assert [costs[0].quantity, *(each.to_dict()["about"] for each in costs)] in lines
+
+
+def test_the_cost_of_an_audit_is_said_in_one_line() -> None:
+    seconds, told = announced(Stores(2, 5_000, 48), preset("audit"), workers=1)
+    assert told.startswith(
+        "1 pair of up to 5,000 × 48: 72 starts of ICA, 99 shuffles a pair, 9 Gaussian twins a "
+        f"pair of 72 starts each; roughly {in_time(seconds)}, less"
+    )
+    assert 60 < seconds < 600  # 137 s on two busy cores
+    many, _ = announced(Stores(20, 5_000, 48), preset("audit"), workers=1)
+    shared, _ = announced(Stores(20, 5_000, 48), preset("audit"), workers=4)
+    assert many > 150 * seconds
+    assert shared == pytest.approx(many / 4, abs=1)
+    quick, told = announced(Stores(2, 5_000, 48), preset("quick"), workers=1)
+    assert quick < 2
+    assert "shuffles" not in told
+
+
+def test_the_starts_that_are_foretold_are_those_that_are_made() -> None:
+    rng, made = np.random.default_rng(0), []
+
+    class Counting(InProcess):
+        def map(self, units, machine):
+            made.extend(unit for unit in units if unit.stage == "ICA")
+            return super().map(units, machine)
+
+    settings = preset("quick", held_out=0.2, starts=3)
+    rows = [rng.laplace(size=(200, 4)) for _ in range(3)]
+    compare(*rows, settings=settings, executor=Counting())
+    assert len(made) == 3 * space_starts(Stores(3, 200, 4), settings) == 18
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.2, "0 s"), (119, "119 s"), (170, "3 min"), (9e3, "2 h"), (2e6, "23 days")],
+)
+def test_times_in_words(seconds: float, told: str) -> None:
+    assert in_time(seconds) == told
