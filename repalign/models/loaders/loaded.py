@@ -54,32 +54,41 @@ class Origin:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class LoadedModel:
-    """A module in float32 and eval mode with the rules for running it.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Structure:
+    """How a model is run, and which of its tensors are which.
 
     ``call`` runs one forward pass and returns what the family calls final where no module's
-    output is that. ``image_size`` is ``(channels, height, width)`` for image models;
-    ``max_length`` and ``vocabulary_rows`` are limits of text models, whose ``needs_mask`` says
-    that real tokens would see padding on their right if it were not masked. ``config`` is the raw
-    config.json, ``directory`` where further files (tokenizer, preprocessing) are. ``overwritten``
-    collects the taps whose tensors the model was seen to overwrite after their module gave them.
-    ``sound`` is what a model of sounds takes; ``prepare`` comes with one's own model of images.
+    output is that. ``needs_mask`` says that real tokens of a text would see padding on their
+    right if it were not masked. ``sound`` is what a model of sounds takes.
+    """
+
+    family: Family
+    layers: LayerMap
+    call: Call
+    needs_mask: bool = False
+    prefix_tokens: int = 0
+    sound: SoundInput | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoadedModel(Structure):
+    """A module in float32 and eval mode with the rules for running it.
+
+    ``image_size`` is ``(channels, height, width)`` for image models; ``max_length`` and
+    ``vocabulary_rows`` are limits of text models. ``config`` is the raw config.json, ``directory``
+    where further files (tokenizer, preprocessing) are. ``overwritten`` collects the taps whose
+    tensors the model was seen to overwrite after their module gave them. ``prepare`` comes with
+    one's own model of images.
     """
 
     module: nn.Module
-    family: Family
-    layers: LayerMap
     origin: Origin
-    call: Call
-    prefix_tokens: int = 0
     channels_last: bool = False
     image_size: tuple[int, int, int] | None = None
     max_length: int | None = None
     vocabulary_rows: int | None = None
-    needs_mask: bool = False
     config: Mapping[str, object] = field(default_factory=dict)
     directory: Path | None = None
     overwritten: set[Tap] = field(default_factory=set)
-    sound: SoundInput | None = None
     prepare: Callable[[Any], Any] | None = None

@@ -108,17 +108,12 @@ def _describe(
     else:
         raise ModelError(f"{origin.model} takes {takes}, and neither texts, images nor sounds")
     return LoadedModel(
+        **vars(structure),
         module=module,
-        family=structure.family,
-        layers=structure.layers,
         origin=origin,
-        call=structure.call,
-        prefix_tokens=structure.prefix_tokens,
         image_size=size,
         max_length=_max_length(module) if is_text else None,
         vocabulary_rows=module.get_input_embeddings().num_embeddings if is_text else None,
-        needs_mask=structure.needs_mask,
-        sound=structure.sound,
         config=config,
         directory=directory,
     )

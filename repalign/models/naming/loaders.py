@@ -88,7 +88,7 @@ LOADERS: dict[str, LoaderEntry] = {
             OWN_CODE,
             "path/to/file.py:function",
             parse_function,
-            f"{_ROOM}.own_code",
+            f"{_ROOM}.own",
             (),
             recorded="own code",
             runs_code=True,

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
 from repalign.models.loaders.families import CNN, VIT
-from repalign.models.loaders.loaded import Call
-from repalign.models.structure.seen import TOKENS, Seen, Structure, last_state
+from repalign.models.loaders.loaded import Call, Structure
+from repalign.models.structure.seen import TOKENS, Seen, last_state
 
 _OWN_TOKENS = re.compile(
     r"(^|\.)(cls_tokens?|class_token|class_embeddings?|distillation_token|register_tokens)$"
@@ -35,7 +35,7 @@ def read_image_structure(module: Any, name: str, size: tuple[int, int, int]) -> 
     patches = _patches(module.config, size)
     if last.ndim == 2 or (own == 0 and last.shape[1] != patches):
         family = replace(CNN, final_note=f"{TOKENS}, or its pooled one where that is a map")
-        return Structure(family, layers, _image_call)
+        return Structure(family=family, layers=layers, call=_image_call)
     if last.shape[1] != (patches or 0) + own:
         raise ModelError(
             f"{name} gives {last.shape[1]} tokens for {patches} patches and has {own} tokens of "
@@ -44,7 +44,7 @@ def read_image_structure(module: Any, name: str, size: tuple[int, int, int]) -> 
     family = replace(VIT, final_note=f"patch tokens of {TOKENS}")
     if not any(_CLASS_TOKEN.search(key) for key, _ in module.named_parameters()):
         family = replace(family, pools=tuple(pool for pool in family.pools if pool != "cls"))
-    return Structure(family, layers, _image_call, prefix_tokens=own)
+    return Structure(family=family, layers=layers, call=_image_call, prefix_tokens=own)
 
 
 def read_blocks(

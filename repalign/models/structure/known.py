@@ -15,8 +15,7 @@ from repalign.models.loaders.families import (
     Architecture,
     Family,
 )
-from repalign.models.loaders.loaded import Call
-from repalign.models.structure.seen import Structure
+from repalign.models.loaders.loaded import Call, Structure
 from repalign.models.views.layers import FINAL, LayerMap, Tap, find_blocks, map_layers
 
 _BLOCK_COUNTS = ("num_hidden_layers", "n_layer", "n_layers")

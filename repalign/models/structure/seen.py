@@ -7,24 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from repalign.models.loaders.families import Family
-from repalign.models.loaders.loaded import Call, SoundInput
 from repalign.models.views.capture import first_tensor
 from repalign.models.views.layers import FINAL, PRE_NORM, LayerMap, Tap, module_names
 
 TOKENS = "the model's last_hidden_state"
-
-
-@dataclass(frozen=True)
-class Structure:
-    """How a model is run, and which of its tensors are which."""
-
-    family: Family
-    layers: LayerMap
-    call: Call
-    needs_mask: bool = False
-    prefix_tokens: int = 0
-    sound: SoundInput | None = None
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
 from repalign.models.loaders.families import SOUND
-from repalign.models.loaders.loaded import Call, Frames, SoundInput
-from repalign.models.structure.seen import Seen, Structure, last_state
+from repalign.models.loaders.loaded import Call, Frames, SoundInput, Structure
+from repalign.models.structure.seen import Seen, last_state
 
 # Half a second at 16 kHz, and a shorter sound beside it.
 _LONG, _SHORT = 8000, 5000
@@ -39,7 +39,8 @@ def read_sound_structure(module: Any, name: str) -> Structure:
     sound = SoundInput(
         module.main_input_name, shape, frames, len(shape) == 1 and _is_apart(module, noise, frames)
     )
-    return Structure(SOUND, seen.layers(module, (2, expected)), call, sound=sound)
+    layers = seen.layers(module, (2, expected))
+    return Structure(family=SOUND, layers=layers, call=call, sound=sound)
 
 
 def _shape(module: Any) -> tuple[int, ...]:

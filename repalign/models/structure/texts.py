@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
 from repalign.models.loaders.families import DECODER, ENCODER
-from repalign.models.loaders.loaded import Call
-from repalign.models.structure.seen import TOKENS, Seen, Structure, last_state
+from repalign.models.loaders.loaded import Call, Structure
+from repalign.models.structure.seen import TOKENS, Seen, last_state
 
 # A causal model gives the same rows whatever follows; float32 rounds at about 1e-6.
 _CAUSAL = 1e-4
@@ -41,7 +41,8 @@ def read_text_structure(module: Any, name: str) -> Structure:
     gap = (changed[:, :4] - last[:, :4]).abs().max() / last.square().mean().sqrt()
     is_causal = bool(gap < _CAUSAL)
     family = replace(DECODER if is_causal else ENCODER, final_note=TOKENS)
-    return Structure(family, seen.layers(module, tuple(ids.shape)), call, not is_causal)
+    layers = seen.layers(module, tuple(ids.shape))
+    return Structure(family=family, layers=layers, call=call, needs_mask=not is_causal)
 
 
 def _text_call(module: Any) -> Call:

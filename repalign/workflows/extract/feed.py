@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from repalign.models.inputs.images import ImagePreprocess
-    from repalign.models.inputs.own import OwnPreparation
     from repalign.models.inputs.sounds import Prepared, SoundEncoder
     from repalign.models.inputs.text import TextEncoder
+    from repalign.models.loaders.own import OwnPreparation
 
 Item = TypeVar("Item")
 

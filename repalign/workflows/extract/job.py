@@ -40,8 +40,8 @@ from repalign.workflows.extract.spec import build_environment, build_spec
 
 if TYPE_CHECKING:
     from repalign.models.inputs.images import ImagePreprocess
-    from repalign.models.inputs.own import OwnPreparation
     from repalign.models.loaders.loaded import LoadedModel
+    from repalign.models.loaders.own import OwnPreparation
     from repalign.models.views.views import View, ViewShape
 
 _ESTIMATED_FROM = 256
@@ -212,7 +212,7 @@ def _image_inputs(
     keep: Keep,
     pool: ThreadPoolExecutor,
 ) -> Inputs:
-    from repalign.models.inputs.own import OwnPreparation
+    from repalign.models.loaders.own import OwnPreparation
     from repalign.models.views.views import fit_views, probe_shapes
 
     model = runner.model
@@ -234,7 +234,7 @@ def _preparation(
 ) -> "tuple[ImagePreprocess | OwnPreparation, tuple[int, ...]]":
     """How images are prepared, and the shape that they come out in."""
     from repalign.models.inputs.choice import choose_preprocess
-    from repalign.models.inputs.own import OwnPreparation
+    from repalign.models.loaders.own import OwnPreparation
 
     if model.prepare is not None and settings.preprocess is None:
         first: Any = selection.read(0).value
