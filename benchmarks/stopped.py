@@ -140,10 +140,11 @@ def stop(
 
     seconds_until(is_time, 10 * PATIENCE)
     was_over = process.poll() is not None
-    if how is signal.SIGINT:
-        os.killpg(process.pid, how)
-    else:
-        os.kill(process.pid, how)
+    with suppress(ProcessLookupError):  # it was over
+        if how is signal.SIGINT:
+            os.killpg(process.pid, how)
+        else:
+            os.kill(process.pid, how)
     process.wait()
     gone = seconds_until(lambda: not family.living())
     told = {
