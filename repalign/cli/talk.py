@@ -1,7 +1,9 @@
 """What the command line says beside its data: notes, warnings and progress, all on stderr."""
 
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -22,6 +24,8 @@ from repalign.printable import printable
 
 # Seconds of work from which on its cost is said first: on a terminal, and elsewhere.
 LONG, VERY_LONG = 10, 600
+# So many warnings of one kind are one line.
+FOLDED = 3
 OnStage = Callable[[str, int, int], None]
 
 
@@ -70,6 +74,21 @@ class Talk:
         """Say something that changes how a result should be read; --quiet does not hide it."""
         self._say(f"warning: {message}", "yellow")
 
+    def warn_of_pairs(self, warnings: Iterable[Iterable[str]], names: Iterable[str]) -> None:
+        """Say the warnings of every pair; those of many that differ in these names and in numbers
+        alone are one line, unless --verbose wants all of them.
+        """
+        known, alike = sorted(set(names), key=len, reverse=True), defaultdict[str, list[str]](list)
+        for text in (text for of_pair in warnings for text in of_pair):
+            alike[text if self.verbose else _without_names(text, known)].append(text)
+        for texts in alike.values():
+            different = list(dict.fromkeys(texts))
+            if len(different) < FOLDED:
+                for text in different:
+                    self.warn(text)
+            else:
+                self.warn(f"{len(texts)} pairs, of the first: {texts[0]} (--verbose tells all)")
+
     def broken(self, message: str) -> None:
         """Say that something which was asked to hold does not."""
         self._say(f"gate: {message}", "red")
@@ -116,6 +135,13 @@ class Talk:
                 on_progress(done, total, stage)
 
             yield on_stage
+
+
+def _without_names(text: str, names: Iterable[str]) -> str:
+    """Return a text without these names and without numbers."""
+    for name in names:
+        text = text.replace(name, "·")
+    return re.sub(r"\d[\d.,]*", "#", text)
 
 
 def talk_of(context: typer.Context) -> Talk:

@@ -217,8 +217,8 @@ def compare(
             talk.detail(f"{remembering.n_found} units of work found, {remembering.n_done} done")
     result = replace(result, request=request_of(context, settings))
     output.emit(render(shown_comparison(result, show), chosen), to, talk)
-    for warning in result.warnings:
-        talk.warn(warning)
+    sides = [end["name"] for pair in result.pairs for end in (pair.source, pair.target)]
+    talk.warn_of_pairs([pair.warnings for pair in result.pairs], sides)
     if plot is not None:
         output.save_figure(result.plot(show=show, order=order), plot, talk)
     if matches is not None and matched is not None:
