@@ -97,9 +97,10 @@ def plot_steps(courses: Sequence[Course], quantity: Quantity, split: str) -> "Fi
             "--by revision: no store records a numbered revision; extract them from "
             "hf:org/name@step1000, or from folders called checkpoint-1000"
         )
-    figure = new_figure(8.5, 4.2)
+    drawn = courses[:MOST_LINES]
+    figure = new_figure(8.5, 3.8 + 0.2 * len(drawn))
     axes = plain_axes(figure)
-    for number, course in enumerate(courses[:MOST_LINES]):
+    for number, (course, label) in enumerate(zip(drawn, _short(drawn), strict=True)):
         known = {step: each for step, each in course.points.items() if each.value is not None}
         colour, is_second = COLOURS[number % len(COLOURS)], number >= len(COLOURS)
         style = "dashed" if is_second else "solid"
@@ -111,7 +112,7 @@ def plot_steps(courses: Sequence[Course], quantity: Quantity, split: str) -> "Fi
             linestyle=style,
             marker="o",
             markersize=4,
-            label=for_figure(course.label),
+            label=for_figure(label),
         )
         for step, each in known.items():
             if each.low is not None and each.high is not None:
@@ -126,8 +127,21 @@ def plot_steps(courses: Sequence[Course], quantity: Quantity, split: str) -> "Fi
     axes.set_ylabel(for_figure(f"{quantity.heading} {split}"))
     if len(courses) > MOST_LINES:
         axes.set_title(f"{len(courses) - MOST_LINES} of {len(courses)} lines are left out")
-    figure.legend(loc="outside right upper", frameon=False, fontsize="small")
+    # beside the axes long names would leave them no room
+    figure.legend(loc="outside lower left", frameon=False, fontsize="small")
     return figure
+
+
+def _short(courses: Sequence[Course]) -> list[str]:
+    """Return the labels without the folder that all files share, and without endings."""
+    sides = [course.label.split(" → ") for course in courses]
+    folders = {"".join(side.rpartition("/")[:2]) for both in sides for side in both}
+    are_files = all(".h5" in side for both in sides for side in both)
+    shared = folders.pop() if are_files and len(folders) == 1 else ""
+    return [
+        " → ".join(side.removeprefix(shared).replace(".h5::", "::") for side in both)
+        for both in sides
+    ]
 
 
 def _moving_sides(both: Sequence[int | None], n_changing: Sequence[int]) -> list[int]:
