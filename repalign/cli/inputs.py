@@ -12,6 +12,8 @@ from repalign.files import protecting
 
 # Stands in the annotation of a parameter that names what the command writes.
 WRITTEN = "written"
+# Stands in the annotation of a parameter that takes a name from a list, never a file.
+NAMED = "named"
 # Stands in the annotation of a parameter that says how a result is shown: no part of what was
 # computed.
 SHOWN = "shown"
@@ -28,9 +30,9 @@ def protect_inputs(app: typer.Typer) -> None:
 
 
 def protected(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the command with all its parameters protected but those marked as written."""
+    """Return the command with all its parameters protected but those marked otherwise."""
     parameters = inspect.signature(command, eval_str=True).parameters.values()
-    read = [each.name for each in parameters if not is_written(each.annotation)]
+    read = [each.name for each in parameters if not {WRITTEN, NAMED} & marks_of(each.annotation)]
 
     @functools.wraps(command)
     def run(**values: Any) -> Any:
@@ -40,9 +42,11 @@ def protected(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def is_written(annotation: Any) -> bool:
-    """Tell whether a parameter names what the command writes."""
-    return WRITTEN in getattr(annotation, "__metadata__", ())
+def marks_of(annotation: Any) -> set[str]:
+    """Return which of the words above stand in the annotation of a parameter."""
+    return {WRITTEN, NAMED, SHOWN} & {
+        each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, str)
+    }
 
 
 def _paths(value: Any) -> Iterator[Path]:

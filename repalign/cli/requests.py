@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from repalign.cli.declared import DECLARED
-from repalign.cli.inputs import SHOWN, is_written
+from repalign.cli.inputs import SHOWN, WRITTEN, marks_of
 from repalign.files import file_sha256
 from repalign.options import Settings
 from repalign.workflows.spoken import words_of
@@ -31,11 +31,7 @@ def request_of(context: typer.Context, settings: Settings) -> dict[str, Any]:
 def written_names(command: Any) -> set[str]:
     """Return the parameters of a command that name what it writes, and how."""
     parameters = inspect.signature(command.callback, eval_str=True).parameters.values()
-    return {
-        each.name
-        for each in parameters
-        if is_written(each.annotation) or SHOWN in getattr(each.annotation, "__metadata__", ())
-    }
+    return {each.name for each in parameters if {WRITTEN, SHOWN} & marks_of(each.annotation)}
 
 
 def differing(

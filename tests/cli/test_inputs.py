@@ -12,7 +12,8 @@ import typer
 from typer.testing import CliRunner
 
 from repalign.cli.app import app
-from repalign.cli.inputs import WRITTEN, protected
+from repalign.cli.commands.reproduce import reproduce
+from repalign.cli.inputs import NAMED, WRITTEN, marks_of, protected
 from repalign.files import writing
 from repalign.store import write_store
 from repalign.store.format.shard import shard_name
@@ -125,6 +126,23 @@ def test_every_parameter_that_names_an_output_is_marked_as_written() -> None:
                 found.append(name)
                 assert WRITTEN in getattr(annotation, "__metadata__", ()), (name, parameter.name)
     assert len(found) > 10
+
+
+def test_a_name_from_a_list_is_no_file_although_a_folder_is_called_so(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def work(name: Annotated[str, NAMED], to: Annotated[Path, WRITTEN]) -> None:
+        to.mkdir(exist_ok=True)
+        with writing(to / "table.csv") as place:
+            place.write_text(name)
+
+    for _ in range(2):
+        protected(work)(name="layers", to=Path("layers"))
+    assert Path("layers/table.csv").read_text() == "layers"
+    name = next(each for each in _parameters(reproduce) if each.name == "name")
+    assert NAMED in marks_of(name.annotation)
 
 
 def _commands(application: typer.Typer) -> list[tuple[str, Any]]:

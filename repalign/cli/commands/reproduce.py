@@ -9,7 +9,7 @@ from repalign.cli import output
 from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.engine import EngineOptions
 from repalign.cli.formats import render
-from repalign.cli.inputs import WRITTEN
+from repalign.cli.inputs import NAMED, WRITTEN
 from repalign.cli.options import FormatOption, MachineDeviceOption
 from repalign.cli.tables import shown_reproduction
 from repalign.cli.talk import talk_of
@@ -30,7 +30,7 @@ DEFAULT_FOLDER = Path("reproduced")
 def reproduce(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(help="Name of an experiment; --list names them all.")
+        str | None, typer.Argument(help="Name of an experiment; --list names them all."), NAMED
     ] = None,
     list_all: Annotated[
         bool,

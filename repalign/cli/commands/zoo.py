@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from repalign.cli import output
-from repalign.cli.inputs import WRITTEN
+from repalign.cli.inputs import NAMED, WRITTEN
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.talk import talk_of
 
@@ -53,7 +53,9 @@ def path(
 def train(
     context: typer.Context,
     recipe: Annotated[
-        str, typer.Argument(help="gpt-neox, mae-transformers, mae-timm, mae-wide, resnet, ...")
+        str,
+        typer.Argument(help="gpt-neox, mae-transformers, mae-timm, mae-wide, resnet, ..."),
+        NAMED,
     ],
     directory: Annotated[
         Path, typer.Option("--output", "-o", help="New directory for the model."), WRITTEN
