@@ -68,7 +68,9 @@ def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
 
     assert isinstance(case, LayersCase)
     chosen = [_found(each) for each in case.models]
-    chosen += [_trained(each, seed, work) for each in case.trained]
+    # equal starts would give models of equal shapes equal weights
+    first = seed * len(case.trained)
+    chosen += [_trained(each, own, work) for own, each in enumerate(case.trained, first)]
     layers = [
         _layers(_extract(case, seed, work, name, model, depth), depth)
         for name, model, depth in chosen
@@ -102,15 +104,13 @@ def _found(model: SharedModel) -> tuple[str, str, int]:
     return model.name, path, model.depth
 
 
-def _trained(recipe: Recipe, seed: int, work: Work) -> tuple[str, str, int]:
+def _trained(recipe: Recipe, start: int, work: Work) -> tuple[str, str, int]:
     """Train one model, or go on where a training was stopped."""
     from repalign.zoo.train import train_recipe
 
-    place = work.folder / "models" / f"{recipe.name}-seed{seed}"
-    # equal seeds would start models of equal shapes from equal weights
-    own = len(recipe.name) + 1000 * seed + recipe.width
+    place = work.folder / "models" / f"{recipe.name}-start{start}"
     if not place.exists():
-        train_recipe(recipe, own, place)
+        train_recipe(recipe, start, place)
     return place.name, str(place), recipe.depth
 
 
@@ -270,4 +270,5 @@ EXPERIMENT = Experiment(
     plot=plot,
     # of all k in the files and in the figure
     shown=tuple(column(name, 32) for name in (*BETWEEN, UNRELATED)),
+    version=2,
 )

@@ -41,7 +41,7 @@ def test_models_are_trained_from_the_seed_and_kept(tmp_path: Path) -> None:
     case = LayersCase("tiny", trained=sizes, components=(2,), n_samples=3, tokens_per_sample=2)
     first = measure(case, 1, Work(tmp_path, Machine()))
     models = sorted(path.name for path in (tmp_path / "models").iterdir())
-    assert models == ["gpt-neox-32-seed1", "gpt-neox-wider-seed1"]
+    assert models == ["gpt-neox-32-start2", "gpt-neox-wider-start3"]
     before = [path.stat().st_mtime_ns for path in (tmp_path / "models").iterdir()]
     assert measure(case, 1, Work(tmp_path, Machine())) == first
     assert [path.stat().st_mtime_ns for path in (tmp_path / "models").iterdir()] == before
