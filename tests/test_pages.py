@@ -45,7 +45,7 @@ STANDS_IN = {
 # What no test runs, by how it begins, and why. Its options must exist all the same.
 NOT_RUN = {
     "pip install": "a fresh environment: a step of .ci/run",
-    "repalign demo": "a step of .ci/run; tests/cli/test_demo.py compares the output",
+    "repalign demo": "a step of .ci/run; tests/cli/commands/test_demo.py compares the output",
     "repalign reproduce": "takes minutes; tests/cli/commands/test_reproduce.py runs the shortest",
     "repalign zoo train": "trains for a minute; tests/zoo/test_training.py trains for less",
     "srun": "needs Slurm; tests/workflows/extract sets its variables",
