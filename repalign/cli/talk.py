@@ -5,7 +5,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import typer
@@ -47,8 +47,12 @@ class Talk:
     quiet: bool = False
     verbose: bool = False
     debug: bool = False
+    # Consoles of the bars that are shown: what is said through them stands above the bar.
+    _shown: list[Console] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def _console(self) -> Console:
+        if self._shown:
+            return self._shown[-1]
         # Made at each use: stderr may have been replaced since. Off a terminal rich would
         # assume 80 columns and wrap, which breaks lines that other programs read.
         if sys.stderr.isatty():
@@ -117,7 +121,7 @@ class Talk:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=self._console(), transient=True) as bar:
+        with Progress(*columns, console=self._console(), transient=True) as bar, self._above(bar):
             task = bar.add_task(printable(description), total=None)
 
             def on_progress(done: int, total: int, stage: str | None = None) -> None:
@@ -125,6 +129,15 @@ class Talk:
                 bar.update(task, completed=done, total=total, description=printable(name))
 
             yield on_progress
+
+    @contextmanager
+    def _above(self, bar: Progress) -> Iterator[None]:
+        """Say what is said in the block above a bar, and not behind it in its line."""
+        self._shown.append(bar.console)
+        try:
+            yield
+        finally:
+            self._shown.pop()
 
     @contextmanager
     def stages(self, description: str) -> Iterator[OnStage]:

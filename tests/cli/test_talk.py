@@ -1,5 +1,12 @@
 """What is said on stderr."""
 
+import contextlib
+import os
+import pty
+import re
+import subprocess
+import sys
+
 import pytest
 
 from repalign.cli.talk import Talk
@@ -28,3 +35,30 @@ def test_few_warnings_are_all_told_once_and_verbose_tells_all(
     assert capsys.readouterr().err.splitlines() == [f"warning: {text}" for text in told]
     Talk(verbose=True).warn_of_pairs(WIDTHS, NAMES)
     assert len(capsys.readouterr().err.splitlines()) == 7
+
+
+def test_what_is_said_beside_a_bar_stands_above_it() -> None:
+    code = (
+        "from repalign.cli.talk import Talk\n"
+        "talk = Talk()\n"
+        "with talk.progress('working') as on_progress:\n"
+        "    on_progress(1, 2)\n"
+        "    talk.note('said meanwhile')\n"
+    )
+    shown = on_terminal([sys.executable, "-c", code])
+    # the line of the bar is erased before
+    assert re.search(r"\x1b\[2K(\x1b\[[\d;]*m)*said meanwhile", shown), repr(shown)
+
+
+def on_terminal(command: list[str]) -> str:
+    """Return what a command writes on a terminal."""
+    here, there = pty.openpty()
+    with subprocess.Popen(command, stdin=there, stdout=there, stderr=there) as process:
+        os.close(there)
+        written = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while block := os.read(here, 4096):
+                written += block
+    os.close(here)
+    assert process.returncode == 0, written
+    return written.decode()
