@@ -128,7 +128,8 @@ def find_threads() -> Finding:
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     pools = [
-        f"{pool['internal_api']} {pool.get('version') or ''}: {pool['num_threads']}"
+        " ".join([pool["internal_api"], *filter(None, [pool.get("version")])])
+        + f": {pool['num_threads']}"
         for pool in threadpool_info()
     ]
     return Finding("threads", "ok", f"{cores} cores; " + ", ".join(pools))

@@ -14,6 +14,9 @@ from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST, ExportFormat
 from repalign.store.writing.options import WriteOptions
 
+# Of the digest of a sample in a table: enough to tell samples apart.
+SHOWN_DIGITS = 8
+
 app = typer.Typer(
     no_args_is_help=True, help="Look at, check, pack, import and export sets of embeddings."
 )
@@ -52,7 +55,7 @@ def head(
     columns: Annotated[
         int | None,
         typer.Option(
-            "--columns", min=0, help="Columns to show; by default 6 in a table, else all."
+            "--columns", min=0, help="Columns to show; by default 4 in a table, else all."
         ),
     ] = None,
     form: FormatOption = None,
@@ -67,12 +70,15 @@ def head(
 
     chosen = output.choose_format(form, to)
     source = open_embeddings(embeddings)
-    shown = columns if columns is not None else (6 if chosen == "table" else source.dim)
+    shown = columns if columns is not None else (4 if chosen == "table" else source.dim)
     hidden = {f"e{column}" for column in range(shown, source.dim)}
-    records = [
-        {name: value for name, value in record.items() if name not in hidden}
-        for record in read_head(source, rows)
-    ]
+    found = read_head(source, rows)
+    if chosen == "table":  # as narrow as a terminal
+        hidden |= {name for name in found[0] if all(each[name] in (None, "") for each in found)}
+        for each in found:
+            if "sample_sha" in each:
+                each["sample_sha"] = each["sample_sha"][:SHOWN_DIGITS]
+    records = [{k: v for k, v in each.items() if k not in hidden} for each in found]
     output.emit(output.render_records(records, chosen), to, talk_of(context))
 
 

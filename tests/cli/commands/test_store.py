@@ -140,7 +140,7 @@ def test_head_shows_identity_and_values(path: Path) -> None:
 
 
 def test_head_cuts_columns_only_in_a_table_or_when_asked(path: Path) -> None:
-    assert "e6" not in run("head", f"{path}::deep", "--format", "table").stdout
+    assert "e4" not in run("head", f"{path}::deep", "--format", "table").stdout
     assert "e8" in run("head", f"{path}::deep", "--format", "csv").stdout
     assert "e2" not in run("head", f"{path}::deep", "--columns", 2, "--format", "json").stdout
 
@@ -155,6 +155,10 @@ def test_head_of_tokens_with_hashes(tmp_path: Path) -> None:
     write_store(tmp_path / "a.h5", VALUES[:2], index=index)
 
     records = json.loads(run("head", tmp_path / "a.h5", "--format", "json").stdout)
+    table = run("head", tmp_path / "a.h5", "--format", "table").stdout
+    assert records[0]["sample_sha"] == "ab" * 16
+    assert " abababab " in table
+    assert max(map(len, table.splitlines())) <= 80
 
     assert [record["token"] for record in records] == [0, 1]
     assert records[0]["sample_sha"] == "ab" * 16
