@@ -25,6 +25,10 @@ INTERVALS = {
     "in-sample": "in-sample, of what this procedure gives on such samples",
     "held-out": "held-out, of what these maps err on new groups",
 }
+# Counted in docs/calibration.md.
+ICA_IN_SAMPLE = (
+    "in-sample 95 % of ICA and % eff.: they hold less often where few rows or groups determine ICA"
+)
 SHUFFLED = f"null and p: {NULL_OF['shuffled pairing'].told}"
 EFFICIENCY_IS = (
     "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better, mean over pairs of starts"
@@ -124,6 +128,9 @@ class ErrorTable:
             compared = [EFFICIENCY_SPLITS] if set(INTERVALS) <= set(splits) else []
             has_twins = any("±" in line.cells[place] for line in lines for place in columns)
             yield "; ".join([EFFICIENCY_IS, *compared, *([TWINS] if has_twins else [])])
+        has_ica = any(KIND_OF[column.map].needs_ica for column in self.columns)
+        if has_ica and "95 %" in shown and "in-sample" in splits:
+            yield ICA_IN_SAMPLE
 
     def layout(self) -> Layout:
         """Return the table as Markdown and LaTeX write it: a pair is a heading of its lines."""
