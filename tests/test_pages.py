@@ -60,6 +60,7 @@ NOT_RUN = {
     "mkdocs": "a step of .ci/run",
     "python benchmarks/": "takes minutes, and a device that may not be here",
     "OMP_NUM_THREADS=1 python benchmarks/": "takes minutes and gigabytes",
+    "OMP_NUM_THREADS=1 python -m benchmarks.": "takes an hour",
 }
 # Pages whose blocks of Python share their names, with the test that runs them.
 ELSEWHERE = {"docs/own-model.md": "tests/workflows/extract/test_own_model_page.py"}

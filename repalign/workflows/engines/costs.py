@@ -94,8 +94,10 @@ def walk_of(stores: Stores, settings: CompareSettings, workers: int, memory_byte
     task = min(max(n_pairs // (workers * TASKS_EACH), 1), LARGEST_TASK)
     n_tasks = -(-n_pairs // task)
     opened = n_views * (1 + min(workers, n_tasks))
-    n_read = n_views * size + opened * (OPENING_BYTES + OPENING_ROW_BYTES * stores.rows)
+    n_read = opened * (OPENING_BYTES + OPENING_ROW_BYTES * stores.rows)
     held = min(n_views * size, room) if 2 * size <= room else 0
+    if not stays_from_moments(held, n_tiles, settings):
+        n_read += n_views * size
     if held:
         # A tile is some consecutive tasks, and each of them may be another worker's.
         per_tile = min(workers, -(-max(n_pairs // n_tiles, 1) // task) + (n_tiles > 1))
@@ -107,6 +109,11 @@ def walk_of(stores: Stores, settings: CompareSettings, workers: int, memory_byte
     return Walk(n_tiles, side, task, n_tasks, held, n_read, nulls)
 
 
+def stays_from_moments(held: int, n_tiles: int, settings: CompareSettings) -> bool:
+    """Whether rows that were read for their moments are there for the pairs too."""
+    return bool(held) and n_tiles == 1 and not settings.has_ica
+
+
 def compare_costs(
     stores: Stores, settings: CompareSettings, *, workers: int, memory_bytes: int
 ) -> list[Cost]:
@@ -116,8 +123,11 @@ def compare_costs(
     moments = 8 * stores.dim**2 * (settings.n_folds or (2 if settings.held_out else 1))
     process = WORKER_BYTES + (TORCH_BYTES if settings.has_ica else 0)
     memory = process + walk.held + walk.nulls + 4 * moments
-    kept = "each worker reads a view once a tile"
-    rule = kept if walk.held else "views do not fit into --memory: every pass reads them"
+    rule = "each worker reads a view once a tile"
+    if not walk.held:
+        rule = "views do not fit into --memory: every pass reads them"
+    if not stays_from_moments(walk.held, walk.n_tiles, settings):
+        rule = f"the moments once; {rule}"
     return [
         Cost("views", n_views, "", f"{stores.rows:,} × {stores.dim:,} each"),
         Cost("pairs", n_pairs, "", "units of work; moments, ICA starts and long twins come before"),
@@ -135,7 +145,7 @@ def compare_costs(
             "bytes",
             "rows × columns × bytes of a value",
         ),
-        Cost("bytes read", walk.n_read, "bytes", f"the moments once; {rule}"),
+        Cost("bytes read", walk.n_read, "bytes", rule),
         Cost(
             "bytes sent to workers",
             _sent_bytes(stores, moments, walk.n_tasks),
