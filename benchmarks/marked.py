@@ -1,5 +1,6 @@
 """Units of work that leave a mark each time they are begun and done, and what marks tell."""
 
+import importlib
 import os
 import time
 from collections import Counter
@@ -29,7 +30,9 @@ class Marked:
     def run(self, machine: Machine) -> Any:
         mark = self.folder / f"{self.key}~{os.getpid()}~{time.monotonic_ns()}"
         mark.touch()
-
+        # loaded where they are used, and files too: not of the embeddings
+        importlib.import_module("scipy.optimize")
+        importlib.import_module("scipy.spatial.distance")
         before = _bytes_read()
         result = self.unit.run(machine)
         mark.write_text(f"{_bytes_read() - before} {_most_memory()}")

@@ -36,7 +36,7 @@ PAIR_PASSES, DIAMETER_PASSES = 6, 14
 # the units of a view its part and which rows judge.
 INDEX_BYTES, PAIR_ROW_BYTES, VIEW_ROW_BYTES = 8 + 4 + 16, 40, 16
 # What opening a store reads beside its rows: structure, and index and digests of each row.
-OPENING_BYTES, OPENING_ROW_BYTES = 80 * 1024, 60
+OPENING_BYTES, OPENING_ROW_BYTES = 4 * 1024, 30
 
 
 @dataclass(frozen=True)
