@@ -95,7 +95,12 @@ def n_twins(
     """
     if settings.n_gaussian is not None:
         return settings.n_gaussian
-    affordable = int(TWIN_BUDGET / twin_cost(aligned, ica, settings, machine))
+    return affordable_twins(twin_cost(aligned, ica, settings, machine))
+
+
+def affordable_twins(cost: float) -> int:
+    """Return how many twins of this cost each the budget allows: none rather than one."""
+    affordable = int(TWIN_BUDGET / cost)
     return min(affordable, MOST_TWINS) if affordable > 1 else 0
 
 

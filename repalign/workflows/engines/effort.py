@@ -8,7 +8,7 @@ from repalign.core.ica.starts import FIRST_STARTS, MORE_STARTS
 from repalign.workflows.compare.nulls import MAX_NULL_ROWS, MOST_SHUFFLES, NULL_BUDGET
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import TYPICAL_PASSES, affordable_starts, fit_cost
-from repalign.workflows.compare.twins import EFFICIENCY_MAPS, LONG_TWIN, MOST_TWINS, TWIN_BUDGET
+from repalign.workflows.compare.twins import EFFICIENCY_MAPS, LONG_TWIN, affordable_twins
 from repalign.workflows.machine import OnStage
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ def n_twins(stores: Stores, settings: CompareSettings) -> int:
         return 0
     if settings.n_gaussian is not None:
         return settings.n_gaussian
-    affordable = int(TWIN_BUDGET / _twin_cost(stores, settings))
-    return min(affordable, MOST_TWINS) if affordable > 1 else 0
+    return affordable_twins(_twin_cost(stores, settings))
 
 
 def _twin_cost(stores: Stores, settings: CompareSettings) -> float:
