@@ -154,6 +154,9 @@ def sample_rows(rows: Rows, n_sample: int, *, seed: int) -> Rows:
     n_rows = rows.shape[0]
     if n_sample >= n_rows:
         return rows
-    rng = np.random.default_rng(seed)
-    chosen: Integer[np.ndarray, " n"] = np.sort(rng.choice(n_rows, n_sample, replace=False))
-    return SubsetRows(rows, chosen)
+    return SubsetRows(rows, drawn_rows(n_rows, n_sample, seed=seed))
+
+
+def drawn_rows(n_rows: int, n_sample: int, *, seed: int) -> Integer[np.ndarray, " n"]:
+    """Return the numbers of the rows that a sample takes."""
+    return np.sort(np.random.default_rng(seed).choice(n_rows, n_sample, replace=False))

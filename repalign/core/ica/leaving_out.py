@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from repalign.aliases import Rows
 from repalign.core.ica.components import IcaFit
 from repalign.core.ica.contrast import CONTRASTS
+from repalign.core.ica.data import drawn_rows
 from repalign.core.moments import PairMoments
 from repalign.core.rows import SubsetRows
 
@@ -38,8 +39,7 @@ class LeftOutIca:
         """Take a fit, the bundle of every row, and the rows that the fit was given, if not all."""
         given = np.arange(bundle.size) if used is None else used
         if fit.n_fit_rows < given.size:
-            rng = np.random.default_rng(fit.settings.seed)
-            given = np.sort(rng.choice(given, fit.n_fit_rows, replace=False))
+            given = given[drawn_rows(given.size, fit.n_fit_rows, seed=fit.settings.seed)]
         self._fit, self._bundle = fit, bundle[given]
         self._rows = rows if given.size == bundle.size else SubsetRows(rows, given)
         self._at_once = max(SUMS_BYTES // (8 * fit.rank**2), 1)
