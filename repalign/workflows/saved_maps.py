@@ -1,6 +1,6 @@
 """Fitted maps as artefacts: saved from a result, inspected, inverted, applied to new rows."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from repalign.core.maps.affine import AffineMap, MappedRows
-from repalign.exceptions import InputError
-from repalign.files import protecting
+from repalign.exceptions import InputError, StoreError
+from repalign.files import check_output, protecting
 from repalign.store import WriteOptions, write_store
 from repalign.store.exchange.imports import stored_type
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
@@ -50,6 +50,17 @@ class MapReport:
     metadata: Mapping[str, Any]
 
 
+def check_new_maps(folder: str | Path, names: Iterable[str]) -> None:
+    """Check, before anything is computed, that a folder has none of these maps.
+
+    Raises:
+        StoreError: A map of such a name is there.
+    """
+    for name in names:
+        for path in sorted(Path(folder).glob(f"[0-9][0-9]*-{_file_name(name)}")):
+            check_output(path, overwrite=False, failure=StoreError)
+
+
 def save_result_maps(
     result: CompareResult, folder: str | Path, *, overwrite: bool = False
 ) -> list[Path]:
@@ -84,11 +95,15 @@ def save_result_maps(
             "versions": dict(result.versions),
         }
         for name, fitted in maps.items():
-            path = where / f"{number:02d}-{name.replace('+', '-')}{SUFFIX}"
+            path = where / f"{number:02d}-{_file_name(name)}"
             saved = SavedMap(name, fitted.matrix, fitted.shift, metadata)
             save_map(saved, path, overwrite=overwrite)
             written.append(path)
     return written
+
+
+def _file_name(name: str) -> str:
+    return name.replace("+", "-") + SUFFIX
 
 
 def read_map(path: str | Path) -> AffineMap:

@@ -81,6 +81,7 @@ def extract(
     else:
         wanted = settings_of_list(read_models(models), store, settings)
     if plan:
+        _say_begun(talk, wanted)
         show_plan(_costs(wanted, shared.planned_workers()), form)
         return
     shared.warn(talk)
@@ -109,6 +110,17 @@ def extract(
         raise ModelError(
             f"{len(failures)} of {len(found)} models could not be extracted, the first is "
             f"{lines[0]}"
+        )
+
+
+def _say_begun(talk: Talk, wanted: "list[ExtractSettings]") -> None:
+    """Say which outputs are there: a plan is of whole extractions, of nothing but its own work."""
+    there = [each for each in wanted if not each.overwrite and each.output.exists()]
+    if there:
+        others = f" and {len(there) - 1} more" if len(there) > 1 else ""
+        talk.note(
+            f"{there[0].output}{others}: there already; what is done of it is not done again, "
+            "which the plan does not take off"
         )
 
 

@@ -35,6 +35,10 @@ NEEDLESS = ("start_monitor", "start_api_server", "start_log_monitor")
 LISTENER = "ray_listen_error_messages"
 LONGEST_LINE = 200
 SECONDS_TO_ANSWER = 10
+# Ray listens by gRPC, which is HTTP/2: both sides begin with a frame of settings, ours empty. A
+# frame has a header of nine bytes, the fourth of which is its type.
+HTTP2_HEADER, HTTP2_SETTINGS = 9, b"\x04"
+HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + HTTP2_SETTINGS + b"\0" * 5
 PRIVATE = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # On Linux too this is what makes every service of a local cluster bind to loopback.
@@ -143,10 +147,21 @@ def _connect(ray: Any, address: str | None, workers: int | None, scratch: str | 
 
 
 def _check_answers(address: str) -> None:
-    """Fail within seconds where nothing listens; Ray goes on trying for a minute."""
+    """Fail within seconds where nothing listens, or something else; Ray tries for minutes."""
     asked = urlsplit(address if "://" in address else f"//{address}")
-    if asked.hostname and asked.port:
-        socket.create_connection((asked.hostname, asked.port), timeout=SECONDS_TO_ANSWER).close()
+    if not (asked.hostname and asked.port):
+        return
+    place = asked.hostname, asked.port
+    with socket.create_connection(place, timeout=SECONDS_TO_ANSWER) as connection:
+        if os.environ.get("RAY_USE_TLS", "0") != "0":
+            return  # what listens is asked by Ray alone, which has the certificates
+        connection.sendall(HTTP2_GREETING)
+        answer = b""
+        with suppress(OSError):  # silent until the time is over, or hung up
+            while len(answer) < HTTP2_HEADER and (more := connection.recv(HTTP2_HEADER)):
+                answer += more
+    if answer[3:4] != HTTP2_SETTINGS:
+        raise RuntimeError("what listens there is not Ray (it does not speak HTTP/2)")
 
 
 @contextmanager

@@ -98,10 +98,15 @@ def test_ids_and_groups_come_from_files(files, tmp_path: Path) -> None:
     assert {row["n_rows"] for row in held_out} == {"60"}
 
 
-def test_maps_are_saved_looked_at_and_applied(files, tmp_path: Path) -> None:
+def test_maps_are_saved_looked_at_and_applied(files, tmp_path: Path, monkeypatch) -> None:
     maps = tmp_path / "maps"
     quick = ["--quick", "--refits", "0", "--maps", "rigid"]
     run(*files[:2], *quick, "--save-maps", str(maps))
+    with monkeypatch.context() as patch:  # refused before anything is computed
+        patch.setattr("repalign.workflows.compare.run.compare", None)
+        again = CliRunner().invoke(app, ["compare", *files[:2], *quick, "--save-maps", str(maps)])
+    assert again.exit_code == 1
+    assert "01-rigid.safetensors: already exists; choose another name" in again.stderr
     shown = CliRunner().invoke(
         app, ["maps", "info", str(maps / "01-rigid.safetensors"), "-f", "json"]
     )

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -221,6 +222,29 @@ def test_an_address_at_which_nothing_listens_is_told_at_once(monkeypatch) -> Non
     with pytest.raises(RepalignError, match=rf"no connection to '127.0.0.1:{port}': .*refused"):
         RayTasks(address=f"127.0.0.1:{port}").__enter__()
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", None])
+def test_an_address_at_which_something_else_listens_is_told(monkeypatch, answer) -> None:
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.shutdown", lambda: None)
+    monkeypatch.setattr("repalign.workflows.engines.cluster.SECONDS_TO_ANSWER", 1)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def serve() -> None:
+            connection, _ = other.accept()
+            if answer is None:  # never a word
+                time.sleep(2)
+            else:
+                connection.recv(1000)
+                connection.sendall(answer)
+            connection.close()
+
+        server = threading.Thread(target=serve)
+        server.start()
+        with pytest.raises(RepalignError, match="what listens there is not Ray"):
+            RayTasks(address=f"127.0.0.1:{other.getsockname()[1]}").__enter__()
+        server.join()
 
 
 def test_wrong_engines_are_refused_before_anything_starts() -> None:
