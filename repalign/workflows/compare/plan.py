@@ -15,12 +15,11 @@ from repalign.aliases import IntArray
 from repalign.core.ica.components import IcaFit
 from repalign.core.ica.starts import MOST_STARTS
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
-from repalign.workflows.compare.aligned import AlignedPair, leading_components
+from repalign.workflows.compare.aligned import AlignedPair, digest, leading_components
 from repalign.workflows.compare.judge import ica_rows
 from repalign.workflows.compare.pair import DoubtUnit, PairResult, PairUnit, long_twins
 from repalign.workflows.compare.pair_data import map_source
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.space import digest
 from repalign.workflows.compare.spaces import (
     IcaRows,
     MomentsUnit,

@@ -19,8 +19,8 @@ from repalign.core.moment_sums import Parts
 from repalign.core.moments import PairMoments, space_moments
 from repalign.core.rows import SubsetRows
 from repalign.core.thread_choice import is_small, one_thread_if
+from repalign.workflows.compare.aligned import Space
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.space import Space
 from repalign.workflows.machine import Machine
 
 # Multiplications that the starts of one space may take unless a number is asked for: some ten

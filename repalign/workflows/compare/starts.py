@@ -29,8 +29,8 @@ from repalign.core.moments import PairMoments, space_moments
 from repalign.core.rows import SubsetRows
 from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.exceptions import InputError
+from repalign.workflows.compare.aligned import Space
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.space import Space
 from repalign.workflows.compare.spaces import (
     IcaRows,
     SpaceIca,

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from repalign.aliases import Rows
 from repalign.rows import ArrayRows
-from repalign.workflows.compare.aligned import AlignedPair
+from repalign.workflows.compare.aligned import AlignedPair, Space
 from repalign.workflows.compare.nulls import COPIES, MAX_NULL_ROWS
-from repalign.workflows.compare.space import Space
 from repalign.workflows.machine import Machine
 
 # Blocks of rows, what is multiplied with them, and decompositions that are remembered.

@@ -13,10 +13,10 @@ from repalign.store.joining.matching import match_rows
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.compare.aligned import Space
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.space import Space
 from repalign.workflows.compare.spaces import start_seed
 from repalign.workflows.executor import InProcess, ProcessPool
 from repalign.workflows.machine import Machine
