@@ -5,7 +5,7 @@ sides: a split draws groups, and every row follows its group.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +77,23 @@ def fold_split(groups: Int[np.ndarray, " n"], n_folds: int, seed: int) -> Split:
     part_of_group = np.empty(labels, dtype=np.int64)
     part_of_group[order] = np.arange(labels) % n_folds
     return Split(part_of_group[member], n_parts=n_folds, judged=tuple(range(n_folds)))
+
+
+def halving(groups: Int[np.ndarray, " n"], seed: int | Sequence[int]) -> Split:
+    """Deal the groups at random into two halves of about as many rows; each can judge the other.
+
+    Raises:
+        InputError: fewer than two groups.
+    """
+    labels, member = _groups_of(groups, needed=2)
+    sizes = np.bincount(member)
+    order = np.random.default_rng(seed).permutation(labels)
+    part_of_group = np.zeros(labels, dtype=np.int64)
+    ahead = 0  # rows that the first half has more than the second
+    for group, size in zip(order.tolist(), sizes[order].tolist(), strict=True):
+        part_of_group[group] = ahead > 0
+        ahead += -size if ahead > 0 else size
+    return Split(part_of_group[member], n_parts=2, judged=(0, 1))
 
 
 def sample_groups(

@@ -106,6 +106,7 @@ def _correlation(moments: PairMoments) -> Float[np.ndarray, "p q"]:
 def _norms(
     moments: PairMoments, scatter: Float[np.ndarray, "d d"], mean: Float[np.ndarray, " d"]
 ) -> Float[np.ndarray, " d"]:
-    norms = np.sqrt(np.diag(scatter))
+    # what is left of a column that varies in the rows taken away alone may be below zero
+    norms = np.sqrt(np.maximum(np.diag(scatter), 0.0))
     norms[norms <= _TIE * np.sqrt(moments.n) * np.abs(mean)] = 0
     return norms

@@ -206,7 +206,7 @@ class PairFitter:
         self, source: Rows, target: Rows, maps: PairMaps, part: int | None
     ) -> "_OverStarts":
         """Return the errors of all maps, those of ICA as means over all pairs of kept starts."""
-        norms = self._norms(source, target, maps)
+        norms = self.norms(source, target, maps)
         ica = self.ica_without(part)
         names = [name for name in self.names if KIND_OF[name].needs_ica]
         # Equal content has equal starts, which are not independent: each pairs with itself.
@@ -220,7 +220,7 @@ class PairFitter:
             found = norms
             if (i, j) != (0, 0):
                 given = MapInputs(moments, IcaPair(ica[0].fits[i], ica[1].fits[j]), cost)
-                found = self._norms(source, target, fit_maps(names, given))
+                found = self.norms(source, target, fit_maps(names, given))
             for name in names:
                 sums[name] += found[name]
                 means[name][i, j] = found[name].mean()
@@ -229,7 +229,7 @@ class PairFitter:
         known = {name: half for name, half in halves.items() if half is not None}
         return _OverStarts(norms | averaged, known)
 
-    def _norms(self, source: Rows, target: Rows, maps: PairMaps) -> dict[str, FloatArray]:
+    def norms(self, source: Rows, target: Rows, maps: PairMaps) -> dict[str, FloatArray]:
         """Return the error norms of all maps, one pass over the rows for each target space."""
         spaces: dict[int, tuple[AffineMap | None, list[str]]] = {}
         for name, judged in maps.by_name.items():

@@ -20,6 +20,7 @@ from repalign.workflows.compare.caveats import (
     warn_of_groups,
     warn_of_sources,
 )
+from repalign.workflows.compare.halves import errors_of_halves
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
 from repalign.workflows.compare.nulls import shuffle_pair
 from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
@@ -69,6 +70,7 @@ class PairUnit:
         settings: Conventions.
         keeps_maps: Whether the maps are part of the result.
         twins: By direction what its Gaussian twins gave, where these were units of their own.
+        halves: The pair split into halves, again and again, for the intervals of ICA.
     """
 
     key: str
@@ -79,6 +81,7 @@ class PairUnit:
     settings: CompareSettings
     keeps_maps: bool = True
     twins: Mapping[int, Sequence[Efficiencies]] = field(default_factory=dict)
+    halves: "tuple[PairUnit, ...]" = ()
     stage = "pairs"
 
     @property
@@ -92,7 +95,7 @@ class PairUnit:
         with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
             forth = self.held(machine)
             results = [
-                _compare(forth.reversed() if back else forth, self, self.twins.get(back), machine)
+                _compare(forth.reversed() if back else forth, self, back, machine)
                 for back in self.directions
             ]
         if self.keeps_maps:
@@ -182,19 +185,17 @@ def long_twins(unit: PairUnit, machine: Machine) -> list[TwinUnit]:
     return [TwinUnit(unit, back, twin) for back in unit.directions for twin in range(number)]
 
 
-def _compare(
-    pair: PairData, unit: PairUnit, made: Sequence[Efficiencies] | None, machine: Machine
-) -> PairResult:
+def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> PairResult:
     settings = unit.settings
     names, notes = usable_maps(pair.aligned, settings)
     fitter = PairFitter(pair, names, settings, machine)
-    judged = [fitter.in_sample()] if names else []
+    judged = [_with_halves(fitter.in_sample(), unit, back, machine)] if names else []
     if judged and fitter.split.judged:
         judged.append(fitter.held_out())
     nulls = shuffle_pair(fitter) if names else None
     twins: dict[str, TwinNull] = {}
     if set(EFFICIENCY_MAPS) <= set(names):
-        twins = efficiency_twins(pair, settings, machine, made)
+        twins = efficiency_twins(pair, settings, machine, unit.twins.get(back))
     source, target = (space.source for space in pair.aligned.spaces)
     records = tuple(
         record
@@ -225,6 +226,16 @@ def _compare(
         maps,
         tuple(resampled_pair(pair.aligned.index, judged, nulls, measured)),
     )
+
+
+def _with_halves(errors: SplitErrors, unit: PairUnit, back: int, machine: Machine) -> SplitErrors:
+    """Return in-sample errors with those of halves of the pair, where it was halved."""
+    if errors.left_out is None:
+        return errors
+    forth = (half.held(machine) for half in unit.halves)
+    pairs = (half.reversed() if back else half for half in forth)
+    halves = errors_of_halves(pairs, list(errors.norms), unit.settings, machine)
+    return replace(errors, left_out=replace(errors.left_out, halves=halves))
 
 
 def _in_order(

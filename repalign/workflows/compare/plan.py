@@ -9,13 +9,17 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from repalign.aliases import IntArray
 from repalign.core.ica.components import IcaFit
 from repalign.core.ica.starts import MOST_STARTS
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
 from repalign.workflows.compare.aligned import AlignedPair, digest, leading_components
+from repalign.workflows.compare.halves import Halver
 from repalign.workflows.compare.judge import ica_rows
 from repalign.workflows.compare.pair import DoubtUnit, PairResult, PairUnit, long_twins
 from repalign.workflows.compare.pair_data import map_source
@@ -24,7 +28,6 @@ from repalign.workflows.compare.spaces import (
     IcaRows,
     MomentsUnit,
     SpaceIca,
-    Spread,
     SpreadUnit,
     judging_rows,
 )
@@ -97,18 +100,38 @@ def _compared(
     plan: Plan, pairs: Sequence[AlignedPair], executor: Executor, machine: Machine
 ) -> list[list[PairResult]]:
     """Return the results of some pairs, in one direction or both, round after round."""
-    settings = plan.settings
-    moments = _do_once(moments_units(pairs, settings), executor, machine)
+    settings, single = plan.settings, replace(plan.settings, starts=1)
+    halver = Halver(settings)
+    halved = [halver.halved(pair) for pair in pairs]
+    every = [*pairs, *chain(*halved)]
+    moments = _do_once(moments_units(every, settings), executor, machine)
+    halved = [[half for half in of_pair if _varies(half, moments)] for of_pair in halved]
     wanted = ica_of_spaces(pairs, moments, settings)
-    starts = make_starts(wanted, executor, machine)
-    fits = choose_starts(wanted, starts)
+    of_halves = ica_of_spaces([*chain(*halved)], moments, single, is_halved=True)
+    starts = make_starts(wanted | of_halves, executor, machine)
+    fits = choose_starts(wanted | of_halves, starts)
     spreads = _do_once(spread_units(pairs, settings), executor, machine)
-    units = [pair_unit(plan, pair, moments, fits, spreads) for pair in pairs]
+    units = []
+    for pair, of_pair in zip(pairs, halved, strict=True):
+        unit = replace(
+            _unit(pair, moments, fits, settings),
+            key=plan.key(pair),
+            spreads={where: spreads[key] for where, key, _ in _spread_needs(pair, settings)},
+            keeps_maps=plan.keeps_maps,
+            halves=tuple(_unit(half, moments, fits, single, is_halved=True) for half in of_pair),
+        )
+        units.append(unit)
     units = _with_more_starts(units, wanted, starts, executor, machine)
     order = tile_order(pairs, machine)
     units = _with_twins([units[number] for number in order], executor, machine)
     made = dict(zip(order, executor.map(units, machine), strict=True))
     return [made[number] for number in range(len(pairs))]
+
+
+def _varies(half: AlignedPair, moments: Moments) -> bool:
+    """Whether either half of the rows can be unmixed, on both sides."""
+    keys = (_moments_key(half, side) for side in (0, 1))
+    return all(np.trace(part.sxx) > 0 for key in keys for part in moments[key])
 
 
 def _with_more_starts(
@@ -193,14 +216,21 @@ def _spread_needs(
 
 
 def ica_of_spaces(
-    pairs: Sequence[AlignedPair], moments: Moments, settings: CompareSettings
+    pairs: Sequence[AlignedPair],
+    moments: Moments,
+    settings: CompareSettings,
+    *,
+    is_halved: bool = False,
 ) -> dict[str, IcaOfSpace]:
-    """Return by key the ICA that the maps of all pairs need, each once."""
+    """Return by key the ICA that the maps of all pairs need, each once.
+
+    ``is_halved`` says that these are halves, of which the whole is not fitted.
+    """
     wanted: dict[str, IcaOfSpace] = {}
     if not settings.has_ica:
         return wanted
     for pair in pairs:
-        for side, on in _ica_needs(pair, settings):
+        for side, on in _ica_needs(pair, settings, is_halved=is_halved):
             key = _ica_key(pair, side, on, settings)
             if key not in wanted:
                 parts = moments[_moments_key(pair, side)]
@@ -208,31 +238,26 @@ def ica_of_spaces(
     return wanted
 
 
-def pair_unit(
-    plan: Plan,
+def _unit(
     pair: AlignedPair,
     moments: Moments,
     fits: Mapping[str, SpaceIca],
-    spreads: Mapping[str, Spread],
+    settings: CompareSettings,
+    *,
+    is_halved: bool = False,
 ) -> PairUnit:
-    """Return what is left to do of one pair."""
-    settings = plan.settings
+    """Return a pair, of which its name and what the caller knows of it is to be added."""
     keys = [_moments_key(pair, side) for side in (0, 1)]
-    needs = _ica_needs(pair, settings) if settings.has_ica else ()
-    return PairUnit(
-        key=plan.key(pair),
-        aligned=pair,
-        moments=(moments[keys[0]], moments[keys[1]]),
-        ica={(side, on): fits[_ica_key(pair, side, on, settings)] for side, on in needs},
-        spreads={where: spreads[key] for where, key, _ in _spread_needs(pair, settings)},
-        settings=settings,
-        keeps_maps=plan.keeps_maps,
-    )
+    needs = _ica_needs(pair, settings, is_halved=is_halved) if settings.has_ica else ()
+    ica = {(side, on): fits[_ica_key(pair, side, on, settings)] for side, on in needs}
+    return PairUnit("", pair, (moments[keys[0]], moments[keys[1]]), ica, {}, settings)
 
 
-def _ica_needs(pair: AlignedPair, settings: CompareSettings) -> Iterator[tuple[int, IcaRows]]:
+def _ica_needs(
+    pair: AlignedPair, settings: CompareSettings, *, is_halved: bool = False
+) -> Iterator[tuple[int, IcaRows]]:
     """Yield sides and rows of the ICA fits of one pair, in one direction or both."""
-    for part in (None, *pair.split.judged):
+    for part in pair.split.judged if is_halved else (None, *pair.split.judged):
         for side in (0, 1):
             # the halves of a side are those of its place, which the way back exchanges
             places = (side, 1 - side) if settings.both_directions else (side,)

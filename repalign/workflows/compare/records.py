@@ -88,6 +88,7 @@ def make_records(
             ),
             n_groups=summary.n_groups,
             ci_claim=None if _known(interval.low) is None else interval.claim.value,
+            n_halvings=summary.n_halvings(name),
             smallest_p=None if null is None or null.refusal else null.smallest_p,
             further_p={column: _p_value(each, number, name) for column, each in further.items()},
             **_ica_columns(errors) if is_ica else _NO_ICA,
@@ -129,12 +130,20 @@ class Summary:
     def error_interval(self, number: int) -> Interval:
         """Return the interval of the error of one map."""
         is_held_out = self.left_out is not None and self.left_out.claim is Claim.FITTED_MAP
-        found = self._interval(
+        name = self.names[number]
+        return self._interval(
+            name,
             lambda means: _ratio(means[..., number], self.diameters[number]),
             within=POSITIVE if is_held_out else ANYWHERE,
+            by_starts=self.start_half_width(name),
         )
-        half = self.start_half_width(self.names[number])
-        return found if half is None else found.widened(float(self.errors[number]), half)
+
+    def n_halvings(self, name: str) -> int | None:
+        """Return how often the pair was halved for the intervals of an ICA map in-sample."""
+        found = self.left_out
+        if found is None or found.claim is Claim.FITTED_MAP or not KIND_OF[name].needs_ica:
+            return None
+        return 0 if found.halves is None else len(found.halves)
 
     def efficiency(self, name: str) -> tuple[float | None, Interval]:
         """Return the efficiency of an ICA map with its interval, where both are defined."""
@@ -152,13 +161,22 @@ class Summary:
         value = _known(float(of(self.means)))
         if value is None:
             return None, NO_INTERVAL
-        found, half = self._interval(of, within=ANYWHERE), self.efficiency_start_half_width(name)
-        return value, found if half is None else found.widened(value, half)
+        by_starts = self.efficiency_start_half_width(name)
+        return value, self._interval(name, of, within=ANYWHERE, by_starts=by_starts)
 
-    def _interval(self, statistic: Statistic, *, within: Range) -> Interval:
+    def _interval(
+        self, name: str, of: Statistic, *, within: Range, by_starts: float | None
+    ) -> Interval:
+        """Return the interval of a statistic of one map, by rows and starts, or by halves."""
         if self.left_out is None:
             return NO_INTERVAL
-        return self.left_out.interval(statistic, within=within)
+        found = self.left_out.interval(of, within=within)
+        if not KIND_OF[name].needs_ica:
+            return found
+        value = float(of(self.means))
+        if by_starts is not None:
+            found = found.widened(value, by_starts)
+        return found.reaching(value, self.left_out.reach(of))
 
 
 NO_INTERVAL = Interval(float("nan"), float("nan"), Claim.FITTED_MAP, 0)

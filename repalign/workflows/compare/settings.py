@@ -41,6 +41,8 @@ class CompareSettings(Settings):
             where at least two cost little.
         n_refits: Fits without each group, or bundle of groups, for the intervals of in-sample
             errors; None takes what a small budget allows, 0 leaves all intervals out.
+        n_halvings: Halvings of the groups, on either half of which ICA is fitted from one start,
+            for the in-sample intervals of its maps; None takes five where these cost little.
         starts: Independent starts of ICA a side, of which the better half by contrast is kept;
             None makes two, six where these do not agree, and ten where the efficiency then still
             hangs on the starts more than on the rows, as far as a budget allows.
@@ -103,6 +105,14 @@ class CompareSettings(Settings):
         panel=TRUST,
         least=0,
         absent="what is cheap",
+    )
+    n_halvings: int | None = option(
+        None,
+        "Halvings of the groups, with an ICA of either half, for the in-sample intervals of ICA.",
+        flag="halvings",
+        panel=TRUST,
+        least=0,
+        absent="5 where cheap",
     )
     starts: int | None = option(
         None,
@@ -223,7 +233,7 @@ PRESETS = (
     Preset(
         "quick",
         "In-sample errors only, no nulls, one start of ICA.",
-        CompareSettings(held_out=0, n_null=0, n_gaussian=0, starts=1),
+        CompareSettings(held_out=0, n_null=0, n_gaussian=0, n_halvings=0, starts=1),
     ),
     Preset(
         "audit",
@@ -235,6 +245,7 @@ PRESETS = (
             n_null=99,
             n_gaussian=9,
             n_refits=50,
+            n_halvings=5,
             starts=6,
         ),
     ),

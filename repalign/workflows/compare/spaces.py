@@ -27,6 +27,10 @@ from repalign.workflows.machine import Machine
 # seconds on two cores.
 START_BUDGET = 5e11
 TYPICAL_PASSES = 150
+# Multiplications that ICA on halves of a pair may take unless a number of them is asked for: some
+# five seconds of one core.
+HALVING_BUDGET = 2e11
+HALVINGS = 5
 
 
 def start_seed(seed: int, content: str, number: int = 0) -> int:
@@ -110,6 +114,16 @@ def affordable_starts(n_rows: int, dim: int, settings: CompareSettings) -> int:
     if settings.ica.solver == "sklearn":
         return 1
     return max(int(START_BUDGET / fit_cost(n_rows, dim)), 1)
+
+
+def n_halvings(n_rows: int, dim: int, settings: CompareSettings) -> int:
+    """Return how often a pair is halved: unless a number is asked for, only where it is cheap."""
+    if not settings.has_ica or settings.n_refits == 0:
+        return 0
+    if settings.n_halvings is not None:
+        return settings.n_halvings
+    # of either side two halves, which take as long as the whole
+    return HALVINGS if 2 * HALVINGS * fit_cost(n_rows, dim) <= HALVING_BUDGET else 0
 
 
 def fit_cost(n_rows: int, dim: int) -> float:

@@ -88,6 +88,7 @@ def _resampled(
                 left_out,
                 full=scales[number] * left_out.full[number : number + 1],
                 without=scales[number] * left_out.without[:, number : number + 1],
+                halves=None,  # layers are told apart by the groups that both can do without
             )
         yield Resampled(name, split, draws, own, rows)
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -13,6 +15,7 @@ from repalign.core.inference.left_out import (
     refit_without_groups,
 )
 from repalign.core.inference.ranges import ANYWHERE, POSITIVE
+from repalign.core.inference.splits import halving
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
@@ -183,3 +186,44 @@ def test_the_expected_in_sample_error_is_covered_and_not_the_one_elsewhere() -> 
         covered = np.mean([each.low <= expected[number] <= each.high for each in intervals])
         # 99.9 % of binomial(160, 0.95) lies above 0.88
         assert covered >= 0.88
+
+
+def halved(errors: np.ndarray, n_halvings: int) -> LeftOut:
+    groups = np.arange(errors.shape[1])
+    found = []
+    for number in range(n_halvings):
+        split = halving(groups, (0, number))
+        halves = [errors[:, split.fitting_rows(part)].mean(axis=1) for part in (0, 1)]
+        found.append(halves)
+    return replace(leave_groups_out(errors, groups), halves=np.array(found))
+
+
+def test_halves_of_a_mean_reach_as_far_as_the_normal_theory() -> None:
+    errors = np.random.default_rng(0).gamma(2.0, size=(1, 1000))
+    half = 1.97 * errors.std(ddof=1) / np.sqrt(1000)
+    assert halved(errors, 300).reach(first) == pytest.approx(half, rel=0.1)
+    # five of them know little of the spread, which Student's t makes up for
+    few = [halved(np.random.default_rng(k).gamma(2.0, size=(1, 200)), 5) for k in range(300)]
+    holds = [abs(each.full[0] - 2.0) <= each.reach(first) for each in few]
+    assert 0.9 < np.mean(holds) < 0.985
+
+
+def test_an_interval_by_halves_is_never_narrower_than_without() -> None:
+    found = Interval(0.9, 1.2, Claim.PROCEDURE, 50)
+    assert found.reaching(1.0, 0.05) == found
+    wide = found.reaching(1.0, 0.15)
+    assert_allclose([wide.low, wide.high], [0.85, 1.2])
+    refused = Interval(np.nan, np.nan, Claim.PROCEDURE, 2, "two groups").reaching(1.0, 0.15)
+    assert np.isnan([refused.low, refused.high]).all()
+
+
+def test_halves_in_which_a_number_is_undefined_do_not_count() -> None:
+    errors = np.random.default_rng(0).gamma(2.0, size=(1, 100))
+    every = halved(errors, 6)
+    assert every.halves is not None
+    holes = every.halves.copy()
+    holes[3:, 1] = np.nan
+    fewer = replace(every, halves=holes).reach(first)
+    assert fewer == pytest.approx(halved(errors, 3).reach(first))
+    assert replace(every, halves=np.full_like(holes, np.nan)).reach(first) == 0
+    assert leave_groups_out(errors, np.arange(100)).reach(first) == 0

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from repalign import InputError
@@ -8,6 +8,7 @@ from repalign.core.inference.splits import (
     FEWEST_IN_PART,
     FEWEST_SAMPLED,
     fold_split,
+    halving,
     held_out_split,
     no_split,
     sample_groups,
@@ -110,3 +111,26 @@ def test_a_sample_keeps_to_its_size_and_to_every_part(labels: list[int], n_rows:
         few = max(FEWEST_SAMPLED * inside.sum() // groups.size, FEWEST_IN_PART)
         most = max(fair, min(few, np.unique(groups[inside]).size))
         assert 1 <= np.count_nonzero(parts[chosen] == part) <= most
+
+
+@given(st.lists(st.integers(0, 12), min_size=2, max_size=80), st.integers(0, 5))
+def test_halves_keep_groups_whole_and_differ_by_no_more_than_the_largest(
+    labels: list[int], seed: int
+) -> None:
+    groups = np.array(labels)
+    assume(np.unique(groups).size > 1)
+    split = halving(groups, (seed, 1))
+    assert split.judged == (0, 1)
+    for label in np.unique(groups):
+        assert np.unique(split.part_of_row[groups == label]).size == 1
+    first, second = np.bincount(split.part_of_row, minlength=2)
+    assert abs(first - second) <= np.bincount(groups).max()
+    assert min(first, second) > 0
+
+
+def test_another_halving_is_another_and_one_group_has_none() -> None:
+    groups = np.arange(100)
+    parts = [halving(groups, (0, number)).part_of_row for number in range(2)]
+    assert 30 < np.count_nonzero(parts[0] == parts[1]) < 70
+    with pytest.raises(InputError, match="at least 2 groups, got 1"):
+        halving(np.zeros(5, dtype=np.int64), 0)

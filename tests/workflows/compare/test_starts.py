@@ -29,7 +29,8 @@ def ica_rows(result: CompareResult) -> dict[str, dict[str, object]]:
 def compared(
     x: np.ndarray, y: np.ndarray, *, executor: Executor | None = None, **options: object
 ) -> CompareResult:
-    chosen = {"maps": EFFICIENCY, "n_null": 0, "n_gaussian": 0, "held_out": 0} | options
+    chosen = {"maps": EFFICIENCY, "n_null": 0, "n_gaussian": 0, "n_halvings": 0, "held_out": 0}
+    chosen |= options
     return compare(x, y, settings=CompareSettings(**chosen), executor=executor)
 
 
@@ -198,8 +199,7 @@ def test_every_start_is_a_unit_and_the_rows_of_a_space_are_whitened_once_a_round
     rng = np.random.default_rng(0)
     x, y = turned(rng.standard_normal((300, 16)))
     executor = Counting()
-    settings = CompareSettings(maps=EFFICIENCY, n_null=0, n_gaussian=0, held_out=0)
-    result = compare(x, y, settings=settings, executor=executor)
+    result = compared(x, y, executor=executor)
     first, more = executor.rounds
     row = ica_rows(result)["in-sample"]
     made = row["source_starts"], row["target_starts"]

@@ -1,0 +1,143 @@
+"""In-sample intervals of ICA by halves of the rows: what is fitted and judged, what it says."""
+
+import numpy as np
+import pytest
+
+from repalign.core.inference.splits import halving
+from repalign.core.thread_choice import one_thread
+from repalign.workflows.compare.run import compare
+from repalign.workflows.compare.settings import CompareSettings, preset
+from repalign.workflows.executor import InProcess
+
+MAPS = ("permutation", "rigid", "ica")
+PLAIN = {"maps": MAPS, "held_out": 0.0, "n_null": 0, "n_gaussian": 0}
+
+
+def pair(n_rows: int = 300, seed: int = 0, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.laplace(size=(n_rows, 4))
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    return x, x @ turn + noise * rng.standard_normal(x.shape)
+
+
+def judged(x: np.ndarray, y: np.ndarray, **options: object) -> dict[str, dict[str, object]]:
+    groups = options.pop("groups", None)
+    result = compare(x, y, settings=CompareSettings(**PLAIN | options), groups=groups)
+    return {row["map"]: row for row in result.to_records() if row["split"] == "in-sample"}
+
+
+class Keys(InProcess):
+    """Notes the names of the starts of ICA that are made."""
+
+    def __init__(self) -> None:
+        self.starts: list[str] = []
+
+    def map(self, units, machine):
+        self.starts += [unit.key for unit in units if unit.stage == "ICA"]
+        return super().map(units, machine)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """Everything that ``errors_of_halves`` returned."""
+    from repalign.workflows.compare import halves
+    from repalign.workflows.compare import pair as of_pair
+
+    found = []
+
+    def noting(*given):
+        found.append(halves.errors_of_halves(*given))
+        return found[-1]
+
+    monkeypatch.setattr(of_pair, "errors_of_halves", noting)
+    return found
+
+
+@pytest.mark.parametrize("ica_rows", ["same", "disjoint"])
+def test_a_half_is_fitted_and_judged_as_it_would_be_alone(seen, ica_rows) -> None:
+    x, y = pair(1200, noise=0.1)  # where ICA has one answer, whatever the start
+    groups = np.repeat(np.arange(400), 3)
+    judged(x, y, n_halvings=2, ica_rows=ica_rows, groups=groups)
+    (halves,) = seen
+    assert halves.shape == (2, 2, 3)
+    for number in range(2):
+        split = halving(groups, (0, number))
+        for part in (0, 1):
+            rows = split.fitting_rows(part)
+            alone = judged(x[rows], y[rows], n_halvings=0, starts=1, ica_rows=ica_rows)
+            errors = [alone[name]["error"] * alone[name]["diameter"] for name in MAPS]
+            np.testing.assert_allclose(halves[number, part, :2], errors[:2], rtol=1e-12)
+            np.testing.assert_allclose(halves[number, part, 2], errors[2], rtol=1e-3)
+
+
+def test_the_way_back_has_halves_of_its_own(seen) -> None:
+    x, y = pair()
+    settings = CompareSettings(**PLAIN | {"both_directions": True})
+    compare(x, y, settings=settings)
+    forth, back = seen
+    compare(y, x, settings=CompareSettings(**PLAIN))
+    np.testing.assert_allclose(back[..., :2], seen[2][..., :2])
+    assert not np.allclose(forth[..., :2], back[..., :2])
+
+
+def test_intervals_reach_as_far_as_samples_vary() -> None:
+    with one_thread():
+        found = [judged(*pair(seed=seed), seed=seed)["ica"] for seed in range(40)]
+        narrow = [judged(*pair(seed=k), seed=k, n_halvings=0)["ica"] for k in range(40)]
+    values = np.array([each["efficiency"] for each in found])
+    assert {each["n_halvings"] for each in found} == {5}
+    assert {each["n_halvings"] for each in narrow} == {0}
+
+    def share(rows) -> float:
+        low, high = (
+            np.array([each[f"efficiency_{end}"] for each in rows]) for end in ("low", "high")
+        )
+        return float(np.mean((low <= values.mean()) & (values.mean() <= high)))
+
+    # .95 is claimed; 40 samples of it have at least 35 by a chance of .999
+    assert share(found) >= 35 / 40
+    assert share(narrow) < share(found)
+    for wide, other in zip(found, narrow, strict=True):
+        assert wide["efficiency"] == other["efficiency"]
+        assert wide["efficiency_low"] <= other["efficiency_low"]
+        assert wide["efficiency_high"] >= other["efficiency_high"]
+
+
+def test_halves_are_left_out_where_they_cannot_be_had() -> None:
+    x, y = pair(60)
+    assert judged(x, y)["ica"]["n_halvings"] == 5
+    assert judged(x, y, n_refits=0)["ica"]["n_halvings"] is None  # no intervals at all
+    assert judged(x, y, groups=np.repeat([0, 1], 30))["ica"]["n_halvings"] == 0
+    assert judged(x[:8], y[:8])["ica"]["n_halvings"] == 0  # four rows of four columns
+    assert judged(x, y, ica=preset("quick").ica)["permutation"]["n_halvings"] is None
+    assert preset("quick").n_halvings == 0
+    # only one of the groups varies: one half of every halving has nothing to unmix
+    constant = np.repeat(np.arange(3), 20)
+    x[20:], y[20:] = 1.0, 2.0
+    assert judged(x, y, groups=constant)["ica"]["n_halvings"] == 0
+
+
+def test_large_pairs_are_halved_only_if_asked_for() -> None:
+    from repalign.workflows.compare.spaces import HALVINGS, n_halvings
+
+    settings = CompareSettings()
+    assert n_halvings(2500, 64, settings) == HALVINGS
+    assert n_halvings(50_000, 384, settings) == 0
+    assert n_halvings(50_000, 384, preset("audit")) == HALVINGS
+    assert n_halvings(2500, 64, CompareSettings(maps=("rigid",))) == 0
+
+
+def test_the_halves_of_a_view_are_unmixed_once_for_all_pairs() -> None:
+    x, y = pair()
+    executor = Keys()
+    settings = CompareSettings(**PLAIN | {"starts": 1})
+    compare(x, y, x - y, settings=settings, executor=executor)
+    assert len(executor.starts) == len(set(executor.starts)) == 3 * (1 + 2 * 5)
+
+
+def test_the_table_says_where_intervals_lack_halves() -> None:
+    x, y = pair()
+    told = "without halves of the rows"
+    assert told not in compare(x, y, settings=CompareSettings(**PLAIN)).table()
+    without = compare(x, y, settings=CompareSettings(**PLAIN | {"n_halvings": 0})).table()
+    assert told in " ".join(without.split())
