@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from repalign.workflows.compare.nulls import COPIES, MAX_NULL_ROWS
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.spaces import n_halvings
 from repalign.workflows.engines.effort import (
     Stores,
     expected_seconds,
@@ -97,7 +98,7 @@ def walk_of(stores: Stores, settings: CompareSettings, workers: int, memory_byte
     n_read = opened * (OPENING_BYTES + OPENING_ROW_BYTES * stores.rows)
     held = min(n_views * size, room) if 2 * size <= room else 0
     if not stays_from_moments(held, n_tiles, settings):
-        n_read += n_views * size
+        n_read += n_views * size * (1 + ica_passes(stores, settings))
     if held:
         # A tile is some consecutive tasks, and each of them may be another worker's.
         per_tile = min(workers, -(-max(n_pairs // n_tiles, 1) // task) + (n_tiles > 1))
@@ -107,6 +108,11 @@ def walk_of(stores: Stores, settings: CompareSettings, workers: int, memory_byte
         n_read += size * (2 * PAIR_PASSES * n_pairs + DIAMETER_PASSES * n_targets)
     nulls = int(COPIES_SHARE * min(working, memory_bytes)) if settings.n_null != 0 else 0
     return Walk(n_tiles, side, task, n_tasks, held, n_read, nulls)
+
+
+def ica_passes(stores: Stores, settings: CompareSettings) -> int:
+    """Return how often a view is read for ICA: to whiten it, and for the moments of its halves."""
+    return 1 + n_halvings(stores.rows, stores.dim, settings) if settings.has_ica else 0
 
 
 def stays_from_moments(held: int, n_tiles: int, settings: CompareSettings) -> bool:
@@ -127,7 +133,9 @@ def compare_costs(
     if not walk.held:
         rule = "views do not fit into --memory: every pass reads them"
     if not stays_from_moments(walk.held, walk.n_tiles, settings):
-        rule = f"the moments once; {rule}"
+        passes = ica_passes(stores, settings)
+        more = f", of ICA and its halves {passes} times" if passes else ""
+        rule = f"the moments once{more}; {rule}"
     return [
         Cost("views", n_views, "", f"{stores.rows:,} × {stores.dim:,} each"),
         Cost("pairs", n_pairs, "", "units of work; moments, ICA starts and long twins come before"),
@@ -168,6 +176,8 @@ def announced(stores: Stores, settings: CompareSettings, *, workers: int) -> tup
     own, twins = space_starts(stores, settings), n_twins(stores, settings)
     n_pairs, starts = stores.n_pairs, stores.views * own
     made = [f"{starts:,} starts of ICA"] if starts else []
+    if halvings := n_halvings(stores.rows, stores.dim, settings):
+        made.append(f"{2 * halvings * stores.views:,} on halves of the rows")
     if settings.n_null:
         made.append(f"{settings.n_null} shuffles a pair")
     if twins:

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from repalign.core.ica.starts import FIRST_STARTS, MORE_STARTS
 from repalign.workflows.compare.nulls import MAX_NULL_ROWS, MOST_SHUFFLES, NULL_BUDGET
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.spaces import TYPICAL_PASSES, affordable_starts, fit_cost
+from repalign.workflows.compare.spaces import (
+    TYPICAL_PASSES,
+    affordable_starts,
+    fit_cost,
+    n_halvings,
+)
 from repalign.workflows.compare.twins import EFFICIENCY_MAPS, LONG_TWIN, affordable_twins
 from repalign.workflows.machine import OnStage
 
@@ -118,10 +123,14 @@ def expected_seconds(stores: Stores, settings: CompareSettings) -> dict[str, flo
     twins, pair = of_twins * twin_start, (judging + shuffles) / RATE
     if of_twins and _twin_cost(stores, settings) < LONG_TWIN:  # short ones are part of the pair
         twins, pair = 0.0, pair + twins
-    start = START_SECONDS + TYPICAL_PASSES * _pass(stores) / ICA_RATE
+    searching = TYPICAL_PASSES * _pass(stores) / ICA_RATE
+    ica = space_starts(stores, settings) * (START_SECONDS + searching)
+    halvings = n_halvings(n_rows, dim, settings)  # either half is half of the rows
+    ica += halvings * (2 * START_SECONDS + searching)
+    pair += halvings * 2 * n_rows * dim**2 * 4 / RATE
     return {
-        "moments": stores.views * _pass(stores) / RATE,
-        "ICA": stores.views * space_starts(stores, settings) * start,
+        "moments": stores.views * (1 + halvings) * _pass(stores) / RATE,
+        "ICA": stores.views * ica,
         "diameter": stores.views * 14 * 2 * n_rows * dim / RATE,
         "twins": stores.n_pairs * directions * twins,
         "pairs": stores.n_pairs * directions * pair,

@@ -36,7 +36,13 @@ def amounts(stores: Stores, *, workers: int = 1, memory: int = 2**31, **more) ->
     return {each.quantity: each.amount for each in costs}
 
 
-def test_what_is_read_is_foretold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("maps", [("rigid", "linear"), ("rigid", "ica")])
+@pytest.mark.parametrize("n_halvings", [0, 2])
+def test_what_is_read_is_foretold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, maps: tuple[str, ...], n_halvings: int
+) -> None:
+    # more starts, which normal rows make ICA ask for, whiten the rows again
+    settings = replace(CHEAP, maps=maps, n_halvings=n_halvings, starts=1)
     rng, paths, read = np.random.default_rng(0), [], []
     for number in range(4):
         paths.append(tmp_path / f"m{number}.h5")
@@ -48,23 +54,25 @@ def test_what_is_read_is_foretold(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return plain(self, start, stop, out)
 
     monkeypatch.setattr(ColumnReader, "read_into", counted)
-    sizes = sizes_of(chosen_pairs(Asked(paths), CHEAP))
+    sizes = sizes_of(chosen_pairs(Asked(paths), settings))
     assert sizes == Stores(4, 2_000, 16, pairs=6)
     assert sum(read) == 0  # a plan reads no row
-    compare(*paths, settings=CHEAP)
+    compare(*paths, settings=settings)
     opening = 4 * 2 * (OPENING_BYTES + OPENING_ROW_BYTES * 2_000)  # structure and indices
-    planned = amounts(sizes)["bytes read"] - opening
+    told = {"maps": maps, "n_halvings": n_halvings, "starts": 1}
+    planned = amounts(sizes, **told)["bytes read"] - opening
     assert abs(sum(read) - planned) <= 0.2 * planned
 
 
 def test_what_does_not_fit_is_read_again_and_again() -> None:
     small, large = Stores(10, 1_000, 64), Stores(1_000, 10**8, 4_096)
     assert amounts(small)["tiles"] == 1
-    without, with_ica = (
-        amounts(small, workers=4, maps=maps)["bytes read"] / (10 * small.view_bytes)
-        for maps in (("rigid",), ("rigid", "ica"))
+    without, with_ica, halved = (
+        amounts(small, workers=4, maps=maps, n_halvings=n)["bytes read"] / (10 * small.view_bytes)
+        for maps, n in ((("rigid",), 0), (("rigid", "ica"), 0), (("rigid", "ica"), 5))
     )
-    assert 4 <= without < 5 <= with_ica < 6  # each worker once, and the moments
+    # each worker once, moments and ICA, and the moments of halves
+    assert 4 <= without < 5 < 6 <= with_ica < 7 < 11 <= halved < 12
     huge = amounts(large, workers=100, memory=2**36)
     assert huge["pairs"] == 499_500
     assert huge["bytes of all views"] == 1_000 * 10**8 * 4_096 * 4
@@ -119,8 +127,8 @@ def test_the_exercise_on_paper_is_what_the_model_says() -> None:
 def test_the_cost_of_an_audit_is_said_in_one_line() -> None:
     seconds, told = announced(Stores(2, 5_000, 48), preset("audit"), workers=1)
     assert told.startswith(
-        "1 pair of up to 5,000 × 48: 72 starts of ICA, 99 shuffles a pair, 9 Gaussian twins a "
-        f"pair of 72 starts each; roughly {in_time(seconds)}, less"
+        "1 pair of up to 5,000 × 48: 72 starts of ICA, 20 on halves of the rows, 99 shuffles a "
+        f"pair, 9 Gaussian twins a pair of 72 starts each; roughly {in_time(seconds)}, less"
     )
     assert 60 < seconds < 600  # 137 s on two busy cores
     many, _ = announced(Stores(20, 5_000, 48), preset("audit"), workers=1)
