@@ -1,12 +1,11 @@
 """False positives and coverage of every map: the functions of ``compare``, on known laws.
 
 Every side has columns of heavy tails. For false positives the sides are drawn apart; for coverage
-the target is a rotation of the source with noise. ICA is fitted from one start a side, once a
-trial and part of the split, and to a gradient far below what other rows would give.
+the target is a rotation of the source with noise.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -14,23 +13,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from repalign.core.errors.efficiency import ica_efficiency
-from repalign.core.ica.leaving_out import LeftOutIca
 from repalign.core.inference.arrangements import plan_shuffles
 from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.left_out import (
     InSample,
     LeftOut,
-    RefitAll,
+    Statistic,
     leave_groups_out,
     refit_without_groups,
 )
 from repalign.core.inference.nulls import shuffled_pairing_null
 from repalign.core.inference.ranges import ANYWHERE, POSITIVE, Range
-from repalign.core.inference.splits import Split, fold_split, held_out_split, no_split
-from repalign.core.maps.fitting import IcaPair, MapInputs, fit_maps
-from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
-from repalign.core.moments import PairMoments, pair_moments
+from repalign.core.inference.splits import Split, fold_split, halving, held_out_split, no_split
+from repalign.core.maps.kinds import KIND_OF
+from repalign.core.moments import pair_moments
 from repalign.core.rows import ArrayRows
+from repalign.experiments.calibration.fits import JUDGED, FittedIca
 from repalign.experiments.calibration.laws import (
     DIM,
     CalibrationCase,
@@ -39,92 +37,21 @@ from repalign.experiments.calibration.laws import (
     groups_of,
 )
 from repalign.experiments.reproduce.experiment import Measured
+from repalign.workflows.compare.spaces import HALVINGS
 
 if TYPE_CHECKING:
     from repalign.aliases import FloatArray, IntArray
-    from repalign.core.ica.components import IcaFit
 
     Pair = tuple[FloatArray, FloatArray]
 
 N_SHUFFLES = 19
 NOISE = 0.5
-TOLERANCE = 1e-3
 # By so many new rows errors elsewhere are known, and those of maps of all rows by more of them.
 N_ELSEWHERE, N_REFERENCE = 4000, 200_000
-JUDGED = (*ALL_MAPS, "ica (disjoint)")
 EFFICIENCIES = {"efficiency": "ica", "efficiency (disjoint)": "ica (disjoint)"}
 COUNTED = (*JUDGED, *EFFICIENCIES)
 PAIRED = tuple(name for name in JUDGED if KIND_OF[name.split(" ")[0]].is_paired)
 SPLITS = ("in-sample", "held-out")
-
-
-@dataclass(frozen=True, eq=False)
-class IcaOnRows:
-    """The ICA of both sides, and which rows each was fitted on."""
-
-    fits: IcaPair
-    rows: tuple["IntArray", "IntArray"]
-
-    @classmethod
-    def of(cls, pair: "Pair", rows: tuple["IntArray", "IntArray"], seed: int) -> "IcaOnRows":
-        """Fit each side on its rows."""
-        source, target = (side[chosen] for side, chosen in zip(pair, rows, strict=True))
-        return cls(IcaPair(_unmixed(source, 2 * seed), _unmixed(target, 2 * seed + 1)), rows)
-
-    def leaving(self, pair: "Pair", bundle: "IntArray") -> Callable[[PairMoments, int], IcaPair]:
-        """Return what both would be without a bundle of the rows."""
-        source = LeftOutIca(self.fits.source, ArrayRows(pair[0]), bundle, self.rows[0])
-        target = LeftOutIca(self.fits.target, ArrayRows(pair[1]), bundle, self.rows[1])
-        return lambda rest, number: IcaPair(
-            source.without(number, rest), target.without(number, rest.swapped())
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class FittedIca:
-    """The ICA of both sides on the same rows and on disjoint halves, by the part left out."""
-
-    by_part: Mapping[int | None, tuple[IcaOnRows, IcaOnRows]]
-
-    @classmethod
-    def of(cls, pair: "Pair", split: Split, parts: Sequence[int | None], seed: int) -> "FittedIca":
-        """Fit all that the maps without these parts need; none is disjoint with several parts."""
-        found = {}
-        for part in parts:
-            rows = np.arange(len(pair[0])) if part is None else split.fitting_rows(part)
-            same = apart = IcaOnRows.of(pair, (rows, rows), seed)
-            if split.n_parts <= 2:
-                a, b = np.array_split(np.random.default_rng((seed, 1)).permutation(rows), 2)
-                apart = IcaOnRows.of(pair, (np.sort(a), np.sort(b)), seed)
-            found[part] = same, apart
-        return cls(found)
-
-    def fit_all(self, moments: PairMoments, part: int | None) -> list[JudgedMap]:
-        """Fit every map, in the order of ``JUDGED``."""
-        same, apart = self.by_part[part]
-        return _fit(moments, same.fits, apart.fits)
-
-    def leaving(self, pair: "Pair", bundle: "IntArray") -> RefitAll:
-        """Return how all maps are fitted without a bundle of the rows, ICA too."""
-        same, apart = (each.leaving(pair, bundle) for each in self.by_part[None])
-        return lambda rest, number: _fit(rest, same(rest, number), apart(rest, number))
-
-
-def _fit(moments: PairMoments, same: IcaPair, apart: IcaPair) -> list[JudgedMap]:
-    maps = fit_maps(ALL_MAPS, MapInputs(moments, same)).by_name
-    again = maps["ica"]
-    if apart is not same:
-        again = fit_maps(["ica"], MapInputs(moments, apart)).by_name["ica"]
-    return [*(maps[name] for name in ALL_MAPS), again]
-
-
-def _unmixed(rows: "FloatArray", seed: int) -> "IcaFit":
-    from repalign.core.ica.fit import prepare
-    from repalign.core.ica.settings import IcaSettings
-
-    mean, covariance = rows.mean(axis=0), np.cov(rows.T, bias=True)
-    settings = IcaSettings(tolerance=TOLERANCE)
-    return prepare(ArrayRows(rows), mean=mean, covariance=covariance, settings=settings).fit(seed)
 
 
 def false_positives(case: CalibrationCase, trials: Sequence[int]) -> list[Measured]:
@@ -221,7 +148,21 @@ def _in_sample(pair: "Pair", groups: "IntArray", trial: int) -> tuple["FloatArra
         leaving=partial(ica.leaving, pair),
         seed=trial,
     )
-    return _with_efficiencies(errors.mean(axis=1)), _ends(refitted, within=ANYWHERE)
+    halves = np.array([_of_halves(pair, groups, (trial, k)) for k in range(HALVINGS)])
+    told = _ends(replace(refitted, halves=halves), within=ANYWHERE)
+    return _with_efficiencies(errors.mean(axis=1)), told
+
+
+def _of_halves(pair: "Pair", groups: "IntArray", seed: tuple[int, int]) -> list["FloatArray"]:
+    """Return the mean errors of every map on either half of the groups, which fitted it."""
+    split = halving(groups, seed)
+    ica = FittedIca.of(pair, split, split.judged, seed[0])
+    found = []
+    for part in split.judged:
+        half = tuple(side[split.fitting_rows(part)] for side in pair)
+        (moments,) = pair_moments(*(ArrayRows(side) for side in half))
+        found.append(np.array([each.mean_error(*half) for each in ica.fit_all(moments, part)]))
+    return found
 
 
 def _held_out(
@@ -289,9 +230,15 @@ def _with_efficiencies(means: "FloatArray") -> "FloatArray":
 
 
 def _ends(left_out: LeftOut, *, within: Range) -> "FloatArray":
-    of_errors = [left_out.interval(itemgetter((..., n)), within=within) for n in range(len(JUDGED))]
-    of_efficiencies = [
-        left_out.interval(partial(_efficiency, ica=ica), within=ANYWHERE)
-        for ica in EFFICIENCIES.values()
-    ]
-    return np.array([(each.low, each.high) for each in (*of_errors, *of_efficiencies)])
+    """Return the ends of the intervals of all numbers; those that hang on ICA by halves too."""
+    found = []
+    for name in COUNTED:
+        is_efficiency = name in EFFICIENCIES
+        of: Statistic = itemgetter((..., COUNTED.index(name)))
+        if is_efficiency:
+            of = partial(_efficiency, ica=EFFICIENCIES[name])
+        interval = left_out.interval(of, within=ANYWHERE if is_efficiency else within)
+        if is_efficiency or KIND_OF[name.split(" ")[0]].needs_ica:
+            interval = interval.reaching(float(of(left_out.full)), left_out.reach(of))
+        found.append((interval.low, interval.high))
+    return np.array(found)
