@@ -125,5 +125,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     sentences=sentences,
     plot=plot,
-    version=2,
+    version=3,
 )
