@@ -3,18 +3,19 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 import numpy as np
 
-from repalign.aliases import IntArray
+from repalign.aliases import FloatArray, IntArray
 from repalign.core.inference.arrangements import (
     FEWEST_ARRANGEMENTS,
     ShufflePlan,
     plan_shuffles,
 )
-from repalign.core.inference.kept_rows import CHEAP, MAX_JUDGED
+from repalign.core.inference.kept_rows import CHEAP, MAX_JUDGED, FitAll, JudgeOrder, KeptRows
 from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.inference.nulls import NullErrors, shuffled_pairing_null
+from repalign.core.inference.nulls import NullErrors, shuffled_null
 from repalign.core.inference.splits import Split, sample_groups
 from repalign.exceptions import InputError
 from repalign.workflows.compare.judge import PairFitter
@@ -84,6 +85,9 @@ def _inside_groups(rows: ShuffledRows) -> ShufflePlan | str:
     return plan
 
 
+JudgedOrders = dict[str, tuple[list[float], list[float]]]
+"""By pass over the orders and number of an order, errors of all maps in-sample and held-out."""
+
 Draw = Callable[[ShufflePlan], tuple[NullErrors, NullErrors | None]]
 PLANS: dict[str, Callable[[ShuffledRows], ShufflePlan | str]] = {
     "shuffled pairing": _whole_groups,
@@ -106,32 +110,97 @@ def check_complete(plans: Iterable[str]) -> None:
 check_complete(PLANS)
 
 
-def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
-    """Return the shuffled-pairing nulls, or None where none are wanted."""
-    n_all = fitter.pair.aligned.n_rows
-    total = fitter.pair.total
-    n_rows = rows_in_memory((total.source_dim, total.target_dim), n_all, fitter.machine)
-    wanted = fitter.settings.n_null
-    n_shuffles = affordable_shuffles(fitter, n_rows) if wanted is None else wanted
+def shuffle_pair(fitter: PairFitter, known: JudgedOrders | None = None) -> PairNulls | None:
+    """Return the shuffled-pairing nulls, or None where none are wanted.
+
+    ``known`` are the errors of all orders, where others judged them.
+    """
+    taking_part = _taking_part(fitter)
+    return None if taking_part is None else taking_part.nulls(_Orders(fitter.fit_all, known or {}))
+
+
+def judge_orders(fitter: PairFitter, share: range) -> JudgedOrders:
+    """Return the errors of all maps in some of the orders, of which the first is that given."""
+    taking_part = _taking_part(fitter)
+    assert taking_part is not None
+    orders = _Orders(fitter.fit_all, {}, share, len(fitter.names))
+    taking_part.nulls(orders)
+    return orders.known
+
+
+class _Orders:
+    """Judges orders of the rows: tells what is known, and of the others does its share.
+
+    The passes of a null (of all maps, in-sample across all rows) are those of every other share.
+    """
+
+    def __init__(
+        self, fit_all: FitAll, known: JudgedOrders, share: range | None = None, n_maps: int = 0
+    ) -> None:
+        self.known = known
+        self._fit_all, self._share = fit_all, share
+        self._unknown = [np.nan] * n_maps, [np.nan] * n_maps
+        self._n_passes = 0
+
+    def judging(self, rows: KeptRows) -> JudgeOrder:
+        """Return how the orders of one pass are judged, one after the other."""
+        place, numbers = self._n_passes, count()
+        self._n_passes += 1
+
+        def judge(order: IntArray) -> tuple[list[float], list[float]]:
+            number = next(numbers)
+            name = f"{place}-{number}"
+            if name in self.known:
+                return self.known[name]
+            if self._share is None:
+                return rows.judge(order, self._fit_all)
+            if number not in self._share:
+                return self._unknown
+            return self.known.setdefault(name, rows.judge(order, self._fit_all))
+
+        return judge
+
+
+@dataclass(frozen=True, eq=False)
+class _TakingPart:
+    """The rows of a pair that take part in its nulls, and how often they are shuffled."""
+
+    fitter: PairFitter
+    rows: tuple[FloatArray, FloatArray]
+    shuffled: ShuffledRows
+    places: IntArray
+    n_shuffles: int
+
+    def nulls(self, orders: _Orders) -> PairNulls:
+        """Return the nulls, with orders judged as told."""
+        draw = partial(
+            shuffled_null,
+            *self.rows,
+            judging=orders.judging,
+            n_shuffles=self.n_shuffles,
+            seed=self.shuffled.seed,
+            identity=self.places,
+        )
+        return draw_nulls(self.fitter.names, self.shuffled, self.fitter.settings, draw)
+
+
+def _taking_part(fitter: PairFitter) -> _TakingPart | None:
+    """Choose and read the rows that take part; None where nothing is shuffled."""
+    settings, aligned, total = fitter.settings, fitter.pair.aligned, fitter.pair.total
+    dims = (total.source_dim, total.target_dim)
+    n_rows = rows_in_memory(dims, aligned.n_rows, fitter.machine)
+    cost = shuffle_cost(n_rows, dims, len(fitter.names), len(fitter.split.judged))
+    n_shuffles = shuffles_wanted(cost, settings)
     if n_shuffles == 0:
         return None
     fitter.machine.on_stage("null", 0, 1)
-    groups, is_ordered = fitter.pair.aligned.groups, fitter.pair.aligned.is_ordered
-    seed, whole = fitter.settings.seed, fitter.split
+    groups, is_ordered, seed = aligned.groups, aligned.is_ordered, settings.seed
+    whole = fitter.split
     chosen = sample_groups(groups, whole.part_of_row, n_rows, is_ordered=is_ordered, seed=seed)
-    split, groups = whole.rows(chosen), groups[chosen]
     rows = fitter.pair.source.take(chosen), fitter.pair.target.take(chosen)
-    places, _ = input_places(fitter.pair.aligned.index)
-    draw = partial(
-        shuffled_pairing_null,
-        *rows,
-        fit_all=fitter.fit_all,
-        n_shuffles=n_shuffles,
-        seed=seed,
-        identity=places[chosen],
-    )
-    taking_part = ShuffledRows(groups, split, is_ordered, seed)
-    return draw_nulls(fitter.names, taking_part, fitter.settings, draw)
+    places, _ = input_places(aligned.index)
+    shuffled = ShuffledRows(groups[chosen], whole.rows(chosen), is_ordered, seed)
+    return _TakingPart(fitter, rows, shuffled, places[chosen], n_shuffles)
 
 
 def draw_nulls(
@@ -176,12 +245,17 @@ def rows_in_memory(dims: tuple[int, int], n_rows: int, machine: Machine) -> int:
     return min(n_rows, MAX_NULL_ROWS, room)
 
 
-def affordable_shuffles(fitter: PairFitter, n_rows: int) -> int:
-    """Return how many shuffles the budget allows, between 9 and 99."""
-    p, q = fitter.pair.total.source_dim, fitter.pair.total.target_dim
-    n_fits = 1 + len(fitter.split.judged)
-    solving = 30 * max(p, q) ** 3 * n_fits
-    judged = min(n_rows, max(MAX_JUDGED, int(CHEAP / (p * q))))
-    judging = 2 * judged * p * q * len(fitter.names) * (2 if fitter.split.judged else 1)
-    cost = 2 * n_rows * p * q + solving + judging
+def shuffles_wanted(cost: float, settings: CompareSettings) -> int:
+    """Return how many shuffles of such a cost: where none are asked for, what is cheap."""
+    if settings.n_null is not None:
+        return settings.n_null
     return int(np.clip(NULL_BUDGET / cost, FEWEST_SHUFFLES, MOST_SHUFFLES))
+
+
+def shuffle_cost(n_rows: int, dims: tuple[int, int], n_maps: int, n_judged_parts: int) -> float:
+    """Return about how many multiplications a shuffle takes."""
+    p, q = dims
+    solving = 30.0 * max(p, q) ** 3 * (1 + n_judged_parts)
+    judged = min(n_rows, max(MAX_JUDGED, int(CHEAP / (p * q))))
+    judging = 2.0 * judged * p * q * n_maps * (2 if n_judged_parts else 1)
+    return 2.0 * n_rows * p * q + solving + judging

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from repalign.aliases import Rows
 from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.maps.affine import AffineMap
@@ -20,27 +18,23 @@ from repalign.workflows.compare.caveats import (
     warn_of_groups,
     warn_of_sources,
 )
-from repalign.workflows.compare.halves import errors_of_halves
+from repalign.workflows.compare.ica.halves import errors_of_halves
+from repalign.workflows.compare.ica.starts import forget_whitened
+from repalign.workflows.compare.ica.twins import (
+    EFFICIENCY_MAPS,
+    Efficiencies,
+    efficiency_twins,
+)
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
-from repalign.workflows.compare.nulls import shuffle_pair
+from repalign.workflows.compare.nulls import JudgedOrders, shuffle_pair
 from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
-from repalign.workflows.compare.records import Summary, make_records
+from repalign.workflows.compare.records import make_records
 from repalign.workflows.compare.reports import report_of
 from repalign.workflows.compare.results import ErrorRecord, PairReport
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.pair import MeasureResult, measure_pair
 from repalign.workflows.compare.similarity.records import MeasureRecord, measure_records
 from repalign.workflows.compare.spaces import Scale, SpreadOfSides
-from repalign.workflows.compare.starts import forget_whitened
-from repalign.workflows.compare.twins import (
-    EFFICIENCY_MAPS,
-    LONG_TWIN,
-    Efficiencies,
-    draw_twins,
-    efficiency_twins,
-    n_twins,
-    twin_cost,
-)
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.resampled import Resampled, resampled_pair
 from repalign.workflows.study.tiles import HELD, room_for_rows
@@ -70,6 +64,7 @@ class PairUnit:
         settings: Conventions.
         keeps_maps: Whether the maps are part of the result.
         twins: By direction what its Gaussian twins gave, where these were units of their own.
+        shuffles: By direction what orders of the rows gave, where these were units of their own.
         halves: The pair split into halves, again and again, for the intervals of ICA.
     """
 
@@ -81,6 +76,7 @@ class PairUnit:
     settings: CompareSettings
     keeps_maps: bool = True
     twins: Mapping[int, Sequence[Efficiencies]] = field(default_factory=dict)
+    shuffles: Mapping[int, JudgedOrders] = field(default_factory=dict)
     halves: "tuple[PairUnit, ...]" = ()
     stage = "pairs"
 
@@ -114,77 +110,6 @@ class PairUnit:
         return replace(pair, spreads=self.spreads)
 
 
-NARROW = 0.1
-
-"""Half width of an efficiency by its starts alone that calls for no more of them."""
-
-
-@dataclass(frozen=True, eq=False)
-class DoubtUnit:
-    """Asks whether a pair needs more starts than it has, by its in-sample efficiency."""
-
-    pair: PairUnit
-    stage = "starts"
-
-    @property
-    def key(self) -> str:
-        """Name of the work."""
-        return f"doubt-{self.pair.key}"
-
-    def run(self, machine: Machine) -> bool:
-        """Return whether starts move it by more than rows do, and by more than is narrow."""
-        unit, settings = self.pair, self.pair.settings
-        if not set(EFFICIENCY_MAPS) <= set(usable_maps(unit.aligned, settings)[0]):
-            return False
-        with one_thread_if(is_small(unit.aligned.n_rows, *unit.aligned.dims)):
-            fitter = PairFitter(unit.read(machine), EFFICIENCY_MAPS, settings, machine)
-            summary = Summary(fitter.in_sample())
-        by_starts = summary.efficiency_start_half_width("ica")
-        if by_starts is None or by_starts <= NARROW:
-            return False
-        _, interval = summary.efficiency("ica")
-        half = (interval.high - interval.low) / 2
-        # of the two in squares; without refits the rows are not known to move it at all
-        by_rows_squared = half**2 - by_starts**2 if np.isfinite(half) else 0.0
-        return bool(by_starts**2 > by_rows_squared)
-
-
-@dataclass(frozen=True, eq=False)
-class TwinUnit:
-    """One Gaussian twin of a pair in one direction: its ICA efficiency by split."""
-
-    pair: PairUnit
-    direction: int
-    number: int
-    stage = "twins"
-
-    @property
-    def key(self) -> str:
-        """Name of the work."""
-        return f"twin-{self.pair.key}-{self.direction}-{self.number}"
-
-    def run(self, machine: Machine) -> Efficiencies:
-        """Draw and judge it."""
-        unit = self.pair
-        with one_thread_if(is_small(unit.aligned.n_rows, *unit.aligned.dims)):
-            forth = unit.held(machine)
-            pair = forth.reversed() if self.direction else forth
-            return draw_twins(pair, [self.number], unit.settings, machine)[0]
-
-
-def long_twins(unit: PairUnit, machine: Machine) -> list[TwinUnit]:
-    """Return the twins of a pair, where each of them is long enough to be a unit.
-
-    Whether it is hangs on the pair alone, and no number on whether it is.
-    """
-    told = unit.aligned, unit.ica, unit.settings, machine
-    if not set(EFFICIENCY_MAPS) <= set(usable_maps(unit.aligned, unit.settings)[0]):
-        return []
-    if not (number := n_twins(*told)) or twin_cost(*told) < LONG_TWIN:
-        return []
-    return [TwinUnit(unit, back, twin) for back in unit.directions for twin in range(number)]
-
-
 def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> PairResult:
     settings = unit.settings
     names, notes = usable_maps(pair.aligned, settings)
@@ -192,7 +117,7 @@ def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> Pai
     judged = [_with_halves(fitter.in_sample(), unit, back, machine)] if names else []
     if judged and fitter.split.judged:
         judged.append(fitter.held_out())
-    nulls = shuffle_pair(fitter) if names else None
+    nulls = shuffle_pair(fitter, unit.shuffles.get(back)) if names else None
     twins: dict[str, TwinNull] = {}
     if set(EFFICIENCY_MAPS) <= set(names):
         twins = efficiency_twins(pair, settings, machine, unit.twins.get(back))

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from repalign.core.ica.starts import FIRST_STARTS, MORE_STARTS
+from repalign.workflows.compare.ica.twins import EFFICIENCY_MAPS, LONG_TWIN, affordable_twins
 from repalign.workflows.compare.nulls import MAX_NULL_ROWS, MOST_SHUFFLES, NULL_BUDGET
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.shares import LONG_SHUFFLES
 from repalign.workflows.compare.spaces import (
     TYPICAL_PASSES,
     affordable_starts,
     fit_cost,
     n_halvings,
 )
-from repalign.workflows.compare.twins import EFFICIENCY_MAPS, LONG_TWIN, affordable_twins
 from repalign.workflows.machine import OnStage
 
 if TYPE_CHECKING:
@@ -128,11 +129,14 @@ def expected_seconds(stores: Stores, settings: CompareSettings) -> dict[str, flo
     halvings = n_halvings(n_rows, dim, settings)  # either half is half of the rows
     ica += halvings * (2 * START_SECONDS + searching)
     pair += halvings * 2 * n_rows * dim**2 * 4 / RATE
+    shared = shuffles / RATE if shuffles > LONG_SHUFFLES else 0.0
+    pair -= shared
     return {
         "moments": stores.views * (1 + halvings) * _pass(stores) / RATE,
         "ICA": stores.views * ica,
         "diameter": stores.views * 14 * 2 * n_rows * dim / RATE,
         "twins": stores.n_pairs * directions * twins,
+        "shuffles": stores.n_pairs * directions * shared,
         "pairs": stores.n_pairs * directions * pair,
     }
 

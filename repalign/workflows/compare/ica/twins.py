@@ -13,13 +13,13 @@ from repalign.core.moments import pair_moments
 from repalign.core.rows import ArrayRows
 from repalign.store.sources.in_memory import as_source
 from repalign.workflows.compare.aligned import AlignedPair, Space
+from repalign.workflows.compare.ica.starts import IcaOfSpace, choose_starts, make_starts
 from repalign.workflows.compare.judge import PairFitter, ica_rows
 from repalign.workflows.compare.nulls import rows_in_memory
 from repalign.workflows.compare.pair_data import IcaOfSides, PairData
 from repalign.workflows.compare.records import efficiency_of
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import fit_cost
-from repalign.workflows.compare.starts import IcaOfSpace, choose_starts, make_starts
 from repalign.workflows.executor import InProcess
 from repalign.workflows.machine import Machine
 

@@ -15,11 +15,11 @@ from repalign.core.inference.splits import Split, halving
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.rows import SubsetRows
 from repalign.workflows.compare.aligned import AlignedPair
+from repalign.workflows.compare.ica.twins import EFFICIENCY_MAPS
 from repalign.workflows.compare.judge import PairFitter
 from repalign.workflows.compare.pair_data import PairData
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import n_halvings
-from repalign.workflows.compare.twins import EFFICIENCY_MAPS
 from repalign.workflows.machine import Machine
 
 

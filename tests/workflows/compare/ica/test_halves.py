@@ -40,8 +40,8 @@ class Keys(InProcess):
 @pytest.fixture
 def seen(monkeypatch):
     """Everything that ``errors_of_halves`` returned."""
-    from repalign.workflows.compare import halves
     from repalign.workflows.compare import pair as of_pair
+    from repalign.workflows.compare.ica import halves
 
     found = []
 

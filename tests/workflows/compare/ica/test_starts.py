@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from repalign.core.ica.settings import IcaSettings
+from repalign.workflows.compare.ica.starts import IcaOfSpace, StartUnit
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
 from repalign.workflows.compare.spaces import affordable_starts
-from repalign.workflows.compare.starts import IcaOfSpace, StartUnit
 from repalign.workflows.executor import Executor, InProcess, Unit
 from repalign.workflows.machine import Machine
 from repalign.workflows.side_by_side import run_side_by_side
@@ -139,7 +139,7 @@ def test_twins_that_are_units_of_their_own_give_the_same_numbers(
     inside = Counting()
     expected = compared(x, y, executor=inside, **asked)
     assert inside.stages["twins"] == 0  # of so few rows they are none
-    monkeypatch.setattr("repalign.workflows.compare.pair.LONG_TWIN", 0)
+    monkeypatch.setattr("repalign.workflows.compare.shares.LONG_TWIN", 0)
     apart = Counting()
     assert compared(x, y, executor=apart, **asked).to_records() == expected.to_records()
     assert apart.stages["twins"] == 2 * 3
@@ -214,7 +214,7 @@ def test_large_starts_are_searched_side_by_side_to_the_same_numbers(
 ) -> None:
     x, y = turned(np.random.default_rng(0).standard_normal((300, 6)))
     alone = ica_rows(compared(x, y))
-    monkeypatch.setattr("repalign.workflows.compare.starts.is_small", lambda *size: False)
+    monkeypatch.setattr("repalign.workflows.compare.ica.starts.is_small", lambda *size: False)
     lanes = []
 
     def counted(*given: object, **how: object) -> list[object]:
