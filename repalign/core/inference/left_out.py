@@ -11,32 +11,20 @@ Leaving a group out changes little, and what jumps from one answer to another is
 procedure is repeated on halves of the groups: two halves have no row in common.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from repalign.aliases import Rows
-from repalign.core.inference.kept_rows import FitAll, JudgedMap
 from repalign.core.inference.ranges import Range
-from repalign.core.moments import PairMoments, pair_moments
-from repalign.core.rows import SubsetRows
-
-# Fits every map on the moments of the rows without a bundle, whose number comes with them.
-RefitAll = Callable[[PairMoments, int], Sequence[JudgedMap]]
 
 FEWEST_GROUPS = 3
 # Fewer than this many judged groups give an interval that hangs on the law of few values.
 FLAGGED_GROUPS = 10
 # The mean over many groups varies as much by this many random bundles of them.
 MAX_LEFT_OUT = 4000
-MAX_REFITS = 50
-# Rows on which refitted maps are compared with the fitted ones.
-MAX_COMPARED = 2000
-# Memory of the moments of the bundles that one pass over the rows collects.
-MOMENTS_BYTES = 2**26
 
 
 class Claim(StrEnum):
@@ -188,95 +176,3 @@ def bundle_groups(
         return member, int(labels.size)
     bundle = np.random.default_rng(seed).permutation(labels.size) % most
     return bundle[member], int(labels.size)
-
-
-@dataclass(frozen=True, eq=False)
-class InSample:
-    """Maps that were fitted and judged on the same rows.
-
-    Attributes:
-        source: Rows of the source.
-        target: Rows of the target.
-        moments: Of all rows.
-        errors: Of every fitted map on every row; of maps that are not those of ``fit_all`` (from
-            other rows of a side, from several starts) refitting is taken to add the same.
-        groups: Group of every row.
-    """
-
-    source: Rows
-    target: Rows
-    moments: PairMoments
-    errors: Float[np.ndarray, "maps n"]
-    groups: Int[np.ndarray, " n"]
-
-
-def refit_without_groups(
-    fitted: InSample,
-    fit_all: FitAll,
-    *,
-    leaving: Callable[[Int[np.ndarray, " n"]], RefitAll] | None = None,
-    max_refits: int = MAX_REFITS,
-    seed: int = 0,
-    moments_bytes: int = MOMENTS_BYTES,
-) -> LeftOut:
-    """Fit and judge again without every group in turn, or without every bundle of groups.
-
-    ``leaving`` takes the bundle of every row and returns how maps are fitted without one, where
-    more than the moments hangs on the rows.
-
-    The moments of the rest are those of all rows less those of the group, which costs one pass
-    over the rows altogether. Of the errors without a group, those of the fitted maps are known
-    for every row; what refitting adds to them is a small difference, measured on some rows.
-    """
-    bundle, n_groups = bundle_groups(fitted.groups, max_refits, seed=seed)
-    sizes = np.bincount(bundle).astype(np.float64)
-    full = fitted.errors.mean(axis=1)
-    if sizes.size < FEWEST_GROUPS:
-        without = np.tile(full, (sizes.size, 1))
-        return LeftOut(full, without, sizes, n_groups, Claim.PROCEDURE)
-    kept = leave_groups_out(fitted.errors, bundle).without
-    rng = np.random.default_rng(seed)
-    compared = np.sort(rng.permutation(bundle.size)[:MAX_COMPARED])
-    x, y = (rows.take(compared).astype(np.float64) for rows in (fitted.source, fitted.target))
-    fitted_again = fit_all(fitted.moments, None)
-    known = np.stack([judged.errors(x, y) for judged in fitted_again])
-    without = kept.copy()
-    refit = (lambda moments, _: fit_all(moments, None)) if leaving is None else leaving(bundle)
-    parts = moments_by_bundle(
-        fitted.source, fitted.target, bundle, fitted.moments, memory_bytes=moments_bytes
-    )
-    for number, part in parts:
-        others = bundle[compared] != number
-        refitted = refit(fitted.moments.subtract(part), number)
-        new = np.array([judged.mean_error(x[others], y[others]) for judged in refitted])
-        without[number] += new - known[:, others].mean(axis=1)
-    return LeftOut(full, without, sizes, n_groups, Claim.PROCEDURE)
-
-
-def moments_by_bundle(
-    source: Rows,
-    target: Rows,
-    bundle: Int[np.ndarray, " n"],
-    total: PairMoments,
-    *,
-    among: Int[np.ndarray, " n"] | None = None,
-    memory_bytes: int = MOMENTS_BYTES,
-) -> Iterator[tuple[int, PairMoments]]:
-    """Yield the moments of every bundle, as many at once as their memory allows.
-
-    ``total`` are the moments of all bundles together, ``among`` the rows they are (all unless
-    given).
-    """
-    p, q = total.source_dim, total.target_dim
-    at_once = max(memory_bytes // (8 * (p * p + p * q + q * q)), 1)
-    for first in range(0, int(bundle.max()) + 1, at_once):
-        rows = np.flatnonzero((bundle >= first) & (bundle < first + at_once))
-        labels = bundle[rows] - first
-        chosen = rows if among is None else among[rows]
-        moments = pair_moments(
-            SubsetRows(source, chosen),
-            SubsetRows(target, chosen),
-            part_of_row=labels,
-            n_parts=int(labels.max()) + 1,
-        )
-        yield from enumerate(moments, start=first)

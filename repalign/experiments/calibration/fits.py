@@ -12,7 +12,7 @@ import numpy as np
 
 from repalign.core.ica.leaving_out import LeftOutIca
 from repalign.core.inference.kept_rows import JudgedMap
-from repalign.core.inference.left_out import RefitAll
+from repalign.core.inference.refits import RefitAll
 from repalign.core.inference.splits import Split
 from repalign.core.maps.fitting import IcaPair, MapInputs, fit_maps
 from repalign.core.maps.kinds import ALL_MAPS

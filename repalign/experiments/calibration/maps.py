@@ -16,14 +16,13 @@ from repalign.core.errors.efficiency import ica_efficiency
 from repalign.core.inference.arrangements import plan_shuffles
 from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.left_out import (
-    InSample,
     LeftOut,
     Statistic,
     leave_groups_out,
-    refit_without_groups,
 )
 from repalign.core.inference.nulls import shuffled_pairing_null
 from repalign.core.inference.ranges import ANYWHERE, POSITIVE, Range
+from repalign.core.inference.refits import InSample, refit_without_groups
 from repalign.core.inference.splits import Split, fold_split, halving, held_out_split, no_split
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import pair_moments

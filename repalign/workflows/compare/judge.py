@@ -10,12 +10,8 @@ from repalign.core.errors.row_errors import row_errors
 from repalign.core.ica.starts import over_starts
 from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.left_out import (
-    MAX_COMPARED,
-    InSample,
     LeftOut,
-    RefitAll,
     leave_groups_out,
-    refit_without_groups,
 )
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.fitting import IcaPair, MapInputs, PairMaps, fit_maps
@@ -34,10 +30,6 @@ from repalign.workflows.compare.spaces import (
     spread_of,
 )
 from repalign.workflows.machine import Machine
-
-# Multiplications that the refits of one pair may take unless a number is asked for.
-REFIT_BUDGET = 5e10
-REFITS = (10, 50)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +95,7 @@ class PairFitter:
         ica = self.ica_without(part)
         fits = None if ica is None else IcaPair(ica[0].fit, ica[1].fit)
         used = self.pair.moments_without(part) if moments is None else moments
-        maps = fit_maps(self.names, self._inputs(used, fits))
+        maps = fit_maps(self.names, self.inputs(used, fits))
         if moments is not None or "linear" not in maps.by_name or not is_ill_conditioned(used):
             return maps
         rows: tuple[Rows, Rows] = self.pair.source, self.pair.target
@@ -117,11 +109,12 @@ class PairFitter:
         """Fit all maps and return them in the order of the names."""
         return self.fit(part, moments).in_order(self.names)
 
-    def _inputs(self, moments: PairMoments, ica: IcaPair | None) -> MapInputs:
+    def inputs(self, moments: PairMoments, ica: IcaPair | None) -> MapInputs:
+        """Return what maps are fitted on."""
         return MapInputs(moments, ica, self.settings.permutation_cost)
 
     def in_sample(self) -> SplitErrors:
-        """Fit on all rows and judge on the same rows."""
+        """Fit on all rows and judge on the same rows; intervals come with ``refits.py``."""
         maps = self.fit(None)
         over = self._over_starts(self.pair.source, self.pair.target, maps, None)
         norms = over.norms
@@ -133,39 +126,9 @@ class PairFitter:
             n_fit_rows=self.pair.total.n,
             maps=maps,
             ica=self.ica_without(None),
-            left_out=self._refitted(norms),
+            left_out=None,
             start_half_widths=over.half_widths,
         )
-
-    def _refitted(self, norms: Mapping[str, FloatArray]) -> LeftOut | None:
-        """Return the in-sample errors without each group, fitted again."""
-        wanted = self.settings.n_refits
-        if wanted is None:
-            dim = max(self.pair.total.source_dim, self.pair.total.target_dim)
-            judging = 4 * min(self.pair.total.n, MAX_COMPARED) * dim**2 * len(self.names)
-            wanted = int(np.clip(REFIT_BUDGET / (30 * dim**3 + judging), *REFITS))
-        if wanted == 0:
-            return None
-        fitted = InSample(
-            self.pair.source,
-            self.pair.target,
-            self.pair.total,
-            np.stack([norms[name] for name in self.names]),
-            self.pair.aligned.groups,
-        )
-        seed = self.settings.seed
-        return refit_without_groups(
-            fitted, self.fit_all, leaving=self._leaving, max_refits=max(wanted, 2), seed=seed
-        )
-
-    def _leaving(self, bundle: IntArray) -> RefitAll:
-        """Return how all maps are fitted without a bundle of the rows, ICA too."""
-        if self.ica_without(None) is None:
-            return lambda rest, _: self.fit_all(rest, None)
-        on = ica_rows(self.settings, 0, None), ica_rows(self.settings, 1, None)
-        ica = self.pair.ica_leaving(on, bundle, self.settings.seed)
-        names, inputs = self.names, self._inputs
-        return lambda rest, one: fit_maps(names, inputs(rest, ica(rest, one))).in_order(names)
 
     def held_out(self) -> SplitErrors:
         """Judge every part by maps fitted on the others, and put the parts together."""

@@ -1,6 +1,6 @@
 """The null of every error of one pair: what the same fits give on shuffled pairs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -13,7 +13,7 @@ from repalign.core.inference.arrangements import (
     ShufflePlan,
     plan_shuffles,
 )
-from repalign.core.inference.kept_rows import CHEAP, MAX_JUDGED, FitAll, JudgeOrder, KeptRows
+from repalign.core.inference.kept_rows import CHEAP, MAX_JUDGED, JudgeOrder, KeptRows
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.nulls import NullErrors, shuffled_null
 from repalign.core.inference.splits import Split, sample_groups
@@ -85,8 +85,8 @@ def _inside_groups(rows: ShuffledRows) -> ShufflePlan | str:
     return plan
 
 
-JudgedOrders = dict[str, tuple[list[float], list[float]]]
-"""By pass over the orders and number of an order, errors of all maps in-sample and held-out."""
+JudgedOrder = tuple[list[float], list[float]]
+"""Errors of all maps in one order of the rows, in-sample and held-out."""
 
 Draw = Callable[[ShufflePlan], tuple[NullErrors, NullErrors | None]]
 PLANS: dict[str, Callable[[ShuffledRows], ShufflePlan | str]] = {
@@ -110,20 +110,20 @@ def check_complete(plans: Iterable[str]) -> None:
 check_complete(PLANS)
 
 
-def shuffle_pair(fitter: PairFitter, known: JudgedOrders | None = None) -> PairNulls | None:
+def shuffle_pair(fitter: PairFitter, known: Mapping[str, JudgedOrder]) -> PairNulls | None:
     """Return the shuffled-pairing nulls, or None where none are wanted.
 
-    ``known`` are the errors of all orders, where others judged them.
+    ``known`` are the errors in those orders that others judged, by pass and number.
     """
     taking_part = _taking_part(fitter)
-    return None if taking_part is None else taking_part.nulls(_Orders(fitter.fit_all, known or {}))
+    return None if taking_part is None else taking_part.nulls(_Orders(fitter, dict(known)))
 
 
-def judge_orders(fitter: PairFitter, share: range) -> JudgedOrders:
+def judge_orders(fitter: PairFitter, share: range) -> dict[str, JudgedOrder]:
     """Return the errors of all maps in some of the orders, of which the first is that given."""
     taking_part = _taking_part(fitter)
     assert taking_part is not None
-    orders = _Orders(fitter.fit_all, {}, share, len(fitter.names))
+    orders = _Orders(fitter, {}, share)
     taking_part.nulls(orders)
     return orders.known
 
@@ -135,11 +135,12 @@ class _Orders:
     """
 
     def __init__(
-        self, fit_all: FitAll, known: JudgedOrders, share: range | None = None, n_maps: int = 0
+        self, fitter: PairFitter, known: dict[str, JudgedOrder], share: range | None = None
     ) -> None:
         self.known = known
-        self._fit_all, self._share = fit_all, share
-        self._unknown = [np.nan] * n_maps, [np.nan] * n_maps
+        self._fit_all, self._share = fitter.fit_all, share
+        unknown = [np.nan] * len(fitter.names)
+        self._unknown: JudgedOrder = unknown, unknown
         self._n_passes = 0
 
     def judging(self, rows: KeptRows) -> JudgeOrder:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from repalign.aliases import Rows
 from repalign.core.inference.gaussian_twin import TwinNull
@@ -26,9 +27,10 @@ from repalign.workflows.compare.ica.twins import (
     efficiency_twins,
 )
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
-from repalign.workflows.compare.nulls import JudgedOrders, shuffle_pair
+from repalign.workflows.compare.nulls import JudgedOrder, shuffle_pair
 from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
 from repalign.workflows.compare.records import make_records
+from repalign.workflows.compare.refits import with_refits
 from repalign.workflows.compare.reports import report_of
 from repalign.workflows.compare.results import ErrorRecord, PairReport
 from repalign.workflows.compare.settings import CompareSettings
@@ -52,6 +54,25 @@ class PairResult:
 
 
 @dataclass(frozen=True, eq=False)
+class Shared:
+    """What of one direction of a pair others did, by number.
+
+    Attributes:
+        twins: Efficiencies of Gaussian twins; none where they are part of the pair.
+        shuffles: Errors of all maps in orders of the rows.
+        refits: What fits without some of the groups add to the errors of all maps.
+    """
+
+    twins: Mapping[str, Efficiencies] = field(default_factory=dict)
+    shuffles: Mapping[str, JudgedOrder] = field(default_factory=dict)
+    refits: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+    def of(self, stage: str) -> dict[str, Any]:
+        """Return one of them by its name."""
+        return dict(getattr(self, stage))
+
+
+@dataclass(frozen=True, eq=False)
 class PairUnit:
     """All that is computed of two spaces together: maps, errors, nulls, in one direction or both.
 
@@ -63,8 +84,7 @@ class PairUnit:
         spreads: How far apart the rows of the targets are.
         settings: Conventions.
         keeps_maps: Whether the maps are part of the result.
-        twins: By direction what its Gaussian twins gave, where these were units of their own.
-        shuffles: By direction what orders of the rows gave, where these were units of their own.
+        shared: By direction what others did of it, where that was long enough.
         halves: The pair split into halves, again and again, for the intervals of ICA.
     """
 
@@ -75,8 +95,7 @@ class PairUnit:
     spreads: SpreadOfSides
     settings: CompareSettings
     keeps_maps: bool = True
-    twins: Mapping[int, Sequence[Efficiencies]] = field(default_factory=dict)
-    shuffles: Mapping[int, JudgedOrders] = field(default_factory=dict)
+    shared: Mapping[int, Shared] = field(default_factory=dict)
     halves: "tuple[PairUnit, ...]" = ()
     stage = "pairs"
 
@@ -111,16 +130,16 @@ class PairUnit:
 
 
 def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> PairResult:
-    settings = unit.settings
+    settings, shared = unit.settings, unit.shared.get(back, Shared())
     names, notes = usable_maps(pair.aligned, settings)
     fitter = PairFitter(pair, names, settings, machine)
-    judged = [_with_halves(fitter.in_sample(), unit, back, machine)] if names else []
+    judged = [_with_intervals(fitter.in_sample(), fitter, unit, back)] if names else []
     if judged and fitter.split.judged:
         judged.append(fitter.held_out())
-    nulls = shuffle_pair(fitter, unit.shuffles.get(back)) if names else None
+    nulls = shuffle_pair(fitter, shared.shuffles) if names else None
     twins: dict[str, TwinNull] = {}
     if set(EFFICIENCY_MAPS) <= set(names):
-        twins = efficiency_twins(pair, settings, machine, unit.twins.get(back))
+        twins = efficiency_twins(pair, settings, machine, list(shared.twins.values()))
     source, target = (space.source for space in pair.aligned.spaces)
     records = tuple(
         record
@@ -153,13 +172,17 @@ def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> Pai
     )
 
 
-def _with_halves(errors: SplitErrors, unit: PairUnit, back: int, machine: Machine) -> SplitErrors:
-    """Return in-sample errors with those of halves of the pair, where it was halved."""
+def _with_intervals(
+    errors: SplitErrors, fitter: PairFitter, unit: PairUnit, back: int
+) -> SplitErrors:
+    """Return in-sample errors with what they are without groups and on halves of the pair."""
+    errors = with_refits(fitter, errors, unit.shared.get(back, Shared()).refits)
     if errors.left_out is None:
         return errors
+    machine = fitter.machine
     forth = (half.held(machine) for half in unit.halves)
     pairs = (half.reversed() if back else half for half in forth)
-    halves = errors_of_halves(pairs, list(errors.norms), unit.settings, machine)
+    halves = errors_of_halves(pairs, fitter.names, unit.settings, machine)
     return replace(errors, left_out=replace(errors.left_out, halves=halves))
 
 

@@ -17,7 +17,6 @@ from repalign.core.ica.starts import MOST_STARTS
 from repalign.workflows.compare.aligned import AlignedPair, digest
 from repalign.workflows.compare.ica.halves import Halver
 from repalign.workflows.compare.ica.starts import IcaOfSpace, choose_starts, make_starts
-from repalign.workflows.compare.ica.twins import Efficiencies
 from repalign.workflows.compare.needs import (
     Moments,
     ica_key,
@@ -29,10 +28,9 @@ from repalign.workflows.compare.needs import (
     spread_needs,
     spread_units,
 )
-from repalign.workflows.compare.nulls import JudgedOrders
 from repalign.workflows.compare.pair import PairResult, PairUnit
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.shares import DoubtUnit, long_shuffles, long_twins
+from repalign.workflows.compare.shares import SHARED, DoubtUnit, gathered, shares_of
 from repalign.workflows.compare.spaces import (
     SpaceIca,
 )
@@ -160,21 +158,16 @@ def _with_more_starts(
 
 
 def _with_shares(units: list[PairUnit], executor: Executor, machine: Machine) -> list[PairUnit]:
-    """Return the pairs, with what their twins and shuffles gave where these are units."""
-    twins = [long_twins(unit, machine) for unit in units]
-    shuffles = [long_shuffles(unit, machine) for unit in units]
-    by_twin = _do_once(iter(chain(*twins)), executor, machine)
-    by_share = _do_once(iter(chain(*shuffles)), executor, machine)
-    found = []
-    for unit, of_twins, of_shuffles in zip(units, twins, shuffles, strict=True):
-        efficiencies: dict[int, list[Efficiencies]] = {}
-        for twin in of_twins:
-            efficiencies.setdefault(twin.direction, []).append(by_twin[twin.key])
-        judged: dict[int, JudgedOrders] = {}
-        for share in of_shuffles:
-            judged.setdefault(share.direction, {}).update(by_share[share.key])
-        found.append(replace(unit, twins=efficiencies, shuffles=judged))
-    return found
+    """Return the pairs, with what of them was long enough to be shared out."""
+    shares = [shares_of(unit, machine) for unit in units]
+    found: dict[str, Any] = {}
+    for stage in SHARED:
+        of_stage = (share for of_pair in shares for share in of_pair if share.stage == stage)
+        found |= _do_once(of_stage, executor, machine)
+    return [
+        gathered(unit, [(share, found[share.key]) for share in of_pair])
+        for unit, of_pair in zip(units, shares, strict=True)
+    ]
 
 
 def _unknown(key: str, machine: Machine) -> None:

@@ -1,6 +1,8 @@
-"""Work on one pair that others can share: doubts about its starts, its twins, its shuffles."""
+"""Work on one pair that others can share: doubts of its starts, twins, shuffles, refits."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,19 +17,25 @@ from repalign.workflows.compare.ica.twins import (
 )
 from repalign.workflows.compare.judge import PairFitter
 from repalign.workflows.compare.nulls import (
-    JudgedOrders,
     judge_orders,
     rows_in_memory,
     shuffle_cost,
     shuffles_wanted,
 )
-from repalign.workflows.compare.pair import PairUnit, usable_maps
+from repalign.workflows.compare.pair import PairUnit, Shared, usable_maps
 from repalign.workflows.compare.records import Summary
+from repalign.workflows.compare.refits import (
+    most_refits,
+    n_bundles,
+    refit_cost,
+    some_refits,
+    with_refits,
+)
 from repalign.workflows.machine import Machine
 
-# Multiplications of shuffles, some fifteen seconds of a core, that are worth a unit of their own:
-# more than all of a pair take unless a number of them is asked for.
-LONG_SHUFFLES = 1.5e11
+# Multiplications of shuffles or refits, some fifteen seconds of a core, that are worth a unit of
+# their own: more than all of a pair take unless a number of them is asked for.
+LONG_SHARE = 1.5e11
 NARROW = 0.1
 
 """Half width of an efficiency by its starts alone that calls for no more of them."""
@@ -52,7 +60,7 @@ class DoubtUnit:
             return False
         with one_thread_if(is_small(unit.aligned.n_rows, *unit.aligned.dims)):
             fitter = PairFitter(unit.read(machine), EFFICIENCY_MAPS, settings, machine)
-            summary = Summary(fitter.in_sample())
+            summary = Summary(with_refits(fitter, fitter.in_sample()))
         by_starts = summary.efficiency_start_half_width("ica")
         if by_starts is None or by_starts <= NARROW:
             return False
@@ -64,86 +72,108 @@ class DoubtUnit:
 
 
 @dataclass(frozen=True, eq=False)
-class TwinUnit:
-    """One Gaussian twin of a pair in one direction: its ICA efficiency by split."""
+class ShareUnit:
+    """Some of the twins, shuffles or refits of a pair in one direction.
+
+    Attributes:
+        pair: The pair.
+        direction: 0 is forth, 1 is back.
+        stage: Which of them, by name in ``SHARED``.
+        numbers: Those that are done.
+    """
 
     pair: PairUnit
     direction: int
-    number: int
-    stage = "twins"
+    stage: str
+    numbers: range
 
     @property
     def key(self) -> str:
         """Name of the work."""
-        return f"twin-{self.pair.key}-{self.direction}-{self.number}"
+        first, behind = self.numbers.start, self.numbers.stop
+        return f"{self.stage}-{self.pair.key}-{self.direction}-{first}-{behind}"
 
-    def run(self, machine: Machine) -> Efficiencies:
-        """Draw and judge it."""
-        unit = self.pair
-        with one_thread_if(is_small(unit.aligned.n_rows, *unit.aligned.dims)):
-            forth = unit.held(machine)
-            pair = forth.reversed() if self.direction else forth
-            return draw_twins(pair, [self.number], unit.settings, machine)[0]
-
-
-@dataclass(frozen=True, eq=False)
-class ShuffleUnit:
-    """Some of the shuffles of a pair in one direction: the errors of all maps in these orders."""
-
-    pair: PairUnit
-    direction: int
-    orders: range
-    stage = "shuffles"
-
-    @property
-    def key(self) -> str:
-        """Name of the work."""
-        return f"shuffles-{self.pair.key}-{self.direction}-{self.orders.start}-{self.orders.stop}"
-
-    def run(self, machine: Machine) -> JudgedOrders:
-        """Fit and judge all maps in these orders."""
+    def run(self, machine: Machine) -> Any:
+        """Do them."""
         unit = self.pair
         with one_thread_if(is_small(unit.aligned.n_rows, *unit.aligned.dims)):
             forth = unit.held(machine)
             pair = forth.reversed() if self.direction else forth
             names, _ = usable_maps(pair.aligned, unit.settings)
-            return judge_orders(PairFitter(pair, names, unit.settings, machine), self.orders)
+            work, _ = SHARED[self.stage]
+            return work(PairFitter(pair, names, unit.settings, machine), self.numbers)
 
 
-def long_shuffles(unit: PairUnit, machine: Machine) -> list[ShuffleUnit]:
-    """Return the shuffles of a pair in shares, where these are long enough to be units.
-
-    Whether they are hangs on the pair alone, and no number on whether they are.
-    """
-    settings, aligned = unit.settings, unit.aligned
-    names, _ = usable_maps(aligned, settings)
-    if not names or settings.n_null == 0:
-        return []
-    width = aligned.common_width(settings)
-    dims = aligned.dims if width is None else (width, width)
-    n_rows = rows_in_memory(dims, aligned.n_rows, machine)
-    cost = shuffle_cost(n_rows, dims, len(names), len(aligned.split.judged))
-    number = shuffles_wanted(cost, settings)
-    size = max(int(LONG_SHUFFLES / cost), 1)
-    if number <= size:
-        return []
-    unit = replace(unit, halves=())  # which no shuffle needs
-    return [
-        ShuffleUnit(unit, back, range(first, min(first + size, number + 1)))
-        for back in unit.directions
-        for first in range(0, number + 1, size)
-    ]
-
-
-def long_twins(unit: PairUnit, machine: Machine) -> list[TwinUnit]:
-    """Return the twins of a pair, where each of them is long enough to be a unit.
+def shares_of(unit: PairUnit, machine: Machine) -> list[ShareUnit]:
+    """Return what of a pair others can do: what is long enough to be a unit.
 
     Whether it is hangs on the pair alone, and no number on whether it is.
     """
+    if not usable_maps(unit.aligned, unit.settings)[0]:
+        return []
+    lean = replace(unit, halves=())  # which no share needs
+    return [
+        ShareUnit(lean, back, stage, numbers)
+        for stage, (_, ranges) in SHARED.items()
+        for back in unit.directions
+        for numbers in ranges(unit, machine)
+    ]
+
+
+def gathered(unit: PairUnit, shares: Sequence[tuple[ShareUnit, Any]]) -> PairUnit:
+    """Return a pair with what its shares gave."""
+    shared: dict[int, Shared] = {}
+    for share, found in shares:
+        given = shared.get(share.direction, Shared())
+        shared[share.direction] = replace(given, **{share.stage: given.of(share.stage) | found})
+    return replace(unit, shared=shared)
+
+
+def _ranges_of_twins(unit: PairUnit, machine: Machine) -> list[range]:
     told = unit.aligned, unit.ica, unit.settings, machine
     if not set(EFFICIENCY_MAPS) <= set(usable_maps(unit.aligned, unit.settings)[0]):
         return []
     if not (number := n_twins(*told)) or twin_cost(*told) < LONG_TWIN:
         return []
-    unit = replace(unit, halves=())  # which no twin needs
-    return [TwinUnit(unit, back, twin) for back in unit.directions for twin in range(number)]
+    return [range(twin, twin + 1) for twin in range(number)]
+
+
+def _ranges_of_shuffles(unit: PairUnit, machine: Machine) -> list[range]:
+    settings, aligned = unit.settings, unit.aligned
+    if settings.n_null == 0:
+        return []
+    dims = aligned.used_dims(settings)
+    n_rows = rows_in_memory(dims, aligned.n_rows, machine)
+    n_maps = len(usable_maps(aligned, settings)[0])
+    cost = shuffle_cost(n_rows, dims, n_maps, len(aligned.split.judged))
+    return _ranges(1 + shuffles_wanted(cost, settings), cost)  # and the order that is given
+
+
+def _ranges_of_refits(unit: PairUnit, machine: Machine) -> list[range]:
+    settings, aligned = unit.settings, unit.aligned
+    n_maps = len(usable_maps(aligned, settings)[0])
+    cost = refit_cost(aligned.n_rows, max(aligned.used_dims(settings)), n_maps)
+    return _ranges(n_bundles(aligned.groups, most_refits(cost, settings)), cost)
+
+
+def _ranges(number: int, cost: float) -> list[range]:
+    """Return so many pieces of work in shares that are worth it; none where all are one share."""
+    size = max(int(LONG_SHARE / cost), 1)
+    if number <= size:
+        return []
+    return [range(first, min(first + size, number)) for first in range(0, number, size)]
+
+
+def _twins(fitter: PairFitter, numbers: range) -> dict[str, Efficiencies]:
+    made = draw_twins(fitter.pair, numbers, fitter.settings, fitter.machine)
+    return {str(number): twin for number, twin in zip(numbers, made, strict=True)}
+
+
+Work = Callable[[PairFitter, range], Mapping[str, Any]]
+Ranges = Callable[[PairUnit, Machine], list[range]]
+SHARED: dict[str, tuple[Work, Ranges]] = {
+    "twins": (_twins, _ranges_of_twins),
+    "shuffles": (judge_orders, _ranges_of_shuffles),
+    "refits": (some_refits, _ranges_of_refits),
+}
+"""What of a pair can be shared, a field of ``Shared``: how some are done, and in which shares."""

@@ -8,7 +8,7 @@ from repalign.core.ica.starts import FIRST_STARTS, MORE_STARTS
 from repalign.workflows.compare.ica.twins import EFFICIENCY_MAPS, LONG_TWIN, affordable_twins
 from repalign.workflows.compare.nulls import MAX_NULL_ROWS, MOST_SHUFFLES, NULL_BUDGET
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.shares import LONG_SHUFFLES
+from repalign.workflows.compare.shares import LONG_SHARE
 from repalign.workflows.compare.spaces import (
     TYPICAL_PASSES,
     affordable_starts,
@@ -129,7 +129,7 @@ def expected_seconds(stores: Stores, settings: CompareSettings) -> dict[str, flo
     halvings = n_halvings(n_rows, dim, settings)  # either half is half of the rows
     ica += halvings * (2 * START_SECONDS + searching)
     pair += halvings * 2 * n_rows * dim**2 * 4 / RATE
-    shared = shuffles / RATE if shuffles > LONG_SHUFFLES else 0.0
+    shared = shuffles / RATE if shuffles > LONG_SHARE else 0.0
     pair -= shared
     return {
         "moments": stores.views * (1 + halvings) * _pass(stores) / RATE,

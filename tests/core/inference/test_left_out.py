@@ -8,13 +8,12 @@ from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.left_out import (
     MAX_LEFT_OUT,
     Claim,
-    InSample,
     Interval,
     LeftOut,
     leave_groups_out,
-    refit_without_groups,
 )
 from repalign.core.inference.ranges import ANYWHERE, POSITIVE
+from repalign.core.inference.refits import InSample, refit_without_groups
 from repalign.core.inference.splits import halving
 from repalign.core.maps.fitting import fit_map
 from repalign.core.moments import PairMoments, pair_moments

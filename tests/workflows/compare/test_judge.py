@@ -1,7 +1,7 @@
 import numpy as np
 
 from repalign.core.thread_choice import one_thread
-from repalign.workflows.compare.judge import PairFitter
+from repalign.workflows.compare import refits
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
 
@@ -41,7 +41,7 @@ def test_in_sample_intervals_know_that_ica_would_find_other_components(monkeypat
     assert 0.6 < said / spread < 1.6
     # as if ICA had found the same components in every sample
     monkeypatch.setattr(
-        PairFitter, "_leaving", lambda self, _: lambda rest, _: self.fit_all(rest, None)
+        refits, "_leaving", lambda fitter, _: lambda rest, _: fitter.fit_all(rest, None)
     )
     same_spread, too_little = spread_and_said()
     assert same_spread == spread

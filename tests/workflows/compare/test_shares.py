@@ -1,14 +1,16 @@
-"""Shuffles of one pair that are shared out: the same numbers as when the pair does them alone."""
+"""Shuffles and refits of one pair that are shared out: the numbers are those of the pair alone."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from repalign.workflows.compare import shares
+from repalign.workflows.compare.pair import Shared
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.executor import InProcess
+from repalign.workflows.executor import InProcess, ProcessPool
 from repalign.workflows.study.cache import WorkCache
 from repalign.workflows.study.remembering import Remembering
 
@@ -44,29 +46,43 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def compared(executor=None, **asked):
     x, y, groups = rows()
-    asked = {"maps": ("permutation", "rigid", "ica"), "starts": 1, "n_null": 12} | asked
-    settings = CompareSettings(n_gaussian=0, n_halvings=0, n_refits=0, **asked)
+    asked = {"maps": ("permutation", "rigid", "ica"), "n_null": 12, "n_refits": 8} | asked
+    settings = CompareSettings(n_gaussian=0, n_halvings=1, starts=1, **asked)
     return compare(x, y, groups=groups, settings=settings, executor=executor)
 
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make five shuffles of these rows long enough to be a unit."""
-    monkeypatch.setattr(shares, "LONG_SHUFFLES", 5.9)
+    """Make five shuffles or refits of these rows long enough to be a unit."""
+    monkeypatch.setattr(shares, "LONG_SHARE", 5.9)
     monkeypatch.setattr(shares, "shuffle_cost", lambda *told: 1.0)
+    monkeypatch.setattr(shares, "refit_cost", lambda *told: 1.0)
+
+
+def assert_same(first: list[dict], second: list[dict]) -> None:
+    """Alike but for the rounding of sums over the moments of other bundles at once."""
+    for one, other in zip(first, second, strict=True):
+        assert one.keys() == other.keys()
+        for name, value in one.items():
+            if isinstance(value, float):
+                assert value == pytest.approx(other[name], rel=1e-9, abs=1e-12), name
+            else:
+                assert value == other[name], name
 
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_shared_shuffles_give_the_same_numbers(short, monkeypatch, asked) -> None:
+def test_shared_work_gives_the_same_numbers(short, monkeypatch, asked) -> None:
     apart = Stages()
     found = compared(apart, **asked)
-    monkeypatch.setattr(shares, "LONG_SHUFFLES", 1e30)
+    monkeypatch.setattr(shares, "LONG_SHARE", 1e30)
     alone = Stages()
-    assert found.to_records() == compared(alone, **asked).to_records()
-    assert "shuffles" not in alone.keys or not alone.keys["shuffles"]
+    assert_same(found.to_records(), compared(alone, **asked).to_records())
+    assert not alone.keys.get("shuffles")
+    assert not alone.keys.get("refits")
     n_directions = 2 if asked.get("both_directions") else 1
-    # the order that is given and twelve others, five a unit
+    # the order that is given and twelve others, and eight refits, five a unit
     assert len(set(apart.keys["shuffles"])) == 3 * n_directions
+    assert len(set(apart.keys["refits"])) == 2 * n_directions
 
 
 def test_shares_are_kept_and_a_stopped_run_goes_on_from_them(short, tmp_path: Path) -> None:
@@ -84,10 +100,31 @@ def test_shares_are_kept_and_a_stopped_run_goes_on_from_them(short, tmp_path: Pa
     again = Stages()
     assert compared(Remembering(again, cache)).to_records() == expected
     assert not again.keys.get("shuffles")
+    assert not again.keys.get("refits")
     assert len(again.keys["pairs"]) == 1
 
 
-def test_nothing_is_shared_where_nothing_is_shuffled(short) -> None:
+def test_other_processes_give_the_same_to_the_last_bit(monkeypatch) -> None:
+    # long enough without pretending, which other processes would not know of
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 64))
+    y = x + rng.normal(size=x.shape)
+    settings = CompareSettings(maps=("rigid", "linear"), n_null=99, n_refits=40, n_gaussian=0)
+    monkeypatch.setattr(shares, "LONG_SHARE", 3e8)
+    here = Stages()
+    expected = compare(x, y, settings=settings, executor=here).to_records()
+    assert len(here.keys["shuffles"]) > 2
+    assert len(here.keys["refits"]) > 2
+    with ProcessPool(2) as pool:
+        assert compare(x, y, settings=settings, executor=pool).to_records() == expected
+
+
+def test_nothing_is_shared_where_nothing_is_shuffled_or_refitted(short) -> None:
     executor = Stages()
-    compared(executor, n_null=0)
+    compared(executor, n_null=0, n_refits=0)
     assert not executor.keys.get("shuffles")
+    assert not executor.keys.get("refits")
+
+
+def test_everything_that_is_shared_has_its_place_in_a_pair() -> None:
+    assert set(shares.SHARED) == {each.name for each in fields(Shared)}

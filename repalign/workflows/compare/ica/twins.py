@@ -39,7 +39,7 @@ def efficiency_twins(
     pair: PairData,
     settings: CompareSettings,
     machine: Machine,
-    made: Sequence[Efficiencies] | None = None,
+    made: Sequence[Efficiencies] = (),
 ) -> dict[str, TwinNull]:
     """Return the ICA efficiency of Gaussian twins by split, where ICA identifies nothing.
 
@@ -48,7 +48,7 @@ def efficiency_twins(
     functions: the same or disjoint rows, splits, starts. ``made`` are those of all twins, where
     they were units of their own.
     """
-    if made is None:
+    if not made:
         numbers = range(n_twins(pair.aligned, pair.ica, settings, machine))
         made = draw_twins(pair, numbers, settings, machine)
     splits = dict.fromkeys(split for values in made for split in values)
@@ -112,9 +112,7 @@ def twin_cost(
 
 
 def _n_rows(aligned: AlignedPair, settings: CompareSettings, machine: Machine) -> int:
-    width = aligned.common_width(settings)
-    dims = aligned.dims if width is None else (width, width)
-    return rows_in_memory(dims, aligned.n_rows, machine)
+    return rows_in_memory(aligned.used_dims(settings), aligned.n_rows, machine)
 
 
 def _sampled(aligned: AlignedPair, n_rows: int, seed: int) -> tuple[IntArray, AlignedPair]:

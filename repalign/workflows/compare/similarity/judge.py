@@ -12,8 +12,8 @@ from repalign.core.inference.left_out import (
     Claim,
     LeftOut,
     bundle_groups,
-    moments_by_bundle,
 )
+from repalign.core.inference.refits import moments_by_bundle
 from repalign.core.inference.splits import Split
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
 from repalign.core.similarity.canonical import FittingMoments

@@ -59,7 +59,7 @@ def test_starts_that_agree_are_two_and_others_six_or_ten(monkeypatch: pytest.Mon
     assert starts_of(ten) == (10, 10)
     half = (ten["efficiency_high"] - ten["efficiency_low"]) / 2
     assert half > ten["efficiency_start_half_width"] > 0.1
-    monkeypatch.setattr("repalign.workflows.compare.pair.NARROW", 0.3)
+    monkeypatch.setattr("repalign.workflows.compare.shares.NARROW", 0.3)
     six = ica_rows(compared(*rugged()))["in-sample"]
     assert starts_of(six) == (6, 6)
     assert 0.3 > six["efficiency_start_half_width"] > ten["efficiency_start_half_width"]
