@@ -41,7 +41,7 @@ class CompareKeywords(RowLabels, total=False):
     beyond_groups: bool
     gaussian_null: int | None
     refits: int | None
-    halvings: int | None
+    halves: int | None
     starts: int | None
     measure_rows: int | None
     ica_solver: Literal["picard", "sklearn"]

@@ -34,6 +34,7 @@ TOLD_BY = {
     "beyond_groups": "p_beyond_groups",
     "n_gaussian": "n_twins",
     "n_refits": None,
+    "n_halves": "n_halves",
     "starts": "source_starts",
     "measure_rows": "n_rows",
     "layers": "source_view",

@@ -88,7 +88,7 @@ def make_records(
             ),
             n_groups=summary.n_groups,
             ci_claim=None if _known(interval.low) is None else interval.claim.value,
-            n_halvings=summary.n_halvings(name),
+            n_halves=summary.n_halves(name),
             smallest_p=None if null is None or null.refusal else null.smallest_p,
             further_p={column: _p_value(each, number, name) for column, each in further.items()},
             **_ica_columns(errors) if is_ica else _NO_ICA,
@@ -138,12 +138,12 @@ class Summary:
             by_starts=self.start_half_width(name),
         )
 
-    def n_halvings(self, name: str) -> int | None:
-        """Return how often the pair was halved for the intervals of an ICA map in-sample."""
+    def n_halves(self, name: str) -> int | None:
+        """Return how many halves of the pair are behind the in-sample intervals of an ICA map."""
         found = self.left_out
         if found is None or found.claim is Claim.FITTED_MAP or not KIND_OF[name].needs_ica:
             return None
-        return 0 if found.halves is None else len(found.halves)
+        return 0 if found.halves is None else 2 * len(found.halves)
 
     def efficiency(self, name: str) -> tuple[float | None, Interval]:
         """Return the efficiency of an ICA map with its interval, where both are defined."""

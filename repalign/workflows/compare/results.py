@@ -75,7 +75,7 @@ class ErrorRecord:
     efficiency_start_half_width: float | None
     n_groups: int
     ci_claim: str | None
-    n_halvings: int | None
+    n_halves: int | None
     smallest_p: float | None
     further_p: Mapping[str, float | None]
     ica_iterations: int | None

@@ -41,8 +41,8 @@ class CompareSettings(Settings):
             where at least two cost little.
         n_refits: Fits without each group, or bundle of groups, for the intervals of in-sample
             errors; None takes what a small budget allows, 0 leaves all intervals out.
-        n_halvings: Halvings of the groups, on either half of which ICA is fitted from one start,
-            for the in-sample intervals of its maps; None takes five where these cost little.
+        n_halves: Half-samples of the groups, two at a time, on which ICA is fitted from one start,
+            for the in-sample intervals of its maps; None takes ten where these cost little.
         starts: Independent starts of ICA a side, of which the better half by contrast is kept;
             None makes two, six where these do not agree, and ten where the efficiency then still
             hangs on the starts more than on the rows, as far as a budget allows.
@@ -106,13 +106,13 @@ class CompareSettings(Settings):
         least=0,
         absent="what is cheap",
     )
-    n_halvings: int | None = option(
+    n_halves: int | None = option(
         None,
-        "Halvings of the groups, with an ICA of either half, for the in-sample intervals of ICA.",
-        flag="halvings",
+        "Half-samples with an ICA of their own, two at a time, behind its in-sample intervals.",
+        flag="halves",
         panel=TRUST,
         least=0,
-        absent="5 where cheap",
+        absent="10 where cheap",
     )
     starts: int | None = option(
         None,
@@ -191,6 +191,8 @@ class CompareSettings(Settings):
             raise InputError("maps: got none, and no measures; expected at least one")
         if self.n_folds == 1:
             raise InputError("n_folds: got 1, expected 0 or at least 2")
+        if self.n_halves is not None and self.n_halves % 2:
+            raise InputError(f"n_halves: got {self.n_halves}, expected an even number")
         if self.beyond_groups and self.n_null == 0:
             raise InputError("beyond_groups: got true, expected shuffles too; n_null is 0")
 
@@ -233,7 +235,7 @@ PRESETS = (
     Preset(
         "quick",
         "In-sample errors only, no nulls, one start of ICA.",
-        CompareSettings(held_out=0, n_null=0, n_gaussian=0, n_halvings=0, starts=1),
+        CompareSettings(held_out=0, n_null=0, n_gaussian=0, n_halves=0, starts=1),
     ),
     Preset(
         "audit",
@@ -245,7 +247,7 @@ PRESETS = (
             n_null=99,
             n_gaussian=9,
             n_refits=50,
-            n_halvings=5,
+            n_halves=10,
             starts=6,
         ),
     ),

@@ -120,8 +120,8 @@ def n_halvings(n_rows: int, dim: int, settings: CompareSettings) -> int:
     """Return how often a pair is halved: unless a number is asked for, only where it is cheap."""
     if not settings.has_ica or settings.n_refits == 0:
         return 0
-    if settings.n_halvings is not None:
-        return settings.n_halvings
+    if settings.n_halves is not None:
+        return settings.n_halves // 2
     # of either side two halves, which take as long as the whole
     return HALVINGS if 2 * HALVINGS * fit_cost(n_rows, dim) <= HALVING_BUDGET else 0
 

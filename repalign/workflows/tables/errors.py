@@ -27,7 +27,7 @@ INTERVALS = {
 }
 # Counted in docs/calibration.md.
 ICA_IN_SAMPLE = (
-    "in-sample 95 % of ICA and % eff.: without halves of the rows (--halvings 5) they hold less "
+    "in-sample 95 % of ICA and % eff.: without halves of the rows (--halves 10) they hold less "
     "often where few rows or groups determine ICA"
 )
 SHUFFLED = f"null and p: {NULL_OF['shuffled pairing'].told}"
@@ -188,7 +188,7 @@ def error_table(
 def _lacks_halves(record: Record) -> bool:
     """Whether an in-sample interval of ICA follows from rows left out one group at a time alone."""
     is_in_sample_ica = record["split"] == "in-sample" and KIND_OF[record["map"]].needs_ica
-    return is_in_sample_ica and record["ci_low"] is not None and not record.get("n_halvings")
+    return is_in_sample_ica and record["ci_low"] is not None and not record.get("n_halves")
 
 
 def start_notes(records: Iterable[Record]) -> Iterator[str]:

@@ -10,7 +10,7 @@ SETTINGS = CompareSettings(
     held_out=0.0,
     n_null=0,
     n_gaussian=0,
-    n_halvings=0,
+    n_halves=0,
     starts=1,
     ica_rows="disjoint",
 )

@@ -47,7 +47,7 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def compared(executor=None, **asked):
     x, y, groups = rows()
     asked = {"maps": ("permutation", "rigid", "ica"), "n_null": 12, "n_refits": 8} | asked
-    settings = CompareSettings(n_gaussian=0, n_halvings=1, starts=1, **asked)
+    settings = CompareSettings(n_gaussian=0, n_halves=2, starts=1, **asked)
     return compare(x, y, groups=groups, settings=settings, executor=executor)
 
 

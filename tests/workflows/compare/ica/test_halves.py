@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from repalign import InputError
 from repalign.core.inference.splits import halving
 from repalign.core.thread_choice import one_thread
 from repalign.workflows.compare.run import compare
@@ -57,14 +58,14 @@ def seen(monkeypatch):
 def test_a_half_is_fitted_and_judged_as_it_would_be_alone(seen, ica_rows) -> None:
     x, y = pair(1200, noise=0.1)  # where ICA has one answer, whatever the start
     groups = np.repeat(np.arange(400), 3)
-    judged(x, y, n_halvings=2, ica_rows=ica_rows, groups=groups)
+    judged(x, y, n_halves=4, ica_rows=ica_rows, groups=groups)
     (halves,) = seen
     assert halves.shape == (2, 2, 3)
     for number in range(2):
         split = halving(groups, (0, number))
         for part in (0, 1):
             rows = split.fitting_rows(part)
-            alone = judged(x[rows], y[rows], n_halvings=0, starts=1, ica_rows=ica_rows)
+            alone = judged(x[rows], y[rows], n_halves=0, starts=1, ica_rows=ica_rows)
             errors = [alone[name]["error"] * alone[name]["diameter"] for name in MAPS]
             np.testing.assert_allclose(halves[number, part, :2], errors[:2], rtol=1e-12)
             np.testing.assert_allclose(halves[number, part, 2], errors[2], rtol=1e-3)
@@ -83,10 +84,10 @@ def test_the_way_back_has_halves_of_its_own(seen) -> None:
 def test_intervals_reach_as_far_as_samples_vary() -> None:
     with one_thread():
         found = [judged(*pair(seed=seed), seed=seed)["ica"] for seed in range(40)]
-        narrow = [judged(*pair(seed=k), seed=k, n_halvings=0)["ica"] for k in range(40)]
+        narrow = [judged(*pair(seed=k), seed=k, n_halves=0)["ica"] for k in range(40)]
     values = np.array([each["efficiency"] for each in found])
-    assert {each["n_halvings"] for each in found} == {5}
-    assert {each["n_halvings"] for each in narrow} == {0}
+    assert {each["n_halves"] for each in found} == {10}
+    assert {each["n_halves"] for each in narrow} == {0}
 
     def share(rows) -> float:
         low, high = (
@@ -105,16 +106,21 @@ def test_intervals_reach_as_far_as_samples_vary() -> None:
 
 def test_halves_are_left_out_where_they_cannot_be_had() -> None:
     x, y = pair(60)
-    assert judged(x, y)["ica"]["n_halvings"] == 5
-    assert judged(x, y, n_refits=0)["ica"]["n_halvings"] is None  # no intervals at all
-    assert judged(x, y, groups=np.repeat([0, 1], 30))["ica"]["n_halvings"] == 0
-    assert judged(x[:8], y[:8])["ica"]["n_halvings"] == 0  # four rows of four columns
-    assert judged(x, y, ica=preset("quick").ica)["permutation"]["n_halvings"] is None
-    assert preset("quick").n_halvings == 0
+    assert judged(x, y)["ica"]["n_halves"] == 10
+    assert judged(x, y, n_refits=0)["ica"]["n_halves"] is None  # no intervals at all
+    assert judged(x, y, groups=np.repeat([0, 1], 30))["ica"]["n_halves"] == 0
+    assert judged(x[:8], y[:8])["ica"]["n_halves"] == 0  # four rows of four columns
+    assert judged(x, y, ica=preset("quick").ica)["permutation"]["n_halves"] is None
+    assert preset("quick").n_halves == 0
     # only one of the groups varies: one half of every halving has nothing to unmix
     constant = np.repeat(np.arange(3), 20)
     x[20:], y[20:] = 1.0, 2.0
-    assert judged(x, y, groups=constant)["ica"]["n_halvings"] == 0
+    assert judged(x, y, groups=constant)["ica"]["n_halves"] == 0
+
+
+def test_halves_come_in_twos() -> None:
+    with pytest.raises(InputError, match="n_halves: got 3, expected an even number"):
+        CompareSettings(n_halves=3)
 
 
 def test_large_pairs_are_halved_only_if_asked_for() -> None:
@@ -139,5 +145,5 @@ def test_the_table_says_where_intervals_lack_halves() -> None:
     x, y = pair()
     told = "without halves of the rows"
     assert told not in compare(x, y, settings=CompareSettings(**PLAIN)).table()
-    without = compare(x, y, settings=CompareSettings(**PLAIN | {"n_halvings": 0})).table()
+    without = compare(x, y, settings=CompareSettings(**PLAIN | {"n_halves": 0})).table()
     assert told in " ".join(without.split())

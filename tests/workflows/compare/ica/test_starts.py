@@ -29,7 +29,7 @@ def ica_rows(result: CompareResult) -> dict[str, dict[str, object]]:
 def compared(
     x: np.ndarray, y: np.ndarray, *, executor: Executor | None = None, **options: object
 ) -> CompareResult:
-    chosen = {"maps": EFFICIENCY, "n_null": 0, "n_gaussian": 0, "n_halvings": 0, "held_out": 0}
+    chosen = {"maps": EFFICIENCY, "n_null": 0, "n_gaussian": 0, "n_halves": 0, "held_out": 0}
     chosen |= options
     return compare(x, y, settings=CompareSettings(**chosen), executor=executor)
 
