@@ -234,8 +234,8 @@ PRESETS = (
     ),
     Preset(
         "quick",
-        "In-sample errors only, no nulls, one start of ICA.",
-        CompareSettings(held_out=0, n_null=0, n_gaussian=0, n_halves=0, starts=1),
+        "In-sample errors only: no nulls, no intervals, one start of ICA.",
+        CompareSettings(held_out=0, n_null=0, n_gaussian=0, n_refits=0, starts=1),
     ),
     Preset(
         "audit",
