@@ -33,9 +33,11 @@ COPIES_SHARE = 0.6
 # Passes over both sides of a pair whose rows do not stay in memory, and over a space for its
 # diameter, whole and held out (measured with nulls and a held-out share; data move them a little).
 PAIR_PASSES, DIAMETER_PASSES = 6, 14
-# A row of the index: sample number, token, hash. With a pair its group and part are sent too, with
-# the units of a view its part and which rows judge.
-INDEX_BYTES, PAIR_ROW_BYTES, VIEW_ROW_BYTES = 8 + 4 + 16, 40, 16
+# A row of the index: sample number, token, hash. With a pair who its rows are is sent, their groups
+# and parts, with the units of a view parts and which rows judge. Numbers of so many rows that they
+# are shared go once: then what hangs on the pair, or the unit, is left.
+INDEX_BYTES, PAIR_ROW_BYTES, VIEW_ROW_BYTES = 8 + 4 + 16, 40, 44
+PAIR_OWN_BYTES, VIEW_OWN_BYTES, ONCE_BYTES = 24, 12, 16
 # What opening a store reads beside its rows: structure, and index and digests of each row.
 OPENING_BYTES, OPENING_ROW_BYTES = 4 * 1024, 30
 
@@ -198,7 +200,11 @@ def _sent_bytes(stores: Stores, moments: int, n_tasks: int) -> int:
         sent = n_views * moments
     else:  # of the pairs of a task one side is mostly the same
         sent = (n_tasks + n_pairs) * moments
-    return sent + n_rows * (PAIR_ROW_BYTES * n_pairs + VIEW_ROW_BYTES * n_views)
+    if 8 * n_rows >= SHARED_BYTES:
+        of_rows = PAIR_OWN_BYTES * n_pairs + VIEW_OWN_BYTES * n_views + ONCE_BYTES
+    else:
+        of_rows = PAIR_ROW_BYTES * n_pairs + VIEW_ROW_BYTES * n_views
+    return sent + n_rows * of_rows
 
 
 def extract_costs(job: "ExtractJob", *, workers: int, process_bytes: int) -> list[Cost]:
