@@ -3,6 +3,7 @@
 import errno
 import inspect
 import os
+import signal
 import sys
 from typing import Annotated, Any, get_args
 
@@ -33,7 +34,13 @@ from repalign.cli.talk import Talk
 from repalign.exceptions import RepalignError
 from repalign.store.foreign.budget import allowing
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came, as schedulers send it when the time of a job is over; ends like Ctrl-C."""
+
+
 # What REPALIGN_DEBUG may say for: no.
 OFF = {"", "0", "false", "no", "off"}
 # What the help says for the type of a value; of a flag that takes none nothing.
@@ -78,8 +85,13 @@ class RepalignGroup(TyperGroup):
             _talk(ctx).error("the memory does not suffice; free some, or allow more")
             raise typer.Exit(1) from failure
         except KeyboardInterrupt as failure:
-            _talk(ctx).error("interrupted; what was committed is kept, nothing is half-written")
-            raise typer.Exit(INTERRUPTED) from failure
+            what = "terminated" if isinstance(failure, Terminated) else "interrupted"
+            _talk(ctx).error(f"{what}; what was committed is kept, nothing is half-written")
+            raise typer.Exit(_code_of(failure)) from failure
+
+
+def _code_of(failure: KeyboardInterrupt) -> int:
+    return TERMINATED if isinstance(failure, Terminated) else INTERRUPTED
 
 
 def _talk(ctx: Any) -> Talk:
@@ -202,7 +214,14 @@ fit_help(app)
 def main() -> None:
     """Run the command line and leave with its exit code, whatever the streams are."""
     prepare_streams()
+    signal.signal(signal.SIGTERM, _terminate)
     sys.exit(finish_streams(_run()))
+
+
+def _terminate(number: int, _: Any) -> None:
+    """End in order; a second one ends at once."""
+    signal.signal(number, signal.SIG_DFL)
+    raise Terminated
 
 
 def _run() -> int:
@@ -214,6 +233,6 @@ def _run() -> int:
     except OSError as failure:
         Talk().error(explain_os_error(failure))
         return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as failure:
+        return _code_of(failure)
     return 0

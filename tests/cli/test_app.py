@@ -1,7 +1,10 @@
 import errno
 import shlex
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import typer
@@ -119,3 +122,31 @@ def test_help_is_wrapped_by_the_terminal_and_leaves_it_most_of_the_line() -> Non
     assert flag.index("Map in both directions.") < 50
     for noise in ("<int range>", "<bool>  Map", "latex|"):
         assert noise not in told
+
+
+@pytest.mark.parametrize(
+    ("number", "what", "code"),
+    [(signal.SIGTERM, "terminated", 143), (signal.SIGINT, "interrupted", 130)],
+)
+def test_a_signal_ends_a_command_in_order(
+    tmp_path: Path, number: int, what: str, code: int
+) -> None:
+    # whoever runs the tests in the background may have told them to ignore Ctrl-C
+    start = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    start += "from repalign.__main__ import main; main()"
+    line = ["reproduce", "gaussian-null", "-o", str(tmp_path / "out"), "--workers", "2"]
+    with subprocess.Popen(
+        [sys.executable, "-c", start, *line],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
+        while not (tmp_path / "out" / "units").exists():
+            assert command.poll() is None
+            time.sleep(0.1)
+        command.send_signal(number)
+        out, err = command.communicate(timeout=60)
+    assert command.returncode == code
+    assert out == ""
+    told = err.strip().splitlines()[-1]
+    assert told == f"error: {what}; what was committed is kept, nothing is half-written"

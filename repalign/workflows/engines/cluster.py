@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -79,7 +80,8 @@ def connected(address: str | None, workers: int | None) -> Iterator[None]:
             scratch = stack.enter_context(_scratch()) if address is None else None
             stack.callback(ray.shutdown)
             stack.enter_context(redirect_stdout(cast(TextIO, WithoutRay(sys.stdout))))
-            _connect(ray, address, workers, scratch)
+            with _signals_kept():
+                _connect(ray, address, workers, scratch)
             yield
 
 
@@ -115,6 +117,18 @@ def cluster_has(resource: str) -> float:
 
     found: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     return float(found.get(resource, 0.0))
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Answer SIGTERM afterwards as before; Ray has an answer of its own, which says nothing."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if is_main and before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _connect(ray: Any, address: str | None, workers: int | None, scratch: str | None) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import os
 import re
+import signal
 import socket
 import sys
 import threading
@@ -222,6 +223,23 @@ def test_an_address_at_which_nothing_listens_is_told_at_once(monkeypatch) -> Non
     with pytest.raises(RepalignError, match=rf"no connection to '127.0.0.1:{port}': .*refused"):
         RayTasks(address=f"127.0.0.1:{port}").__enter__()
     assert time.monotonic() - started < 20
+
+
+def test_ray_does_not_answer_for_the_command_when_it_is_told_to_end(monkeypatch) -> None:
+    import ray
+
+    def connect(*told: object, **more: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as it takes over the signal
+
+    for name, value in (
+        ("is_initialized", lambda: False),
+        ("shutdown", lambda: None),
+        ("init", connect),
+    ):
+        monkeypatch.setattr(ray, name, value)
+    before = signal.getsignal(signal.SIGTERM)
+    with RayTasks(address="auto"):
+        assert signal.getsignal(signal.SIGTERM) == before
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", None])
