@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement, product
 from pathlib import Path
+from string import digits
 
 from repalign.core.maps.kinds import KIND_OF
 from repalign.exceptions import InputError, SeveralViewsError
@@ -149,8 +150,11 @@ def open_input(
         try:
             found = open_views(item, layers)
         except SeveralViewsError as several:
+            # numbered ones have the rest of their name in common
+            numbered = [view.rstrip(digits) for view in several.views if view[-1:] in digits]
+            pattern = next(filter(None, numbered), several.views[0][:1]) + "*"
             raise InputError(
-                f"{several}, or take several: --layers all, --layers '{several.views[0][:1]}*'"
+                f"{several}, or take several: --layers all, --layers '{pattern}'"
             ) from several
     else:
         found = [as_source(item, name=place)]

@@ -70,7 +70,9 @@ def test_names_that_do_not_fit_are_refused(stores, names, message) -> None:
 
 
 def test_a_bare_store_of_several_views_says_how_to_take_them(stores) -> None:
-    with pytest.raises(InputError, match=r"choose one: .*or take several: --layers all"):
+    with pytest.raises(
+        InputError, match=r"choose one: .*, or take several: --layers all, --layers 'block-\*'$"
+    ):
         open_models(stores, [])
 
 
