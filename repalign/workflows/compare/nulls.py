@@ -116,48 +116,63 @@ def shuffle_pair(fitter: PairFitter, known: Mapping[str, JudgedOrder]) -> PairNu
     ``known`` are the errors in those orders that others judged, by pass and number.
     """
     taking_part = _taking_part(fitter)
-    return None if taking_part is None else taking_part.nulls(_Orders(fitter, dict(known)))
+    return None if taking_part is None else taking_part.nulls(_orders(fitter, dict(known)))
 
 
 def judge_orders(fitter: PairFitter, share: range) -> dict[str, JudgedOrder]:
     """Return the errors of all maps in some of the orders, of which the first is that given."""
     taking_part = _taking_part(fitter)
     assert taking_part is not None
-    orders = _Orders(fitter, {}, share)
+    orders = _orders(fitter, {}, share)
     taking_part.nulls(orders)
     return orders.known
 
 
-class _Orders:
+def _orders(
+    fitter: PairFitter, known: dict[str, JudgedOrder], share: range | None = None
+) -> "Orders":
+    def judging(rows: KeptRows) -> JudgeOrder:
+        return lambda order: rows.judge(order, fitter.fit_all)
+
+    return Orders(judging, len(fitter.names), known, share)
+
+
+@dataclass(eq=False)
+class Orders:
     """Judges orders of the rows: tells what is known, and of the others does its share.
 
-    The passes of a null (of all maps, in-sample across all rows) are those of every other share.
+    Attributes:
+        given: How the orders of one pass are judged.
+        n_numbers: Errors in an order.
+        known: What is known, by pass and number of an order.
+        share: The orders that are judged; None for all.
     """
 
-    def __init__(
-        self, fitter: PairFitter, known: dict[str, JudgedOrder], share: range | None = None
-    ) -> None:
-        self.known = known
-        self._fit_all, self._share = fitter.fit_all, share
-        unknown = [np.nan] * len(fitter.names)
-        self._unknown: JudgedOrder = unknown, unknown
-        self._n_passes = 0
+    given: Callable[[KeptRows], JudgeOrder]
+    n_numbers: int
+    known: dict[str, JudgedOrder]
+    share: range | None = None
+    _n_passes: int = 0
 
     def judging(self, rows: KeptRows) -> JudgeOrder:
-        """Return how the orders of one pass are judged, one after the other."""
-        place, numbers = self._n_passes, count()
-        self._n_passes += 1
+        """Return how the orders of one pass are judged, one after the other.
 
-        def judge(order: IntArray) -> tuple[list[float], list[float]]:
+        The passes of a null (of all maps, in-sample across all rows) are those of every share.
+        """
+        place, numbers, given = self._n_passes, count(), self.given(rows)
+        self._n_passes += 1
+        unknown = [np.nan] * self.n_numbers
+
+        def judge(order: IntArray) -> JudgedOrder:
             number = next(numbers)
             name = f"{place}-{number}"
-            if name in self.known:
-                return self.known[name]
-            if self._share is None:
-                return rows.judge(order, self._fit_all)
-            if number not in self._share:
-                return self._unknown
-            return self.known.setdefault(name, rows.judge(order, self._fit_all))
+            if name not in self.known:
+                if self.share is None:
+                    return given(order)
+                if number not in self.share:
+                    return unknown, unknown
+                self.known[name] = given(order)
+            return self.known[name]
 
         return judge
 
@@ -172,7 +187,7 @@ class _TakingPart:
     places: IntArray
     n_shuffles: int
 
-    def nulls(self, orders: _Orders) -> PairNulls:
+    def nulls(self, orders: Orders) -> PairNulls:
         """Return the nulls, with orders judged as told."""
         draw = partial(
             shuffled_null,

@@ -61,15 +61,20 @@ class Shared:
         twins: Efficiencies of Gaussian twins; none where they are part of the pair.
         shuffles: Errors of all maps in orders of the rows.
         refits: What fits without some of the groups add to the errors of all maps.
+        measures: Measures in orders of the rows, by what they read.
     """
 
     twins: Mapping[str, Efficiencies] = field(default_factory=dict)
     shuffles: Mapping[str, JudgedOrder] = field(default_factory=dict)
     refits: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    measures: Mapping[str, Mapping[str, JudgedOrder]] = field(default_factory=dict)
 
-    def of(self, stage: str) -> dict[str, Any]:
-        """Return one of them by its name."""
-        return dict(getattr(self, stage))
+    def with_more(self, what: str, found: Mapping[str, Any]) -> "Shared":
+        """Return it with more of one of these."""
+        known = dict(getattr(self, what))
+        for name, each in found.items():
+            known[name] = {**known.get(name, {}), **each} if what == "measures" else each
+        return replace(self, **{what: known})
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +151,9 @@ def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> Pai
         for errors in judged
         for record in make_records(errors, source, target, settings, nulls=nulls, twins=twins)
     )
-    measured = list(measure_pair(pair, settings, machine)) if settings.measures else []
+    measured = []
+    if settings.measures:
+        measured = list(measure_pair(pair, settings, machine, shared.measures))
     warnings = [
         *(notes if settings.maps else ()),
         *pair.aligned.report.warnings,

@@ -17,6 +17,7 @@ from repalign.workflows.compare.ica.twins import (
 )
 from repalign.workflows.compare.judge import PairFitter
 from repalign.workflows.compare.nulls import (
+    JudgedOrder,
     judge_orders,
     rows_in_memory,
     shuffle_cost,
@@ -31,6 +32,7 @@ from repalign.workflows.compare.refits import (
     some_refits,
     with_refits,
 )
+from repalign.workflows.compare.similarity.pair import judge_measure_orders, measure_shuffle_cost
 from repalign.workflows.machine import Machine
 
 # Multiplications of shuffles or refits, some fifteen seconds of a core, that are worth a unit of
@@ -109,8 +111,6 @@ def shares_of(unit: PairUnit, machine: Machine) -> list[ShareUnit]:
 
     Whether it is hangs on the pair alone, and no number on whether it is.
     """
-    if not usable_maps(unit.aligned, unit.settings)[0]:
-        return []
     lean = replace(unit, halves=())  # which no share needs
     return [
         ShareUnit(lean, back, stage, numbers)
@@ -125,7 +125,7 @@ def gathered(unit: PairUnit, shares: Sequence[tuple[ShareUnit, Any]]) -> PairUni
     shared: dict[int, Shared] = {}
     for share, found in shares:
         given = shared.get(share.direction, Shared())
-        shared[share.direction] = replace(given, **{share.stage: given.of(share.stage) | found})
+        shared[share.direction] = given.with_more(share.stage, found)
     return replace(unit, shared=shared)
 
 
@@ -140,11 +140,11 @@ def _ranges_of_twins(unit: PairUnit, machine: Machine) -> list[range]:
 
 def _ranges_of_shuffles(unit: PairUnit, machine: Machine) -> list[range]:
     settings, aligned = unit.settings, unit.aligned
-    if settings.n_null == 0:
+    n_maps = len(usable_maps(aligned, settings)[0])
+    if settings.n_null == 0 or n_maps == 0:
         return []
     dims = aligned.used_dims(settings)
     n_rows = rows_in_memory(dims, aligned.n_rows, machine)
-    n_maps = len(usable_maps(aligned, settings)[0])
     cost = shuffle_cost(n_rows, dims, n_maps, len(aligned.split.judged))
     return _ranges(1 + shuffles_wanted(cost, settings), cost)  # and the order that is given
 
@@ -152,8 +152,23 @@ def _ranges_of_shuffles(unit: PairUnit, machine: Machine) -> list[range]:
 def _ranges_of_refits(unit: PairUnit, machine: Machine) -> list[range]:
     settings, aligned = unit.settings, unit.aligned
     n_maps = len(usable_maps(aligned, settings)[0])
+    if n_maps == 0:
+        return []
     cost = refit_cost(aligned.n_rows, max(aligned.used_dims(settings)), n_maps)
     return _ranges(n_bundles(aligned.groups, most_refits(cost, settings)), cost)
+
+
+def _ranges_of_measures(unit: PairUnit, machine: Machine) -> list[range]:
+    settings, aligned = unit.settings, unit.aligned
+    if not settings.measures or not settings.n_null:  # what is cheap is no share
+        return []
+    dims, n_judged = aligned.used_dims(settings), len(aligned.split.judged)
+    cost = measure_shuffle_cost(aligned.n_rows, dims, n_judged, settings)
+    return _ranges(1 + settings.n_null, cost)
+
+
+def _measures(fitter: PairFitter, numbers: range) -> dict[str, dict[str, JudgedOrder]]:
+    return judge_measure_orders(fitter.pair, fitter.settings, fitter.machine, numbers)
 
 
 def _ranges(number: int, cost: float) -> list[range]:
@@ -175,5 +190,6 @@ SHARED: dict[str, tuple[Work, Ranges]] = {
     "twins": (_twins, _ranges_of_twins),
     "shuffles": (judge_orders, _ranges_of_shuffles),
     "refits": (some_refits, _ranges_of_refits),
+    "measures": (_measures, _ranges_of_measures),
 }
 """What of a pair can be shared, a field of ``Shared``: how some are done, and in which shares."""

@@ -20,6 +20,11 @@ ASKED = {
     "folds, both ways": {"held_out": 0.0, "n_folds": 3, "both_directions": True},
     "beyond groups": {"beyond_groups": True},
     "without ICA": {"maps": ("mean", "rigid", "linear")},
+    "measures beyond groups": {
+        "measures": ("linear-cka", "mutual-knn", "rsa-spearman"),
+        "beyond_groups": True,
+    },
+    "measures alone": {"maps": (), "measures": ("mean-cca", "mutual-knn"), "both_directions": True},
 }
 
 
@@ -57,6 +62,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "LONG_SHARE", 5.9)
     monkeypatch.setattr(shares, "shuffle_cost", lambda *told: 1.0)
     monkeypatch.setattr(shares, "refit_cost", lambda *told: 1.0)
+    monkeypatch.setattr(shares, "measure_shuffle_cost", lambda *told: 1.0)
 
 
 def assert_same(first: list[dict], second: list[dict]) -> None:
@@ -77,12 +83,15 @@ def test_shared_work_gives_the_same_numbers(short, monkeypatch, asked) -> None:
     monkeypatch.setattr(shares, "LONG_SHARE", 1e30)
     alone = Stages()
     assert_same(found.to_records(), compared(alone, **asked).to_records())
-    assert not alone.keys.get("shuffles")
-    assert not alone.keys.get("refits")
+    assert not {"shuffles", "refits", "measures"} & {
+        each for each, keys in alone.keys.items() if keys
+    }
     n_directions = 2 if asked.get("both_directions") else 1
     # the order that is given and twelve others, and eight refits, five a unit
-    assert len(set(apart.keys["shuffles"])) == 3 * n_directions
-    assert len(set(apart.keys["refits"])) == 2 * n_directions
+    made = {"shuffles": 3, "refits": 2} if asked.get("maps", "some") else {}
+    made |= {"measures": 3} if asked.get("measures") else {}
+    for stage in ("shuffles", "refits", "measures"):
+        assert len(set(apart.keys.get(stage, ()))) == made.get(stage, 0) * n_directions
 
 
 def test_shares_are_kept_and_a_stopped_run_goes_on_from_them(short, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """All measures of one pair: on which rows, how far they can be trusted, and the records."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isqrt
@@ -18,13 +18,13 @@ from repalign.core.similarity.shuffled import judging
 from repalign.exceptions import InputError
 from repalign.workflows.compare.nulls import (
     FEWEST_ROWS,
-    FEWEST_SHUFFLES,
     MAX_NULL_ROWS,
-    MOST_SHUFFLES,
-    NULL_BUDGET,
+    JudgedOrder,
+    Orders,
     PairNulls,
     ShuffledRows,
     draw_nulls,
+    shuffles_wanted,
 )
 from repalign.workflows.compare.pair_data import PairData
 from repalign.workflows.compare.settings import CompareSettings
@@ -65,25 +65,58 @@ class MeasureResult:
 
 
 def measure_pair(
-    pair: PairData, settings: CompareSettings, machine: Machine
+    pair: PairData,
+    settings: CompareSettings,
+    machine: Machine,
+    known: Mapping[str, Mapping[str, JudgedOrder]],
 ) -> Iterator[MeasureResult]:
-    """Yield the measures of a pair, those that read the same together."""
+    """Yield the measures of a pair, those that read the same together.
+
+    ``known`` are those in orders of the rows that others judged, by what they read.
+    """
+    for judge, notes in _judges(pair, settings, machine):
+        chosen, reads, rows = judge.measures, judge.reads, judge.rows
+        n_left_out = wanted_left_out(rows, reads, settings)
+        values = [judge.in_sample(n_left_out)]
+        if rows.split.judged:
+            values.append(judge.held_out(n_left_out))
+        nulls = _nulls(judge, settings, dict(known.get(reads, {})))
+        notes += _undefined(chosen, values)
+        notes += () if nulls is None else nulls.notes
+        yield MeasureResult(chosen, tuple(values), nulls, tuple(notes))
+
+
+def judge_measure_orders(
+    pair: PairData, settings: CompareSettings, machine: Machine, share: range
+) -> dict[str, dict[str, JudgedOrder]]:
+    """Return all measures in some of the orders of the rows, by what they read."""
+    found: dict[str, dict[str, JudgedOrder]] = {}
+    for judge, _ in _judges(pair, settings, machine):
+        _nulls(judge, settings, found.setdefault(judge.reads, {}), share)
+    return found
+
+
+def measure_shuffle_cost(
+    n_rows: int, dims: tuple[int, int], n_judged_parts: int, settings: CompareSettings
+) -> float:
+    """Return about how many multiplications a shuffle of all measures takes."""
+    reads = dict.fromkeys(measure.reads for measure in measures_called(settings.measures))
+    return sum(
+        _shuffle_cost(min(n_rows, NULL_ROWS[each]), dims, n_judged_parts, each) for each in reads
+    )
+
+
+def _judges(
+    pair: PairData, settings: CompareSettings, machine: Machine
+) -> Iterator[tuple[MeasureJudge, list[str]]]:
+    """Yield who judges the measures that read the same, with notes on their rows."""
     asked = measures_called(settings.measures)
     for reads in dict.fromkeys(measure.reads for measure in asked):
         machine.on_stage("measures", 0, 1)
         chosen = tuple(measure for measure in asked if measure.reads == reads)
         rows, notes = judged_rows(pair, reads, settings, machine)
-        judge = MeasureJudge(
-            chosen, reads, rows, seed=settings.seed, memory_bytes=machine.memory_bytes
-        )
-        n_left_out = wanted_left_out(rows, reads, settings)
-        values = [judge.in_sample(n_left_out)]
-        if rows.split.judged:
-            values.append(judge.held_out(n_left_out))
-        nulls = _nulls(judge, settings)
-        notes += _undefined(chosen, values)
-        notes += () if nulls is None else nulls.notes
-        yield MeasureResult(chosen, tuple(values), nulls, tuple(notes))
+        seed, memory_bytes = settings.seed, machine.memory_bytes
+        yield MeasureJudge(chosen, reads, rows, seed=seed, memory_bytes=memory_bytes), notes
 
 
 def judged_rows(
@@ -154,36 +187,43 @@ def wanted_left_out(rows: JudgedRows, reads: Reads, settings: CompareSettings) -
     return int(np.clip(LEFT_OUT_BUDGET / cost, *LEFT_OUT))
 
 
-def affordable_shuffles(rows: JudgedRows, reads: Reads, n_rows: int) -> int:
-    """Return how many shuffles the budget allows."""
-    p, q = rows.total.source_dim, rows.total.target_dim
-    cost = 2.0 * n_rows * p * q + 30.0 * max(p, q) ** 3 * (1 + len(rows.split.judged))
-    if reads in ("distances", "distance ranks"):
-        cost += 100.0 * n_rows**2
-    return int(np.clip(NULL_BUDGET / cost, FEWEST_SHUFFLES, MOST_SHUFFLES))
+def _shuffle_cost(n_rows: int, dims: tuple[int, int], n_judged_parts: int, reads: Reads) -> float:
+    """Return about how many multiplications a shuffle of measures that read this takes."""
+    p, q = dims
+    cost = 2.0 * n_rows * p * q + 30.0 * max(p, q) ** 3 * (1 + n_judged_parts)
+    return cost + 100.0 * n_rows**2 if reads in ("distances", "distance ranks") else cost
 
 
-def _nulls(judge: MeasureJudge, settings: CompareSettings) -> PairNulls | None:
-    """Return the shuffled nulls as errors, or None where none are wanted."""
+def _nulls(
+    judge: MeasureJudge,
+    settings: CompareSettings,
+    known: dict[str, JudgedOrder],
+    share: range | None = None,
+) -> PairNulls | None:
+    """Return the shuffled nulls as errors, or None where none are wanted.
+
+    ``known`` are those in orders that others judged; those of a share are added to it.
+    """
     rows, seed = judge.rows, settings.seed
+    dims = rows.total.source_dim, rows.total.target_dim
     n_rows = min(rows.n, NULL_ROWS[judge.reads])
-    room = judge.memory_bytes // (8 * COPIES * (rows.total.source_dim + rows.total.target_dim))
+    room = judge.memory_bytes // (8 * COPIES * sum(dims))
     n_rows = min(n_rows, max(room, FEWEST_ROWS))
-    n_shuffles = settings.n_null
-    if n_shuffles is None:
-        n_shuffles = affordable_shuffles(rows, judge.reads, n_rows)
+    cost = _shuffle_cost(n_rows, dims, len(rows.split.judged), judge.reads)
+    n_shuffles = shuffles_wanted(cost, settings)
     if n_shuffles == 0:
         return None
     chosen = sample_groups(
         rows.groups, rows.split.part_of_row, n_rows, is_ordered=rows.is_ordered, seed=seed
     )
+    held = judge.held if chosen.size == rows.n else None
+    given = judging(judge.measures, judge.memory_bytes, held)
+    orders = Orders(given, len(judge.measures), known, share)
     draw = partial(
         shuffled_null,
         rows.source.take(chosen),
         rows.target.take(chosen),
-        judging=judging(
-            judge.measures, judge.memory_bytes, judge.held if chosen.size == rows.n else None
-        ),
+        judging=orders.judging,
         n_shuffles=n_shuffles,
         seed=seed,
         identity=rows.places[chosen],
