@@ -76,7 +76,7 @@ def head(
     if chosen == "table":  # as narrow as a terminal
         hidden |= {name for name in found[0] if all(each[name] in (None, "") for each in found)}
         for each in found:
-            if "sample_sha" in each:
+            if each.get("sample_sha"):
                 each["sample_sha"] = each["sample_sha"][:SHOWN_DIGITS]
     records = [{k: v for k, v in each.items() if k not in hidden} for each in found]
     output.emit(output.render_records(records, chosen), to, talk_of(context))

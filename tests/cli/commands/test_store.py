@@ -145,6 +145,13 @@ def test_head_cuts_columns_only_in_a_table_or_when_asked(path: Path) -> None:
     assert "e2" not in run("head", f"{path}::deep", "--columns", 2, "--format", "json").stdout
 
 
+def test_head_of_an_array_without_identity_is_a_table_too(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.eye(3))
+    shown = run("head", tmp_path / "x.npy", "--format", "table")
+    assert shown.exit_code == 0, shown.stderr
+    assert "sample_sha" not in shown.stdout
+
+
 def test_head_of_tokens_with_hashes(tmp_path: Path) -> None:
     index = RowIndex(
         np.array([0, 0]),
