@@ -159,7 +159,9 @@ def _read_frame(
             with open_regular(source) as file:
                 _check_width(1 + file.readline(_LONGEST_LINE).count(separator.encode()), source)
             text = dict.fromkeys(ID_NAMES, str)
-            frame = pandas.read_csv(source, sep=separator, dtype=text)
+            # exact; the faster ways of pandas crash on a number with a long exponent
+            exact = {"float_precision": "round_trip"}
+            frame = pandas.read_csv(source, sep=separator, dtype=text, **exact)
     except ImportError as error:
         raise MissingExtraError("pyarrow", extra="parquet", purpose=f"reading {source}") from error
     except (ValueError, OSError) as error:

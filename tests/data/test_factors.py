@@ -131,3 +131,16 @@ def test_parquet_without_pyarrow_names_the_extra(
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"repalign\[parquet\]"):
         read_columns(tmp_path / "f.parquet")
+
+
+def test_a_number_with_a_long_exponent_is_text_and_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "factors.csv").write_text("id,size\na,1e521929651498794556\nb,2\n")
+    found = read_columns(tmp_path / "factors.csv").column("size")
+    assert found.tolist() == ["1e521929651498794556", "2"]
+
+
+def test_numbers_are_read_to_the_last_bit(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal(1000)
+    text = "".join(f"{value!r}\n" for value in values.tolist())
+    (tmp_path / "factors.csv").write_text(f"size\n{text}")
+    np.testing.assert_array_equal(read_columns(tmp_path / "factors.csv").column("size"), values)

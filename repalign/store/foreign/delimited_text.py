@@ -170,15 +170,13 @@ def _value_blocks(path: Path, layout: _Layout, kept: RowIdentities) -> Iterator[
 
 def _numbers(chunk: "pd.DataFrame", *, first_row: int, path: Path) -> NDArray[np.float64]:
     """Return a block of cells as numbers; the first cell that is none is named."""
-    import pandas as pd
-
     try:
         return chunk.to_numpy(dtype=np.float64)
     except (ValueError, TypeError) as error:
         for name in chunk.columns:
-            bad = pd.to_numeric(chunk[name], errors="coerce").isna().to_numpy()
-            if bad.any():
-                row = int(np.flatnonzero(bad)[0])
+            # not by pandas, which a number with a long exponent crashes
+            bad = (row for row, cell in enumerate(chunk[name]) if not _is_number(str(cell)))
+            if (row := next(bad, None)) is not None:
                 cell = str(chunk[name].iloc[row]).strip()
                 place = f"{path}: row {first_row + row} has"
                 if not cell:

@@ -127,3 +127,11 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 def test_a_table_has_no_views(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a table has no view 'x'; leave it out"):
         open_embeddings(write(tmp_path / "a.csv", "1,2\n"), view="x")
+
+
+def test_a_number_with_a_long_exponent_is_named_and_no_crash(tmp_path: Path) -> None:
+    broken = write(tmp_path / "a.csv", "0.5,1.5\n0.25,-1.e521929651498794556e-01\n")
+    with pytest.raises(InputError, match=r"row 1 has '-1.e521929651498794556e-01' in column '1'"):
+        open_embeddings(broken)
+    huge = write(tmp_path / "b.csv", "0.5,1.5\n0.25,1e521929651498794556\n")
+    assert open_embeddings(huge).rows.read(1, 2).tolist() == [[0.25, np.inf]]
