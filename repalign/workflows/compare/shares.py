@@ -141,7 +141,7 @@ def _ranges_of_twins(unit: PairUnit, machine: Machine) -> list[range]:
 def _ranges_of_shuffles(unit: PairUnit, machine: Machine) -> list[range]:
     settings, aligned = unit.settings, unit.aligned
     n_maps = len(usable_maps(aligned, settings)[0])
-    if settings.n_null == 0 or n_maps == 0:
+    if not settings.n_null or n_maps == 0:  # what is cheap is no share
         return []
     dims = aligned.used_dims(settings)
     n_rows = rows_in_memory(dims, aligned.n_rows, machine)
@@ -152,7 +152,7 @@ def _ranges_of_shuffles(unit: PairUnit, machine: Machine) -> list[range]:
 def _ranges_of_refits(unit: PairUnit, machine: Machine) -> list[range]:
     settings, aligned = unit.settings, unit.aligned
     n_maps = len(usable_maps(aligned, settings)[0])
-    if n_maps == 0:
+    if not settings.n_refits or n_maps == 0:
         return []
     cost = refit_cost(aligned.n_rows, max(aligned.used_dims(settings)), n_maps)
     return _ranges(n_bundles(aligned.groups, most_refits(cost, settings)), cost)

@@ -129,7 +129,7 @@ def expected_seconds(stores: Stores, settings: CompareSettings) -> dict[str, flo
     halvings = n_halvings(n_rows, dim, settings)  # either half is half of the rows
     ica += halvings * (2 * START_SECONDS + searching)
     pair += halvings * 2 * n_rows * dim**2 * 4 / RATE
-    shared = shuffles / RATE if shuffles > LONG_SHARE else 0.0
+    shared = shuffles / RATE if settings.n_null and shuffles > LONG_SHARE else 0.0
     pair -= shared
     return {
         "moments": stores.views * (1 + halvings) * _pass(stores) / RATE,

@@ -135,5 +135,12 @@ def test_nothing_is_shared_where_nothing_is_shuffled_or_refitted(short) -> None:
     assert not executor.keys.get("refits")
 
 
+def test_what_a_budget_chooses_is_part_of_the_pair(short) -> None:
+    executor = Stages()
+    compared(executor, n_null=None, n_refits=None)
+    assert not executor.keys.get("shuffles")
+    assert not executor.keys.get("refits")
+
+
 def test_everything_that_is_shared_has_its_place_in_a_pair() -> None:
     assert set(shares.SHARED) == {each.name for each in fields(Shared)}
