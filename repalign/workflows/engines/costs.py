@@ -128,7 +128,10 @@ def compare_costs(
     """Return what a comparison by so many workers will take."""
     walk = walk_of(stores, settings, workers, memory_bytes)
     n_views, n_pairs = stores.views, stores.n_pairs
-    moments = 8 * stores.dim**2 * (settings.n_folds or (2 if settings.held_out else 1))
+    n_parts = settings.n_folds or (2 if settings.held_out else 1)
+    if settings.has_ica:
+        n_parts += 2 * n_halvings(stores.rows, stores.dim, settings)
+    moments = 8 * stores.dim**2 * n_parts
     process = WORKER_BYTES + (TORCH_BYTES if settings.has_ica else 0)
     memory = process + walk.held + walk.nulls + 4 * moments
     rule = "each worker reads a view once a tile"
@@ -160,7 +163,7 @@ def compare_costs(
             "bytes sent to workers",
             _sent_bytes(stores, moments, walk.n_tasks),
             "bytes",
-            "moments (columns² × 8 for each part of the split), and who the rows are",
+            "moments (columns² × 8 for each part of the split and half), and who the rows are",
         ),
         Cost("memory of a worker", memory, "bytes", "libraries, rows held, nulls, moments"),
         Cost("memory of all workers", workers * memory, "bytes", f"{workers} × that"),
