@@ -143,7 +143,7 @@ def compare_costs(
         rule = f"the moments once{more}; {rule}"
     return [
         Cost("views", n_views, "", f"{stores.rows:,} × {stores.dim:,} each"),
-        Cost("pairs", n_pairs, "", "units of work; moments, ICA starts and long twins come before"),
+        Cost("pairs", n_pairs, "", "units of work; moments, ICA and long shares of a pair before"),
         Cost(
             "tiles",
             walk.n_tiles,
@@ -151,7 +151,12 @@ def compare_costs(
             f"{walk.side:,} × {walk.side:,} views, whose rows "
             + ("stay in memory" if walk.held else "are read in blocks"),
         ),
-        Cost("tasks", walk.n_tasks, "", f"of {walk.task} pairs each, one after the other"),
+        Cost(
+            "tasks",
+            walk.n_tasks,
+            "",
+            f"of {walk.task} {'pair' if walk.task == 1 else 'pairs'} each, one after the other",
+        ),
         Cost(
             "bytes of all views",
             n_views * stores.view_bytes,
