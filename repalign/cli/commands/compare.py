@@ -161,7 +161,6 @@ def compare(
     from repalign.workflows.engines.costs import announced, compare_costs
     from repalign.workflows.engines.effort import Stores, sizes_of
     from repalign.workflows.machine import Machine, parse_memory
-    from repalign.workflows.saved_maps import check_new_maps, save_result_maps
     from repalign.workflows.study.cache import open_cache
     from repalign.workflows.study.choosing import Asked, chosen_pairs, planned_pairs
     from repalign.workflows.study.remembering import Remembering
@@ -172,6 +171,8 @@ def compare(
         output.check_figure(plot)
     settings = settings_with(preset, given)
     if save_maps is not None:
+        from repalign.workflows.saved_maps import check_new_maps
+
         check_new_maps(save_maps, settings.maps)
     talk = talk_of(context)
     engine = shared.chosen(workers)
@@ -228,6 +229,8 @@ def compare(
         records = [match.to_dict() for match in result.matches]
         output.emit(output.render_records(records, matched), matches, talk)
     if save_maps is not None:
+        from repalign.workflows.saved_maps import save_result_maps
+
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")
     judge_gates(gates, result, talk)
