@@ -128,19 +128,10 @@ def compare_costs(
     """Return what a comparison by so many workers will take."""
     walk = walk_of(stores, settings, workers, memory_bytes)
     n_views, n_pairs = stores.views, stores.n_pairs
-    n_parts = settings.n_folds or (2 if settings.held_out else 1)
-    if settings.has_ica:
-        n_parts += 2 * n_halvings(stores.rows, stores.dim, settings)
-    moments = 8 * stores.dim**2 * n_parts
+    moments = _moments_bytes(stores, settings)
     process = WORKER_BYTES + (TORCH_BYTES if settings.has_ica else 0)
     memory = process + walk.held + walk.nulls + 4 * moments
-    rule = "each worker reads a view once a tile"
-    if not walk.held:
-        rule = "views do not fit into --memory: every pass reads them"
-    if not stays_from_moments(walk.held, walk.n_tiles, settings):
-        passes = ica_passes(stores, settings)
-        more = f", of ICA and its halves {passes} times" if passes else ""
-        rule = f"the moments once{more}; {rule}"
+    rule = _reading_rule(walk, stores, settings)
     return [
         Cost("views", n_views, "", f"{stores.rows:,} × {stores.dim:,} each"),
         Cost("pairs", n_pairs, "", "units of work; moments, ICA and long shares of a pair before"),
@@ -179,6 +170,25 @@ def compare_costs(
             "libraries, the moments of all views, and who the rows of every pair are",
         ),
     ]
+
+
+def _moments_bytes(stores: Stores, settings: CompareSettings) -> int:
+    """Return the bytes of the moments of a view: of the parts of the split, and of halves."""
+    n_parts = settings.n_folds or (2 if settings.held_out else 1)
+    if settings.has_ica:
+        n_parts += 2 * n_halvings(stores.rows, stores.dim, settings)
+    return 8 * stores.dim**2 * n_parts
+
+
+def _reading_rule(walk: Walk, stores: Stores, settings: CompareSettings) -> str:
+    rule = "each worker reads a view once a tile"
+    if not walk.held:
+        rule = "views do not fit into --memory: every pass reads them"
+    if not stays_from_moments(walk.held, walk.n_tiles, settings):
+        passes = ica_passes(stores, settings)
+        more = f", of ICA and its halves {passes} times" if passes else ""
+        rule = f"the moments once{more}; {rule}"
+    return rule
 
 
 def announced(stores: Stores, settings: CompareSettings, *, workers: int) -> tuple[int, str]:
