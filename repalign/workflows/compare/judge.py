@@ -9,10 +9,7 @@ from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.core.errors.row_errors import row_errors
 from repalign.core.ica.starts import over_starts
 from repalign.core.inference.kept_rows import JudgedMap
-from repalign.core.inference.left_out import (
-    LeftOut,
-    leave_groups_out,
-)
+from repalign.core.inference.left_out import LeftOut, leave_groups_out
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.fitting import IcaPair, MapInputs, PairMaps, fit_maps
 from repalign.core.maps.kinds import KIND_OF

@@ -146,12 +146,14 @@ class Orders:
         n_numbers: Errors in an order.
         known: What is known, by pass and number of an order.
         share: The orders that are judged; None for all.
+        label: Before pass and number, where errors of several kinds are known together.
     """
 
     given: Callable[[KeptRows], JudgeOrder]
     n_numbers: int
     known: dict[str, JudgedOrder]
     share: range | None = None
+    label: str = ""
     _n_passes: int = 0
 
     def judging(self, rows: KeptRows) -> JudgeOrder:
@@ -165,7 +167,7 @@ class Orders:
 
         def judge(order: IntArray) -> JudgedOrder:
             number = next(numbers)
-            name = f"{place}-{number}"
+            name = f"{self.label}{place}-{number}"
             if name not in self.known:
                 if self.share is None:
                     return given(order)

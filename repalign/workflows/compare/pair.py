@@ -61,20 +61,17 @@ class Shared:
         twins: Efficiencies of Gaussian twins; none where they are part of the pair.
         shuffles: Errors of all maps in orders of the rows.
         refits: What fits without some of the groups add to the errors of all maps.
-        measures: Measures in orders of the rows, by what they read.
+        measures: Measures in orders of the rows.
     """
 
     twins: Mapping[str, Efficiencies] = field(default_factory=dict)
     shuffles: Mapping[str, JudgedOrder] = field(default_factory=dict)
     refits: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    measures: Mapping[str, Mapping[str, JudgedOrder]] = field(default_factory=dict)
+    measures: Mapping[str, JudgedOrder] = field(default_factory=dict)
 
     def with_more(self, what: str, found: Mapping[str, Any]) -> "Shared":
         """Return it with more of one of these."""
-        known = dict(getattr(self, what))
-        for name, each in found.items():
-            known[name] = {**known.get(name, {}), **each} if what == "measures" else each
-        return replace(self, **{what: known})
+        return replace(self, **{what: {**getattr(self, what), **found}})
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Intervals of the in-sample errors of a pair: its maps fitted again without some of the groups."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def with_refits(fitter: PairFitter, errors: SplitErrors, known: Added | None = N
     left_out = refit_without_groups(
         fitted,
         fitter.fit_all,
-        leaving=lambda bundle: _leaving(fitter, bundle),
+        leaving=partial(_leaving, fitter),
         max_refits=most,
         seed=fitter.settings.seed,
         known=known,
@@ -50,8 +51,8 @@ def some_refits(fitter: PairFitter, bundles: range) -> Added:
     seed, pair = fitter.settings.seed, fitter.pair
     bundle, _ = bundle_groups(pair.aligned.groups, _most_refits(fitter), seed=seed)
     sides = pair.source, pair.target
-    leaving = _leaving(fitter, bundle)
-    return Refits(sides, pair.total, bundle, fitter.fit_all, lambda _: leaving, seed).added(bundles)
+    leaving = partial(_leaving, fitter)
+    return Refits(sides, pair.total, bundle, fitter.fit_all, leaving, seed).added(bundles)
 
 
 def _most_refits(fitter: PairFitter) -> int:

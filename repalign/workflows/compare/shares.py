@@ -38,9 +38,8 @@ from repalign.workflows.machine import Machine
 # Multiplications of shuffles or refits, some fifteen seconds of a core, that are worth a unit of
 # their own: more than all of a pair take unless a number of them is asked for.
 LONG_SHARE = 1.5e11
+# Half width of an efficiency by its starts alone that calls for no more of them.
 NARROW = 0.1
-
-"""Half width of an efficiency by its starts alone that calls for no more of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +166,7 @@ def _ranges_of_measures(unit: PairUnit, machine: Machine) -> list[range]:
     return _ranges(1 + settings.n_null, cost)
 
 
-def _measures(fitter: PairFitter, numbers: range) -> dict[str, dict[str, JudgedOrder]]:
+def _measures(fitter: PairFitter, numbers: range) -> dict[str, JudgedOrder]:
     return judge_measure_orders(fitter.pair, fitter.settings, fitter.machine, numbers)
 
 

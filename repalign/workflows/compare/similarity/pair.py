@@ -68,11 +68,11 @@ def measure_pair(
     pair: PairData,
     settings: CompareSettings,
     machine: Machine,
-    known: Mapping[str, Mapping[str, JudgedOrder]],
+    known: Mapping[str, JudgedOrder],
 ) -> Iterator[MeasureResult]:
     """Yield the measures of a pair, those that read the same together.
 
-    ``known`` are those in orders of the rows that others judged, by what they read.
+    ``known`` are those in orders of the rows that others judged.
     """
     for judge, notes in _judges(pair, settings, machine):
         chosen, reads, rows = judge.measures, judge.reads, judge.rows
@@ -80,7 +80,7 @@ def measure_pair(
         values = [judge.in_sample(n_left_out)]
         if rows.split.judged:
             values.append(judge.held_out(n_left_out))
-        nulls = _nulls(judge, settings, dict(known.get(reads, {})))
+        nulls = _nulls(judge, settings, dict(known))
         notes += _undefined(chosen, values)
         notes += () if nulls is None else nulls.notes
         yield MeasureResult(chosen, tuple(values), nulls, tuple(notes))
@@ -88,11 +88,11 @@ def measure_pair(
 
 def judge_measure_orders(
     pair: PairData, settings: CompareSettings, machine: Machine, share: range
-) -> dict[str, dict[str, JudgedOrder]]:
-    """Return all measures in some of the orders of the rows, by what they read."""
-    found: dict[str, dict[str, JudgedOrder]] = {}
+) -> dict[str, JudgedOrder]:
+    """Return all measures in some of the orders of the rows."""
+    found: dict[str, JudgedOrder] = {}
     for judge, _ in _judges(pair, settings, machine):
-        _nulls(judge, settings, found.setdefault(judge.reads, {}), share)
+        _nulls(judge, settings, found, share)
     return found
 
 
@@ -218,7 +218,7 @@ def _nulls(
     )
     held = judge.held if chosen.size == rows.n else None
     given = judging(judge.measures, judge.memory_bytes, held)
-    orders = Orders(given, len(judge.measures), known, share)
+    orders = Orders(given, len(judge.measures), known, share, f"{judge.reads} ")
     draw = partial(
         shuffled_null,
         rows.source.take(chosen),
