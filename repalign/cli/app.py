@@ -184,7 +184,8 @@ def root(
 
     Data goes to stdout, everything else to stderr.
 
-    Exit codes: 0 done, 1 expected failure, 2 wrong usage, 3 a gate did not hold, 130 interrupted.
+    Exit codes: 0 done, 1 expected failure, 2 wrong usage, 3 a gate did not hold, 130 interrupted,
+    143 terminated.
     """
     debug = debug or os.environ.get("REPALIGN_DEBUG", "").lower() not in OFF
     if foreign_bytes is not None:

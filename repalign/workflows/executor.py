@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 from repalign.exceptions import InputError, RepalignError
 from repalign.workflows.machine import Machine, ignore_stage
 from repalign.workflows.side_by_side import run_side_by_side
+from repalign.workflows.signals import signals_wait
 
 MOST_WORKERS, WORKERS_OF_A_CORE = 64, 4
 
@@ -171,7 +172,8 @@ class ProcessPool:
         if self._pool is None:
             raise InputError("ProcessPool: not started; use it in a with block")
         quiet = replace(machine, on_stage=ignore_stage)
-        futures = [self._pool.submit(do_unit, unit, quiet) for unit in units]
+        with signals_wait():  # the first starts the workers
+            futures = [self._pool.submit(do_unit, unit, quiet) for unit in units]
         progress = Progress(units, machine)
         for future in futures:
             future.add_done_callback(progress.count)

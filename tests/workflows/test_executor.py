@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import process
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,27 @@ def test_failures_travel_back_as_one_line() -> None:
         ProcessPool(10**23)
     with pytest.raises(InputError, match="use it in a with block"):
         ProcessPool(1).map([Failing("not")], Machine())
+
+
+def test_ctrl_c_while_workers_start_is_heard_when_they_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Broken off before its thread runs, a pool could not be ended: RuntimeError, exit code 1."""
+    started = process._ExecutorManagerThread.start
+
+    def interrupted_start(thread: process._ExecutorManagerThread) -> None:
+        signal.raise_signal(signal.SIGINT)
+        started(thread)
+
+    monkeypatch.setattr(process._ExecutorManagerThread, "start", interrupted_start)
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), ProcessPool(1) as pool:
+            pool.map([Failing("not")], Machine())
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Beating:
