@@ -54,3 +54,13 @@ def test_modules_that_a_page_names_exist(page: str) -> None:
     assert {
         n for n in named if not ((ROOT / n).exists() or (ROOT / "repalign" / n).exists())
     } == set()
+
+
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lists_stand_apart_from_the_text_before_them(page: Path) -> None:
+    """The site makes one paragraph of a text and a list that follows without an empty line."""
+    without_code = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert re.findall(r"^(?![-*#|>\s]|\d+\. ).+\n[-*] .*", without_code, flags=re.M) == []

@@ -13,7 +13,10 @@ probability 1 / (m + 1). Drawn from the Gaussian of the pair's covariance instea
 chance correlations of their own to those of the pair, and lie too low where columns are many.
 
 Rows in groups are rotated among groups and within groups, each apart, so that both scatters stay.
-With groups of one size that is exact again, if groups and rows have Gaussian parts.
+With groups of one size that is exact again, if groups and rows have Gaussian parts. Where sizes
+differ, the mean of a small group varies more than that of a large one by what its own rows add, and
+by nothing else: rotated are means in units of how much they vary, direction by direction, which is
+estimated from the two scatters.
 """
 
 from dataclasses import dataclass
@@ -27,6 +30,74 @@ _SMALLEST_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
+class GroupMeans:
+    """How the means of groups lie about the mean of all, each times the root of its rows.
+
+    Attributes:
+        sizes: Rows of every group.
+        directions: In which what groups share and what rows have of their own are uncorrelated.
+        shares: Of the variance along each, what groups share.
+        root: R with RᵀR the scatter of the means over their spread.
+    """
+
+    sizes: Int[np.ndarray, " groups"]
+    directions: Float[np.ndarray, "r width"]
+    shares: Float[np.ndarray, " r"]
+    root: Float[np.ndarray, "b r"]
+
+    @classmethod
+    def of(
+        cls,
+        means: Float[np.ndarray, "groups width"],
+        within: Float[np.ndarray, "width width"],
+        sizes: Int[np.ndarray, " groups"],
+    ) -> "GroupMeans":
+        """Return how means about the mean of all lie, beside rows of this scatter within groups."""
+        weighted = np.sqrt(sizes)[:, None] * means
+        among, n = weighted.T @ weighted, int(sizes.sum())
+        own = within / max(n - sizes.size, 1)
+        # Rows of their own scatter means too; what remains is what the rows of a group share.
+        shared = (among - (sizes.size - 1) * own) / max(n - float(sizes @ sizes) / n, 1.0)
+        values, vectors = np.linalg.eigh((among + within) / n)
+        kept = values > _SMALLEST_SHARE * values.sum()
+        vectors, scale = vectors[:, kept], np.sqrt(values[kept])
+        turn = np.linalg.eigh(_in_basis(shared, vectors / scale))[1]
+        basis = vectors / scale @ turn
+        of_groups = np.maximum(np.diag(_in_basis(shared, basis)), 0.0)
+        of_rows = np.diag(_in_basis(own, basis))
+        shares = of_groups / np.maximum(of_groups + of_rows, _SMALLEST_SHARE)
+        standard = _without(weighted @ basis / _spread(sizes, shares), _level(sizes, shares))
+        scatter = standard.T @ standard
+        root = _root(scatter, sizes.size - 1, float(np.trace(scatter)))
+        return cls(sizes, (vectors * scale @ turn).T, shares, root)
+
+    def draw(self, rng: np.random.Generator) -> Float[np.ndarray, "groups width"]:
+        """Return other means with the same scatter."""
+        white = rng.standard_normal((self.sizes.size, len(self.root)))
+        level = _level(self.sizes, self.shares)
+        common = level.mean(axis=1)
+        white -= np.outer(common, common @ white) / (common @ common)
+        standard = _without(_orthonormal(white) @ self.root, level)
+        weighted = (standard * _spread(self.sizes, self.shares)) @ self.directions
+        return weighted / np.sqrt(self.sizes)[:, None]
+
+
+def _spread(
+    sizes: Int[np.ndarray, " groups"], shares: Float[np.ndarray, " r"]
+) -> Float[np.ndarray, "groups r"]:
+    """Return how much means vary, each times the root of its rows: what is shared adds up."""
+    return np.sqrt(1.0 - shares + sizes[:, None] * shares)
+
+
+def _level(
+    sizes: Int[np.ndarray, " groups"], shares: Float[np.ndarray, " r"]
+) -> Float[np.ndarray, "groups r"]:
+    """Return as unit vectors along what a mean of all groups would lie."""
+    along = np.sqrt(sizes)[:, None] / _spread(sizes, shares)
+    return along / np.linalg.norm(along, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
 class TwinLaw:
     """What twins share with their pair.
 
@@ -34,14 +105,14 @@ class TwinLaw:
         source_dim: Columns of the source; those of the target stand behind them.
         mean: Of both sides.
         groups: Group of every row, numbered from 0 without gaps.
-        between: B with BᵀB the scatter of the group means, each counted as often as it has rows.
+        among: How the means of groups lie; None where all rows are one group.
         within: W with WᵀW the scatter of rows about the mean of their group.
     """
 
     source_dim: int
     mean: Float[np.ndarray, " width"]
     groups: Int[np.ndarray, " n"]
-    between: Float[np.ndarray, "b width"]
+    among: GroupMeans | None
     within: Float[np.ndarray, "w width"]
 
     @classmethod
@@ -61,32 +132,40 @@ class TwinLaw:
         rows = np.hstack([source, target]).astype(np.float64)
         mean = rows.mean(axis=0)
         rows -= mean
+        total = float(np.einsum("ij,ij->", rows, rows))
         means = _group_means(rows, labels)
-        sizes = np.bincount(labels)
-        spread = np.sqrt(sizes)[:, None] * means
         rows -= means[labels]
-        total = float(np.einsum("ij,ij->", rows, rows) + np.einsum("ij,ij->", spread, spread))
-        n_means = sizes.size - 1
-        between = _root(spread.T @ spread, n_means, total)
-        within = _root(rows.T @ rows, n - sizes.size, total)
-        return cls(source.shape[1], mean, labels, between, within)
+        sizes = np.bincount(labels)
+        within = rows.T @ rows
+        among = GroupMeans.of(means, within, sizes) if sizes.size > 1 else None
+        return cls(source.shape[1], mean, labels, among, _root(within, n - sizes.size, total))
 
     def draw(
         self, number: int, *, seed: int
     ) -> tuple[Float[np.ndarray, "n p"], Float[np.ndarray, "n q"]]:
         """Return the two sides of twin ``number``."""
         rng = np.random.default_rng((_STREAM, seed, number))
-        root_sizes = np.sqrt(np.bincount(self.groups))
         white = rng.standard_normal((len(self.groups), len(self.within)))
         white -= _group_means(white, self.groups)[self.groups]
         rows = _orthonormal(white) @ self.within
-        if len(self.between):
-            white = rng.standard_normal((root_sizes.size, len(self.between)))
-            white -= np.outer(root_sizes, root_sizes @ white) / len(self.groups)
-            means = _orthonormal(white) @ self.between / root_sizes[:, None]
-            rows += means[self.groups]
+        if self.among is not None:
+            means = self.among.draw(rng)
+            rows += (means - self.among.sizes @ means / len(self.groups))[self.groups]
         rows += self.mean
         return rows[:, : self.source_dim], rows[:, self.source_dim :]
+
+
+def _in_basis(
+    scatter: Float[np.ndarray, "width width"], basis: Float[np.ndarray, "width r"]
+) -> Float[np.ndarray, "r r"]:
+    return basis.T @ scatter @ basis
+
+
+def _without(
+    columns: Float[np.ndarray, "n r"], units: Float[np.ndarray, "n r"]
+) -> Float[np.ndarray, "n r"]:
+    """Return columns without their parts along unit vectors, one for each."""
+    return columns - units * np.einsum("ij,ij->j", units, columns)
 
 
 def _group_means(

@@ -105,7 +105,7 @@ LARGE = (
     *_of_scores(),
     *_trained(_of_scores()),
     *(case for dim in (6, 20, 40) for case in _of_twins(dim)),
-    *(_of_twins(6, name)[1] for name in LAWS if name.endswith(".8")),
+    *(_of_twins(6, name)[1] for name, (sizes, _) in LAWS.items() if sizes != "alone"),
 )
 
 EXPERIMENT = Experiment(
@@ -125,5 +125,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     sentences=sentences,
     plot=plot,
-    version=3,
+    version=4,
 )

@@ -30,7 +30,9 @@ def test_neighbouring_seeds_have_no_twin_in_common() -> None:
 
 
 @pytest.mark.parametrize("sizes", [[5] * 40, [60, 30, 20, 5, 1, 1]])
-def test_a_twin_keeps_the_scatter_among_and_within_groups(sizes: list[int]) -> None:
+def test_a_twin_keeps_the_scatter_within_groups_and_of_equal_ones_that_among_them(
+    sizes: list[int],
+) -> None:
     rng = np.random.default_rng(0)
     groups = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     shared = rng.standard_normal((len(sizes), 4))[groups]
@@ -39,11 +41,65 @@ def test_a_twin_keeps_the_scatter_among_and_within_groups(sizes: list[int]) -> N
 
     def scatters(rows: np.ndarray) -> list[np.ndarray]:
         means = np.stack([rows[groups == group].mean(0) for group in range(len(sizes))])[groups]
-        return [part.T @ part for part in (means - rows.mean(0), rows - means)]
+        return [part.T @ part for part in (rows - means, means - rows.mean(0))]
 
-    twin = np.hstack(TwinLaw.of(x, y, groups * 7).draw(0, seed=0))
-    for found, wanted in zip(scatters(twin), scatters(np.hstack([x, y])), strict=True):
+    twin, pair = np.hstack(TwinLaw.of(x, y, groups * 7).draw(0, seed=0)), np.hstack([x, y])
+    np.testing.assert_allclose(twin.mean(0), pair.mean(0), rtol=1e-12)
+    parts = slice(None) if len(set(sizes)) == 1 else slice(1)
+    for found, wanted in zip(scatters(twin)[parts], scatters(pair)[parts], strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
+
+
+SIZES = np.maximum(1, 130 / np.arange(1, 41)).astype(int)  # the largest has a third of the rows
+LABELS = np.repeat(np.arange(SIZES.size), SIZES)
+
+
+def unequal_pair(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gaussian rows that are four fifths those of their group, and a copy with noise of its own."""
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((SIZES.size, 3))[LABELS]
+    x = np.sqrt(0.8) * shared + np.sqrt(0.2) * rng.standard_normal((LABELS.size, 3))
+    return x, x + 0.1 * rng.standard_normal(x.shape)
+
+
+def largest_group(rows: np.ndarray) -> float:
+    """How far the largest group lies from all rows, in their standard deviation."""
+    standard = (rows - rows.mean(0)) / rows.std(0)
+    return float(np.linalg.norm(standard[LABELS == 0].mean(0)))
+
+
+def test_a_pair_of_very_unequal_groups_lies_among_its_twins_as_likely_above_as_they() -> None:
+    above = below = 0
+    for seed in range(300):
+        x, y = unequal_pair(seed)
+        law = TwinLaw.of(x, y, LABELS)
+        twins = [largest_group(law.draw(number, seed=seed)[0]) for number in range(4)]
+        above += largest_group(x) > max(twins)
+        below += largest_group(x) < min(twins)
+    # 99 % of chance about a fifth
+    assert 0.14 < above / 300 < 0.26
+    assert 0.14 < below / 300 < 0.26
+
+
+def test_what_has_no_share_in_groups_has_none_in_twins() -> None:
+    """Noise of the target alone is not of groups, however much of the rest is."""
+    x, y = unequal_pair(0)
+    twin_x, twin_y = TwinLaw.of(x, y, LABELS).draw(0, seed=0)
+    for noise in (y - x, twin_y - twin_x):
+        assert np.linalg.norm(noise[LABELS == 0].mean(0)) < 4 * 0.1 * np.sqrt(3 / SIZES[0])
+
+
+def test_fewer_groups_than_columns_have_finite_twins() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(3), [30, 5, 1])
+    x = rng.standard_normal((3, 8))[labels] + rng.standard_normal((36, 8))
+    twin = np.hstack(TwinLaw.of(x, x[:, :5], labels).draw(0, seed=0))
+    assert np.isfinite(twin).all()
+    np.testing.assert_allclose(twin[:, :5], twin[:, 8:], atol=1e-9)
+    constant = rng.standard_normal((3, 8))[labels]
+    twin = np.hstack(TwinLaw.of(constant, constant, labels).draw(0, seed=0))
+    assert np.ptp(twin[labels == 0], axis=0).max() < 1e-9
+    assert np.ptp(twin, axis=0).min() > 0.01
 
 
 def test_a_rank_deficient_pair_has_a_twin_of_the_same_rank() -> None:
