@@ -1,7 +1,8 @@
 """The maps of a trial: ICA of both sides, from one start, on the same rows and on disjoint ones.
 
-ICA is fitted once for every part of the split that is left out, until it converges as in ``compare``:
-stopped at a gradient of 1e-3, two fits in 150 stay at a saddle, and move the average that is claimed.
+ICA is fitted once for every part of the split that is left out, until it converges as in
+``compare``: stopped at a gradient of 1e-3, two fits in 150 stayed at a saddle, and moved the
+average that is claimed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
