@@ -30,9 +30,14 @@ def handlers() -> Iterator[None]:
 def test_a_signal_is_heard_after_the_block(number: signal.Signals) -> None:
     before = {each: signal.getsignal(each) for each in ENDING}
     steps = []
-    with pytest.raises(Heard), signals_wait():
-        signal.raise_signal(number)
-        steps.append("done")
+
+    def work() -> None:
+        with signals_wait():
+            signal.raise_signal(number)
+            steps.append("done")
+
+    with pytest.raises(Heard):
+        work()
     assert steps == ["done"]
     assert {each: signal.getsignal(each) for each in ENDING} == before
 
@@ -40,9 +45,14 @@ def test_a_signal_is_heard_after_the_block(number: signal.Signals) -> None:
 def test_what_is_ignored_stays_ignored_and_a_failure_restores_the_handlers() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(ZeroDivisionError), signals_wait():
-        signal.raise_signal(signal.SIGINT)
-        raise ZeroDivisionError
+
+    def work() -> None:
+        with signals_wait():
+            signal.raise_signal(signal.SIGINT)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
     assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     assert signal.getsignal(signal.SIGTERM) is before
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from repalign.exceptions import RepalignError
+from repalign.experiments.imagenet_x import find_imagenet_x
 from repalign.experiments.papers.disentangle import FactorCase
 from repalign.experiments.papers.gaussian_null import NullCase
 from repalign.experiments.reproduce.experiment import Work
@@ -19,10 +20,12 @@ from repalign.experiments.sprite_autoencoder import AutoencoderSettings
 from repalign.simulation.fitting import Budget
 from repalign.workflows.machine import Machine
 from tests.experiments.test_digit_images import write_idx
+from tests.experiments.test_imagenet_x import photographs
 
 RNG = np.random.default_rng(0)
 # Theirs are models of a hub, which is not there.
-OF_THE_HUB = ("table1", "layers")
+FACTORS = "proxy-factors"
+OF_THE_HUB = ("table1", "layers", FACTORS)
 BEGUN = (
     "warmup", "disentangle", "contrastive", "cross-entropy", "radial-classes", "data-size", "width"
 )  # fmt: skip
@@ -96,10 +99,12 @@ def test_models_of_the_hub_are_asked_for_in_one_line(
     (tmp_path / "text.txt").write_text("A paragraph.\n\nAnother.\n", encoding="utf-8")
     experiment = find_experiment(name)
     preset = experiment.presets["paper"]
-    work = Work(tmp_path, Machine())
+    data = find_imagenet_x(photographs(tmp_path / "photographs")) if name == FACTORS else None
+    work = Work(tmp_path, Machine(), data)
     begin = {
-        # it extracts before it measures
+        # they extract before they measure
         "table1": lambda: experiment.prepare(preset, work),
+        FACTORS: lambda: experiment.prepare(preset, work),
         "layers": lambda: experiment.measure(preset.cases[0], 0, work),
     }[name]
     with pytest.raises(RepalignError) as told:
