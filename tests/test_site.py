@@ -64,6 +64,12 @@ def test_the_notebook_runs_and_gives_what_it_shows(tmp_path: Path) -> None:
     assert run_tour.kinds(fresh) == shown
 
 
+def test_the_code_of_the_notebook_fits_the_page() -> None:
+    cells = nbformat.read(run_tour.NOTEBOOK, as_version=4).cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    assert [line for line in code.splitlines() if len(line) > 76] == []
+
+
 def test_the_notebook_becomes_a_page_with_its_pictures() -> None:
     notebook = {
         "cells": [
