@@ -21,6 +21,8 @@ _WITHOUT_NULL = {
     score.name for group in GROUPS if not group.is_repeatable for score in group.scores
 }
 
+_INFOMEC = {score.name for group in GROUPS if group.name == "infomec" for score in group.scores}
+
 
 def score_tables(result: DisentangleResult) -> tuple[Grid, ...]:
     """Return a table for each source: scores with interval, null and p-value by condition."""
@@ -90,7 +92,8 @@ def _notes(records: list[ScoreRecord], conditions: list[str]) -> list[str]:
     rows = f"{first.n_rows} rows"
     if first.n_groups < first.n_rows:
         rows += f" in {first.n_groups} groups"
-    notes = [f"{rows}, {first.n_factors} factors; InfoMEC: {first.infomec}"]
+    preset = f"; InfoMEC: {first.infomec}" if any(one.score in _INFOMEC for one in records) else ""
+    notes = [f"{rows}, {first.n_factors} factors{preset}"]
     if any(one.seed != first.seed for one in records):
         notes.append("value: mean over seeds ± deviation; the lines below it: first seed")
     tested = next((one for one in records if one.null_scheme), None)

@@ -7,10 +7,9 @@ from repalign.workflows.tables.errors import Record, short_number, title_of
 from repalign.workflows.tables.grid import Grid, GridRow, distinct
 
 TITLE = "Measures of similarity: ↑ higher is closer, ↓ lower is closer"
-NOTE = (
-    "held-out: on rows that fitted nothing; null and p: the same on shuffled pairs; --help and "
-    "docs/measures.md say what each leaves as it is"
-)
+HELD_OUT = "held-out: on rows that fitted nothing"
+SHUFFLED = "null and p: the same on shuffled pairs"
+MORE = "--help and docs/measures.md say what each leaves as it is"
 
 
 def measures_grid(records: Sequence[Record]) -> Grid:
@@ -28,7 +27,14 @@ def measures_grid(records: Sequence[Record]) -> Grid:
             by_name = {record["measure"]: record for record in of_pair if record["split"] == split}
             rows += _lines(split, by_name, names)
     headings = tuple(measure_called(name).heading for name in names)
-    return Grid(TITLE, headings, tuple(rows), (NOTE,))
+    return Grid(TITLE, headings, tuple(rows), (_note(records),))
+
+
+def _note(records: Sequence[Record]) -> str:
+    """Say what the lines are, as far as there are any."""
+    is_held_out = any(record["split"] != "in-sample" for record in records)
+    is_shuffled = any(record["null"] is not None for record in records)
+    return "; ".join([HELD_OUT] * is_held_out + [SHUFFLED] * is_shuffled + [MORE])
 
 
 def _lines(split: str, by_name: Mapping[str, Record], names: Sequence[str]) -> list[GridRow]:
