@@ -81,7 +81,9 @@ def for_markdown(text: str) -> str:
 
 def for_latex(text: str) -> str:
     """Return text that LaTeX sets as it is, arrows and signs as mathematics."""
-    return printable(text).translate(_LATEX)
+    # two hyphens would be another sign, the dash of a range
+    apart = re.sub("-(?=-)", "-\0", printable(text))
+    return apart.translate(_LATEX).replace("\0", "{}")
 
 
 def for_html(text: str) -> str:

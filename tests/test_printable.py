@@ -95,6 +95,7 @@ def test_latex_sets_every_letter_as_itself() -> None:
     assert for_latex(r"\input{x} $y^2$ ~ a_b 5% & #") == (
         r"\textbackslash{}input\{x\} \$y\textasciicircum{}2\$ \textasciitilde{} a\_b 5\% \& \#"
     )
+    assert for_latex("--halves --- 1–2") == r"-{}-halves -{}-{}- 1--2"
     assert for_latex("a → b ↓ ±") == r"a $\to$ b $\downarrow$ $\pm$"
 
 

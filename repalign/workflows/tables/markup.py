@@ -9,6 +9,9 @@ from repalign.workflows.tables.layout import Layout, Line
 # Points: the text of a page in the class article, and what a letter and the gap between columns
 # take in \\footnotesize; digits are 4.25, capitals more.
 PAGE_WIDTH, LETTER, GAP = 345.0, 4.5, 6.0
+# Lines of a page below a caption of some length, and what a tabular takes beside its own.
+PAGE_LINES, HEAD_LINES = 46, 4
+CONTINUED = "(continued)"
 
 
 def as_markdown(layouts: Sequence[Layout]) -> str:
@@ -80,6 +83,42 @@ def _markdown(layout: Layout) -> str:
 
 
 def _latex(layout: Layout) -> str:
+    return "\n\n".join(_float(part) for part in _pages(layout))
+
+
+def _pages(layout: Layout) -> Iterator[Layout]:
+    """Cut the lines between blocks into runs that fit the page; the notes stand below the last."""
+    n_parts = sum(1 for _ in _fitting(layout))
+    most = PAGE_LINES // n_parts - HEAD_LINES
+    pages: list[list[Line]] = [[]]
+    for block in _blocks(layout.lines):
+        if pages[-1] and len(pages[-1]) + len(block) > most:
+            pages.append([])
+        pages[-1] += block
+    for number, lines in enumerate(pages):
+        # below the headings there is a rule already
+        first = [replace(line, starts_block=False) for line in lines[:1]]
+        page = replace(layout, lines=(*first, *lines[1:]))
+        if number > 0:
+            page = replace(page, title=f"{layout.title} {CONTINUED}".lstrip(), caption=())
+        yield page if number == len(pages) - 1 else replace(page, notes=())
+
+
+def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Return runs of lines that stay together: from a rule or a heading to the next, or each."""
+    if not any(line.starts_block or line.is_heading for line in lines):
+        yield from ([line] for line in lines)
+        return
+    block: list[Line] = []
+    for line in lines:
+        if block and (line.starts_block or line.is_heading) and not block[-1].is_heading:
+            yield block
+            block = []
+        block.append(line)
+    yield block
+
+
+def _float(layout: Layout) -> str:
     parts = "\n\n".join(_tabular(part) for part in _fitting(layout))
     told = [*([f"{layout.title}."] if layout.title else []), *layout.caption]
     caption = for_latex(" ".join(told))
@@ -87,6 +126,7 @@ def _latex(layout: Layout) -> str:
         [
             r"\begin{table}",
             r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
+            *([r"\addtocounter{table}{-1}"] if layout.title.endswith(CONTINUED) else []),
             *([rf"\caption{{{caption}}}"] if told else []),
             parts,
             r"\end{table}",

@@ -64,6 +64,35 @@ def test_pairs_are_headings_and_counts_stand_in_the_caption(audit: CompareResult
     assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 1
 
 
+def test_many_pairs_are_cut_into_tables_that_fit_the_height_of_a_page() -> None:
+    lines = [
+        line
+        for pair in range(9)
+        for line in (
+            Line((f"pair {pair}", ""), is_heading=True, starts_block=pair > 0),
+            *(Line((f"line {number}", ".5")) for number in range(8)),
+        )
+    ]
+    layout = Layout(("", "Rigid"), tuple(lines), title="Errors", caption=("told",), notes=("n",))
+    tables = as_latex([layout]).split(r"\begin{table}")[1:]
+    assert len(tables) == 3
+    assert [table.count(r"\emph") for table in tables] == [4, 4, 1]
+    assert [table.count("line 7") for table in tables] == [4, 4, 1]
+    assert [table.count(r"\midrule") for table in tables] == [4, 4, 1]
+    assert r"\caption{Errors. told}" in tables[0]
+    for table in tables[1:]:
+        assert "\\addtocounter{table}{-1}\n\\caption{Errors (continued).}" in table
+    assert ["% n" in table for table in tables] == [False, False, True]
+
+
+def test_lines_without_blocks_are_cut_anywhere_and_a_high_block_nowhere() -> None:
+    lines = tuple(Line((str(number), "1")) for number in range(100))
+    assert as_latex([Layout(("", "x"), lines)]).count(r"\begin{table}") == 3
+    one = (Line(("pair", ""), is_heading=True), *lines)
+    assert as_latex([Layout(("", "x"), one)]).count(r"\begin{table}") == 1
+    assert as_latex([Layout(("", "x"), ())]).count(r"\begin{table}") == 1
+
+
 def test_the_legend_explains_what_is_shown_and_nothing_else() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, 100, 3))
