@@ -75,6 +75,7 @@ def align_columns(
     """
     chosen = {name: table.column(name) for name in (names or tuple(table.columns))}
     places, notes = _places(source, table)
+    notes += _of_other_data(source, table)
     found = places >= 0
     if not found.all():
         lost = int((~found).sum())
@@ -100,6 +101,20 @@ def align_columns(
         )
     kept = {name: column[~missing] for name, column in values.items()}
     return RowColumns(rows[~missing], kept, (*table.notes, *notes))
+
+
+def _of_other_data(source: EmbeddingSource, table: ColumnTable) -> list[str]:
+    """Say so where factors of built-in data join rows of others: the ids of both are numbers."""
+    dataset = (source.info.get("spec") or {}).get("dataset") or {}
+    shown = dataset.get("name")
+    if not table.source.startswith(BUILTIN_PREFIX) or shown is None:
+        return []
+    if dataset.get("format") == "builtin" and table.source == f"{BUILTIN_PREFIX}{shown}":
+        return []
+    return [
+        f"{source.name} was extracted from {shown}, and {table.source} are factors of other data: "
+        "the ids agree, which are numbers; unless the rows are the same, nothing here has a meaning"
+    ]
 
 
 def _places(source: EmbeddingSource, table: ColumnTable) -> tuple[IntArray, list[str]]:

@@ -92,6 +92,27 @@ def test_the_built_in_digits_bring_their_factors() -> None:
     assert aligned.columns["digit"].tolist() == [5, 3]
 
 
+@pytest.mark.parametrize(
+    ("dataset", "is_told"),
+    [
+        ({"format": "builtin", "name": "digits"}, False),
+        ({"format": "text by paragraph", "name": "shakespeare.txt"}, True),
+        (None, False),
+    ],
+)
+def test_factors_of_the_digits_beside_rows_of_other_data_are_told(
+    dataset: dict | None, is_told: bool
+) -> None:
+    """Both call their samples 0, 1, 2, …, so that a join by ids finds all of them."""
+    rows = as_source(np.zeros((2, 2)), ids=["0", "1"], name="a.h5")
+    source = replace(rows, info={} if dataset is None else {"spec": {"dataset": dataset}})
+    notes = align_columns(source, open_columns("builtin:digits")).notes
+    told = [
+        note for note in notes if "a.h5 was extracted from shakespeare.txt, and builtin" in note
+    ]
+    assert len(told) == is_told
+
+
 @pytest.mark.parametrize("kind", ["npz", "parquet"])
 def test_a_table_of_few_bytes_does_not_fill_the_memory(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"bomb.{kind}"
