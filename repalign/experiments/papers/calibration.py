@@ -119,8 +119,8 @@ EXPERIMENT = Experiment(
         "groups, and has 400 trials."
     ),
     presets={
-        "small": Preset(SMALL, n_seeds=3, seconds_per_seed=215),
-        "paper": Preset(LARGE, n_seeds=8, seconds_per_seed=700, is_estimate=True),
+        "small": Preset(SMALL, n_seeds=3, seconds_per_seed=195),
+        "paper": Preset(LARGE, n_seeds=8, seconds_per_seed=600),
     },
     measure=measure,
     sentences=sentences,

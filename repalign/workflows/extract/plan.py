@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Positions = NDArray[np.int64]
 _MIN_SAMPLES, _MAX_SAMPLES = 16, 1024
-# What a batch costs beside its tokens, of a full one of 512 tokens on a CPU, by core seconds of one
+# What a batch costs beside its tokens, of a full one on a CPU, by core seconds of one
 # thread: with 1/12 the whole is slower by 2 %.
 _BATCH_COST = 1 / 32
 _RANKS = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))

@@ -136,7 +136,7 @@ class ExtractSettings(ViewSettings):
         "Tokens (or states of sounds) per batch with padding, or images per batch.",
         panel=RUNNING,
         least=1,
-        absent="on the CPU 512, or 8 images of 224×224 and more of smaller ones; found by trial "
+        absent="on the CPU 1024, or 8 images of 224×224 and more of smaller ones; found by trial "
         "elsewhere",
     )
     shard_samples: int | None = option(
