@@ -1,8 +1,10 @@
-"""How `mkdocs build` reads docstrings: their examples under ``Example:`` are code."""
+"""How `mkdocs build` reads the package: examples are code, and options have their defaults."""
 
+import dataclasses
+import importlib
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Class, ExprCall, Extension, Object
 
 
 class Examples(Extension):
@@ -12,3 +14,23 @@ class Examples(Extension):
         """Rename the section in one docstring."""
         if obj.docstring is not None:
             obj.docstring.value = obj.docstring.value.replace("\nExample:\n", "\nExamples:\n")
+
+
+class Defaults(Extension):
+    """Show the default of an option instead of the call that declares it for the command line."""
+
+    def on_class_members(self, *, cls: Class, **_: Any) -> None:
+        """Replace what fields of one class are said to be set to."""
+        declared = {
+            name: member
+            for name, member in cls.members.items()
+            if member.is_attribute
+            and isinstance(member.value, ExprCall)
+            and str(member.value.function).endswith("option")
+        }
+        if not declared:
+            return
+        made = getattr(importlib.import_module(cls.module.path), cls.name)
+        for field in dataclasses.fields(made):
+            if field.name in declared:
+                declared[field.name].value = repr(field.default)

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import griffe
 import nbformat
 import pytest
 
@@ -30,6 +31,20 @@ run_tour = load("run_tour")
 def test_every_public_name_is_on_the_page_of_the_api() -> None:
     named = re.findall(r"^::: repalign\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.M)
     assert sorted(named) == [name for name in repalign.__all__ if name != "__version__"]
+
+
+def test_the_api_shows_the_defaults_of_options() -> None:
+    """They are declared by calls, which would stand there instead."""
+    shown = griffe.load(
+        "repalign.workflows.compare.settings",
+        search_paths=[ROOT],
+        extensions=griffe.load_extensions(ROOT / "docs" / "docstrings.py"),
+    )
+    settings = shown["CompareSettings"]
+    assert str(settings["held_out"].value) == "0.2"
+    assert str(settings["n_null"].value) == "None"
+    assert str(settings["ica_rows"].value) == "'same'"
+    assert not any("option(" in str(each.value) for each in settings.attributes.values())
 
 
 @pytest.mark.parametrize(
