@@ -42,5 +42,5 @@ def signals_wait() -> Iterator[None]:
             restored.callback(signal.signal, number, before)
             signal.signal(number, hear)
         yield
-    for number in heard:
-        signal.raise_signal(number)
+    for each in heard:
+        signal.raise_signal(each)
