@@ -101,6 +101,11 @@ class LeftOut:
         """(Σ n)² / Σ n²: as many groups of one size as the unequal ones are worth."""
         return float(self.sizes.sum() ** 2 / np.sum(self.sizes**2))
 
+    @property
+    def worth(self) -> float:
+        """How many groups of one size all are worth, also those that were bundled."""
+        return self.n_groups * self.effective_groups / len(self.sizes)
+
     def interval(self, of: Statistic, *, within: Range, level: float = 0.95) -> Interval:
         """Return the jackknife interval of a statistic, by Student's t over effective groups.
 

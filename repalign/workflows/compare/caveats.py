@@ -148,9 +148,11 @@ def warn_of_groups(judged: Sequence[SplitErrors | SplitValues]) -> list[str]:
             continue
         if left_out.refusal is not None:
             found.append(f"{errors.split}, {left_out.refusal}")
-        elif left_out.n_groups < FLAGGED_GROUPS:
+        elif round(left_out.worth) < FLAGGED_GROUPS:
+            n_groups, worth = left_out.n_groups, left_out.worth
+            size = f", worth {worth:.1f} of one size," if n_groups >= FLAGGED_GROUPS else ""
             found.append(
-                f"{errors.split}, {left_out.n_groups} groups of rows are judged: intervals of "
+                f"{errors.split}, {n_groups} groups of rows{size} are judged: intervals of "
                 f"fewer than {FLAGGED_GROUPS} hang on few values; judge all of them in folds "
                 "(--folds 5), or use more groups"
             )

@@ -2,6 +2,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.source import EmbeddingSource
@@ -113,3 +114,27 @@ def test_a_source_of_one_row_only_is_told_as_the_cause() -> None:
     assert "the rows of the source are all the same" in told
     assert "look unrelated" not in told
     assert "the rows of the target are all the same" in warnings_of(x, np.ones((60, 3)))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ([20] * 9, "in-sample, 9 groups of rows are judged: intervals of fewer than 10"),
+        ([20] * 10, None),
+        ([19, 20, 21] * 4, None),
+        ([100, 50, 33, *[10] * 20], "23 groups of rows, worth 9.4 of one size, are judged"),
+        # of these so many are left out in bundles
+        ([3] * 150, None),
+    ],
+)
+def test_intervals_of_few_groups_are_flagged_and_of_many_that_are_worth_few(
+    sizes: list[int], says: str | None
+) -> None:
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((groups.size, 2))
+    settings = CompareSettings(maps=("mean", "rigid"), held_out=0, n_null=0)
+    result = compare(x, x + rng.standard_normal(x.shape), groups=groups, settings=settings)
+    told = [text for text in result.warnings if "of rows" in text and "are judged" in text]
+    assert len(told) == (says is not None)
+    assert says is None or says in told[0]
