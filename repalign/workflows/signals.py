@@ -17,6 +17,7 @@ def signals_wait() -> Iterator[None]:
     start they break off can be neither used nor ended. In other threads there is nothing to do.
 
     Example:
+        >>> before = signal.signal(signal.SIGINT, signal.default_int_handler)
         >>> try:
         ...     with signals_wait():
         ...         signal.raise_signal(signal.SIGINT)
@@ -25,6 +26,8 @@ def signals_wait() -> Iterator[None]:
         ...     print("interrupted")
         done
         interrupted
+        >>> signal.signal(signal.SIGINT, before) is signal.default_int_handler
+        True
     """
     if threading.current_thread() is not threading.main_thread():
         yield
