@@ -63,6 +63,7 @@ def find_data(path: Path | None) -> GivenData:
 def prepare(size: Preset, work: Work) -> None:
     """Extract the embeddings of all images by every model."""
     from repalign.experiments.table_one import extract_all
+    from repalign.store import write_store
 
     cases = [case for case in size.cases if isinstance(case, EncoderCase)]
     shown = {case.images for case in cases}
@@ -74,6 +75,9 @@ def prepare(size: Preset, work: Work) -> None:
     machine = work.machine
     wanted = [_extraction(case, data, work) for case in cases if case.kind != "pixels"]
     extract_all(wanted, work.folder / STORES, device=machine.device, on_stage=machine.on_stage)
+    pixels = work.folder / STORES / f"{PIXELS}.h5"
+    if shown == {"photographs"} and not pixels.exists():
+        write_store(pixels, _pixels(load_imagenet_x(_photographs(work)).images))
 
 
 def _list_images(work: Work) -> Path:
@@ -163,15 +167,17 @@ def _rows(case: EncoderCase, work: Work) -> "FloatArray":
     from repalign.store import open_store
 
     rows: FloatArray
-    if case.kind != "pixels":
-        with open_store(work.folder / STORES / f"{case.store}.h5") as store:
-            (view,) = store.views
-            rows = store.view(view).read(0, len(store))
-        return rows
-    if case.images == "digits":
+    if case.kind == "pixels" and case.images == "digits":
         rows = load_digits().data.astype(np.float64)
         return rows
-    return np.stack([_small_pixels(each) for each in load_imagenet_x(_photographs(work)).images])
+    with open_store(work.folder / STORES / f"{case.store}.h5") as store:
+        (view,) = store.views
+        rows = store.view(view).read(0, len(store))
+    return rows
+
+
+def _pixels(images: Sequence[Path]) -> "FloatArray":
+    return np.stack([_small_pixels(image) for image in images])
 
 
 def _small_pixels(image: Path) -> "FloatArray":
@@ -181,7 +187,7 @@ def _small_pixels(image: Path) -> "FloatArray":
     with open_regular(image) as file:
         whole = decode_image(file.read(), image.name)
     small = whole.convert("RGB").resize((PIXELS_A_SIDE, PIXELS_A_SIDE))
-    return np.asarray(small, dtype=np.float64).ravel() / 255
+    return np.asarray(small, dtype=np.float32).ravel() / 255
 
 
 def sentences(result: "Reproduction") -> Sequence[str]:
