@@ -136,6 +136,21 @@ def writing(
         whole.unlink(missing_ok=True)
 
 
+def made_folder(path: str | Path) -> Path:
+    """Return a folder to write into, made where it is not there.
+
+    Raises:
+        InputError: It cannot be made.
+    """
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{path}: is no folder and cannot be made one ({reason})") from error
+    return folder
+
+
 def check_output(
     path: str | Path, *, overwrite: bool = True, failure: type[RepalignError] = InputError
 ) -> Path | None:

@@ -10,8 +10,9 @@ import functools
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from repalign.arguments import check_kind
 from repalign.exceptions import InputError
 
 KEY = "option"
@@ -226,7 +227,7 @@ def check_value(name: str, value: Any, hint: Any, declared: Option) -> None:
     if get_origin(kind) is tuple:
         _check_names(name, value, get_args(kind)[0], declared)
         return
-    _check_type(name, value, kind)
+    check_kind(name, value, kind)
     _check_range(name, value, declared)
 
 
@@ -242,39 +243,13 @@ def _check_names(name: str, values: Any, kind: Any, declared: Option) -> None:
     if isinstance(values, str) or not isinstance(values, tuple | list):
         raise InputError(f"{name}: got {values!r}, expected a tuple of values")
     for value in values:
-        if declared.choices and value not in declared.choices:
+        if declared.choices and (not isinstance(value, str) or value not in declared.choices):
             allowed = ", ".join(declared.choices)
             raise InputError(f"{name}: got {value}, expected some of: {allowed}")
-        _check_type(name, value, kind)
+        check_kind(name, value, kind)
         _check_range(name, value, declared)
     if not values and declared.absent is None:
         raise InputError(f"{name}: got none, expected at least one")
-
-
-def _check_type(name: str, value: Any, kind: Any) -> None:
-    if get_origin(kind) is Literal:
-        allowed = get_args(kind)
-        if not any(value is choice or value == choice for choice in allowed):
-            names = ", ".join(map(str, allowed))
-            raise InputError(f"{name}: got {value!r}, expected one of: {names}")
-        return
-    if not isinstance(kind, type):
-        return
-    # A whole number is a number; a truth is none; numpy's numbers are numbers.
-    is_number = kind in (int, float)
-    if not (_is_number(value, whole=kind is int) if is_number else isinstance(value, kind)):
-        raise InputError(f"{name}: got {value!r}, expected {_NOUNS.get(kind, kind.__name__)}")
-
-
-_NOUNS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-
-
-def _is_number(value: Any, *, whole: bool) -> bool:
-    if isinstance(value, bool):
-        return False
-    if isinstance(value, int) or (hasattr(value, "__index__") and not hasattr(value, "__len__")):
-        return True
-    return not whole and isinstance(value, float)
 
 
 def _check_range(name: str, value: Any, declared: Option) -> None:

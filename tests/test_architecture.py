@@ -16,9 +16,10 @@ PACKAGE = ROOT / "repalign"
 MIDDLE = {"core", "store", "models", "data"}
 ALLOWED = {
     "aliases": set[str](),
+    "arguments": {"exceptions"},
     "exceptions": {"printable"},
     "files": {"exceptions"},
-    "options": {"exceptions"},
+    "options": {"arguments", "exceptions"},
     "printable": set[str](),
     "rows": {"aliases"},
     "core": set[str](),
@@ -33,7 +34,7 @@ ALLOWED = {
     "__init__": MIDDLE | {"workflows"},
     "__main__": {"cli"},
 }
-BASE = {"aliases", "exceptions", "files", "options", "printable", "rows"}
+BASE = {"aliases", "arguments", "exceptions", "files", "options", "printable", "rows"}
 
 # Third-party packages that have one owner.
 OWNERS = {

@@ -41,11 +41,15 @@ def walk_to(place: str, command: str, run: Callable[[], Any]) -> list[str]:
 
 
 def way_of(frame: FrameType | None, command: str) -> list[str]:
-    """Functions of the package on the stack, from the command on; comprehensions do not count."""
+    """Functions of the package on the stack, from the command on.
+
+    Comprehensions do not count, nor does the check of arguments, which passes a call on.
+    """
     found: list[str] = []
     while frame is not None:
         name, module = frame.f_code.co_name, frame.f_globals.get("__name__", "")
-        if module.startswith("repalign") and not name.startswith("<"):
+        is_passed_on = module == "repalign.arguments"
+        if module.startswith("repalign") and not (is_passed_on or name.startswith("<")):
             found.append(f"{module}.{frame.f_code.co_qualname}")
         if module == f"repalign.cli.commands.{command}" and name == command:
             return found[::-1]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -186,13 +187,27 @@ def terminal_width() -> int:
 
 
 def _drawn_records(records: Sequence[Record]) -> Table:
+    """Draw a column a field; of one record that is too wide for it, a line a field."""
     names = column_names(records)
+    lines = [text_cells(record, names) for record in records]
+    if len(records) == 1 and _width([names, *lines]) > _room():
+        lines = [list(each) for each in zip(names, lines[0], strict=True)]
+        names = ["field", "value"]
     table = Table(title_justify="left", header_style="bold")
     for name in names:
         table.add_column(_text(name), overflow="fold")
-    for record in records:
-        table.add_row(*(_text(cell) for cell in text_cells(record, names)))
+    for line in lines:
+        table.add_row(*map(_text, line))
     return table
+
+
+def _width(lines: Sequence[Sequence[str]]) -> int:
+    """Return how wide a table is whose cells are not broken: two blanks and a rule a column."""
+    return 1 + sum(3 + max(map(cell_len, column)) for column in zip(*lines, strict=True))
+
+
+def _room() -> int:
+    return terminal_width() if sys.stdout.isatty() else WIDTH_OF_RECORDS
 
 
 def _drawn_errors(table: "ErrorTable") -> Text:

@@ -87,6 +87,11 @@ def read_columns(
     return _checked_table(str(source), columns, id_column=id_column, only=only, notes=notes)
 
 
+def has_ids(columns: Mapping[str, Any]) -> bool:
+    """Tell whether a column is called as one of ids is."""
+    return any(name in columns for name in ID_NAMES)
+
+
 def table_of(
     columns: Mapping[str, Any], *, ids: Sequence[str] | None = None, name: str = "columns"
 ) -> ColumnTable:

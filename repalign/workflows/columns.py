@@ -3,22 +3,27 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import IntArray, MismatchPolicy
+from repalign.arguments import is_a
 from repalign.data.builtin_factors import BUILTIN_PREFIX, builtin_columns
-from repalign.data.factors import ColumnTable, has_missing, read_columns, table_of
+from repalign.data.factors import ColumnTable, has_ids, has_missing, read_columns, table_of
 from repalign.exceptions import RowMismatchError
 from repalign.store.foreign.budget import check_copy
 from repalign.store.joining.index import POOLED, decode_ids, pooled_index
 from repalign.store.joining.matching import MatchKey, match_rows
+from repalign.store.sources.in_memory import frame_ids
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import EmbeddingSource, parse_locator
 
-Columns = str | Path | ColumnTable | Mapping[str, Any]
+if TYPE_CHECKING:
+    import pandas as pd
+
+Columns: TypeAlias = "str | Path | ColumnTable | Mapping[str, Any] | pd.DataFrame"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +36,9 @@ class RowColumns:
 
 
 def open_columns(columns: Columns, *, id_column: str | None = None) -> ColumnTable:
-    """Return a table from a file, a mapping of arrays, a view of a store, or a table itself.
+    """Return a table from a file, a mapping of arrays, a frame, a view of a store, or a table.
 
+    The index of a frame gives the ids, unless it is a plain range or a column is called ``id``;
     ``store.h5::factors`` are the columns of that view, called ``factors.0``, ``factors.1``, …;
     ``builtin:digits`` are what is known of the built-in images.
     """
@@ -40,6 +46,8 @@ def open_columns(columns: Columns, *, id_column: str | None = None) -> ColumnTab
         return columns
     if isinstance(columns, Mapping):
         return table_of(columns)
+    if is_a(columns, "pandas", "DataFrame"):
+        return _of_frame(columns)
     if str(columns).startswith(BUILTIN_PREFIX):
         return builtin_columns(str(columns))
     locator = parse_locator(columns)
@@ -55,6 +63,12 @@ def open_columns(columns: Columns, *, id_column: str | None = None) -> ColumnTab
     titles = (f"{locator.view}.{j}" for j in range(source.dim))
     ids = None if source.index.ids is None else decode_ids(source.index.ids)
     return table_of(dict(zip(titles, values.T, strict=True)), ids=ids, name=str(columns))
+
+
+def _of_frame(frame: "pd.DataFrame") -> ColumnTable:
+    columns = {str(name): frame[name].to_numpy() for name in frame.columns}
+    ids = None if has_ids(columns) else frame_ids(frame, name="columns")
+    return table_of(columns, ids=ids)
 
 
 def align_columns(

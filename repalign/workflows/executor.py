@@ -45,6 +45,7 @@ class Unit(Protocol[T_co]):
         ...
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Does units, in any order and anywhere, and returns their results in the order given."""
 

@@ -83,6 +83,7 @@ def settings_of(settings: CompareSettings | None, keywords: Mapping[str, Any]) -
     given = {
         name: value for name, value in keywords.items() if name not in RowLabels.__annotations__
     }
-    if given.get("maps") in ("none", ["none"], ("none",)):
+    maps = given.get("maps")
+    if isinstance(maps, str | list | tuple) and maps in ("none", ["none"], ("none",)):
         given["maps"] = ()
     return COMPARE.settings_of(settings, given)

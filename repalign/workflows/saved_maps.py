@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from repalign.arguments import checked
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.exceptions import InputError, StoreError
-from repalign.files import check_output, protecting
+from repalign.files import check_output, made_folder, protecting
 from repalign.store import WriteOptions, write_store
 from repalign.store.exchange.imports import stored_type
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
@@ -61,6 +62,7 @@ def check_new_maps(folder: str | Path, names: Iterable[str]) -> None:
             check_output(path, overwrite=False, failure=StoreError)
 
 
+@checked
 def save_result_maps(
     result: CompareResult, folder: str | Path, *, overwrite: bool = False
 ) -> list[Path]:
@@ -83,8 +85,7 @@ def save_result_maps(
             f"the maps of {len(result.pairs)} pairs were not kept, which would take more than half "
             "of the memory cap; raise it (--memory), or compare fewer pairs"
         )
-    where = Path(folder)
-    where.mkdir(parents=True, exist_ok=True)
+    where = made_folder(folder)
     written = []
     for number, (pair, maps) in enumerate(zip(result.pairs, result.maps, strict=True), start=1):
         metadata = {
@@ -106,6 +107,7 @@ def _file_name(name: str) -> str:
     return name.replace("+", "-") + SUFFIX
 
 
+@checked
 def read_map(path: str | Path) -> AffineMap:
     """Load a saved map.
 
@@ -139,6 +141,7 @@ def describe_map(path: str | Path) -> MapReport:
     )
 
 
+@checked
 def apply_map(
     path: str | Path,
     embeddings: str | Path,

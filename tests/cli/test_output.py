@@ -95,7 +95,8 @@ def test_every_command_that_writes_its_result_says_where(
     (saved,) = save_result_maps(compare("a.npy", "a.h5", settings=plain), tmp_path / "maps")
     saved.rename("rigid.safetensors")
     tiny.save_timm(tmp_path / "vit", "vit")
-    written = {"apply", "report"}  # whose only result is the file
+    # whose only result is the file
+    written = {"apply", "report", "store pack", "store import", "store export"}
     assert set(with_output(typer.main.get_command(app))) == set(SOON) | STUDIES | written
     for words, arguments in SOON.items():
         ran = CliRunner().invoke(app, [*words.split(), *arguments, "-o", "out.json"])
@@ -103,3 +104,15 @@ def test_every_command_that_writes_its_result_says_where(
         assert "wrote out.json" in ran.stderr, words
         assert ran.stdout == ""
         Path("out.json").unlink()
+
+
+@pytest.mark.parametrize(("columns", "is_turned"), [(60, True), (80, True), (160, False)])
+def test_one_record_that_does_not_fit_has_a_line_a_field(
+    columns: int, is_turned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("repalign.cli.tables._room", lambda: columns)
+    record = {"store": "a.h5", "fingerprint": "0123456789abcdef" * 4, "seconds": 0.5}
+    drawn = output.render_records([record], "table")
+    assert ("field" in drawn) == is_turned
+    assert record["fingerprint"] in drawn
+    assert "field" not in output.render_records([record, record], "table")

@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from repalign.exceptions import InputError, RowMismatchError
@@ -137,3 +138,18 @@ def test_a_table_of_a_million_columns_is_refused_at_its_first_line(tmp_path: Pat
     np.savez(tmp_path / "wide.npz", f=np.zeros((1, 10**5)))
     with pytest.raises(InputError, match=r"wide\.npz: has 100000 columns; at most 32768 are read"):
         open_columns(tmp_path / "wide.npz")
+
+
+def test_a_frame_is_a_table_whose_index_gives_the_ids() -> None:
+    names = [f"row {number}" for number in range(4)]
+    frame = pd.DataFrame({"shape": [0, 1, 2, 3], "colour": list("abca")}, index=names)
+    source = as_source(np.eye(4), ids=names[::-1])
+    aligned = align_columns(source, open_columns(frame))
+    assert aligned.columns["shape"].tolist() == [3, 2, 1, 0]
+    assert aligned.columns["colour"].tolist() == list("acba")
+    by_column = frame.rename_axis("id").reset_index().set_index(pd.Index([7, 8, 9, 10]))
+    again = align_columns(source, open_columns(by_column))
+    assert again.columns["shape"].tolist() == [3, 2, 1, 0]
+    plain = open_columns(frame.reset_index(drop=True))
+    assert plain.ids is None
+    assert align_columns(as_source(np.eye(4)), plain).columns["shape"].tolist() == [0, 1, 2, 3]

@@ -15,7 +15,7 @@ from repalign.cli.tables import shown_reproduction
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.settings import ReproduceSettings
-from repalign.files import open_regular
+from repalign.files import made_folder, open_regular
 from repalign.printable import printable
 from repalign.workflows.tables.records_text import as_csv, as_json
 
@@ -161,7 +161,7 @@ def _check_folder(where: Path, wanted: tuple[str, str, str]) -> None:
     """
     import json
 
-    where.mkdir(parents=True, exist_ok=True)
+    made_folder(where)
     output.check_figure(where / "figure.png")
     path = where / "results.json"
     if not path.exists():

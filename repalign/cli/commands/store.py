@@ -30,6 +30,13 @@ EmbeddingsArgument = Annotated[
 ]
 
 
+WrittenOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="The same as OUT, as other commands have it."),
+    WRITTEN,
+]
+
+
 @app.command()
 def info(
     context: typer.Context,
@@ -134,6 +141,7 @@ def pack(
         typer.Argument(help="The file; by default the folder's name with .h5."),
         WRITTEN,
     ] = None,
+    to: WrittenOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Copy a folder of shards into one file, checking every value; the folder stays.
@@ -142,9 +150,9 @@ def pack(
     """
     from repalign.store import pack_store
 
-    talk = talk_of(context)
+    talk, target = talk_of(context), _either(out, to)
     with talk.progress("packing") as on_progress:
-        written = pack_store(directory, out, overwrite=overwrite, on_progress=on_progress)
+        written = pack_store(directory, target, overwrite=overwrite, on_progress=on_progress)
     talk.note(f"wrote {written}")
 
 
@@ -153,7 +161,9 @@ def pack(
 def import_embeddings(
     context: typer.Context,
     embeddings: EmbeddingsArgument,
-    out: Annotated[Path, typer.Argument(help="The store; one file if it ends in .h5."), WRITTEN],
+    out: Annotated[
+        Path | None, typer.Argument(help="The store; one file if it ends in .h5."), WRITTEN
+    ] = None,
     ids: Annotated[
         str | None,
         typer.Option(
@@ -169,6 +179,7 @@ def import_embeddings(
     ] = None,
     *,
     given: Given,
+    to: WrittenOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Copy foreign embeddings into a store, with hashes of the files they come from.
@@ -178,13 +189,13 @@ def import_embeddings(
     from repalign.store.exchange.imports import import_store
     from repalign.store.sources.opening import open_embeddings
 
-    talk = talk_of(context)
+    talk, target = talk_of(context), _needed(out, to)
     options = given.settings(WriteOptions())
     source = open_embeddings(embeddings, ids=ids, id_column=id_column)
     with talk.progress("importing") as on_progress:
         written = import_store(
             source,
-            out,
+            target,
             view=name,
             compression=options.compression,
             licence=options.licence,
@@ -204,11 +215,14 @@ def import_embeddings(
 def export_embeddings(
     context: typer.Context,
     embeddings: EmbeddingsArgument,
-    out: Annotated[Path, typer.Argument(help="The file; its ending says the format."), WRITTEN],
+    out: Annotated[
+        Path | None, typer.Argument(help="The file; its ending says the format."), WRITTEN
+    ] = None,
     file_format: Annotated[
         ExportFormat | None,
         typer.Option("--as", help="Format, if the ending does not say it."),
     ] = None,
+    to: WrittenOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write one view in another program's format, block by block.
@@ -218,13 +232,27 @@ def export_embeddings(
     from repalign.store.exchange.exports import export_store
     from repalign.store.sources.opening import open_embeddings
 
-    talk = talk_of(context)
+    talk, target = talk_of(context), _needed(out, to)
     source = open_embeddings(embeddings)
     with talk.progress("exporting") as on_progress:
         result = export_store(
-            source, out, file_format=file_format, overwrite=overwrite, on_progress=on_progress
+            source, target, file_format=file_format, overwrite=overwrite, on_progress=on_progress
         )
     for warning in result.warnings:
         talk.warn(warning)
     beside = "" if result.ids_path is None else f", ids in {result.ids_path}"
     talk.note(f"wrote {result.path}: {result.n_rows} rows of {result.dim} columns{beside}")
+
+
+def _needed(out: Path | None, to: Path | None) -> Path:
+    """Return what is written, which was named behind the input or as an option."""
+    target = _either(out, to)
+    if target is None:
+        raise typer.BadParameter("say what to write: behind the input, or with --output")
+    return target
+
+
+def _either(out: Path | None, to: Path | None) -> Path | None:
+    if out is not None and to is not None:
+        raise typer.BadParameter(f"got {out} and --output {to}; give one of the two")
+    return to if out is None else out

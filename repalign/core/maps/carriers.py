@@ -1,10 +1,10 @@
 """Rows of a tensor or a frame sent through a map, and given back as what they came as."""
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from repalign.arguments import is_a
 from repalign.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ def mapped(values: Any, through: "AffineMap") -> Any:
     Raises:
         InputError: They are no matrix of numbers, or of another width.
     """
-    if _is_a(values, "torch", "Tensor"):
+    if is_a(values, "torch", "Tensor"):
         return _mapped_tensor(values, through)
-    if _is_a(values, "pandas", "DataFrame"):
+    if is_a(values, "pandas", "DataFrame"):
         return _mapped_frame(values, through)
     try:
         return through.apply(np.asarray(values))
@@ -33,12 +33,6 @@ def mapped(values: Any, through: "AffineMap") -> Any:
             f"rows: got {type(values).__name__} that is no matrix of numbers; expected an array, "
             "a tensor or a frame"
         ) from failure
-
-
-def _is_a(value: object, module: str, kind: str) -> bool:
-    """Tell the type of a value without importing the library it comes from."""
-    loaded = sys.modules.get(module)
-    return loaded is not None and isinstance(value, getattr(loaded, kind))
 
 
 def _mapped_tensor(tensor: "torch.Tensor", through: "AffineMap") -> "torch.Tensor":

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from repalign.arguments import checked
 from repalign.exceptions import InputError
 from repalign.files import check_output, protecting, writing
 from repalign.store.exchange.export_arrays import write_npy, write_npz, write_safetensors
 from repalign.store.exchange.export_tables import write_csv, write_parquet
 from repalign.store.foreign.formats import ExportFormat
 from repalign.store.joining.index import POOLED, RowIndex, decode_ids
+from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.opening import SIDECAR_SUFFIX
 from repalign.store.sources.source import EmbeddingSource
 
@@ -46,8 +48,9 @@ class ExportResult:
     warnings: tuple[str, ...]
 
 
+@checked
 def export_store(
-    source: EmbeddingSource,
+    source: Embeddings,
     out: str | Path,
     *,
     file_format: ExportFormat | None = None,
@@ -61,7 +64,7 @@ def export_store(
     embeddings are opened. A pipe or device, ``-`` for standard output, gets no such file.
 
     Args:
-        source: what to write, a view of a store or any other embeddings.
+        source: what to write: a path (``file::view``), an array, open embeddings, ….
         out: the file.
         file_format: by default the ending of ``out``.
         overwrite: replace existing files.
@@ -74,13 +77,13 @@ def export_store(
     Example:
         >>> import numpy as np, repalign
         >>> info = repalign.write_store("to-export.h5", np.eye(2), ids=["cat", "dog"])
-        >>> export_store(repalign.open_embeddings("to-export.h5"), "exported.npz").n_rows
+        >>> export_store("to-export.h5", "exported.npz").n_rows
         2
         >>> with np.load("exported.npz") as arrays:
         ...     sorted(arrays)
         ['embedding', 'ids']
     """
-    out = Path(out)
+    source, out = as_source(source), Path(out)
     chosen = _choose_format(out, file_format)
     ids_path, lines = None, ""
     is_file = check_output(out) is not None

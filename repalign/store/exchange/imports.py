@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from repalign.aliases import Rows
+from repalign.arguments import checked
 from repalign.exceptions import InputError
 from repalign.files import file_sha256, protecting
 from repalign.store.format.schema import VIEW_NAME, Compression, StoredDtype
@@ -19,6 +20,7 @@ from repalign.store.writing.options import WriteOptions
 MAX_VIEW_NAME = 64
 
 
+@checked
 def import_store(
     source: Embeddings,
     out: str | Path,

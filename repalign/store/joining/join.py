@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from repalign.aliases import IntArray, MismatchPolicy, Rows
+from repalign.arguments import checked, listed
 from repalign.exceptions import InputError
 from repalign.store.joining.index import RowIndex
 from repalign.store.joining.matching import MatchKey, RowMatch, match_rows
@@ -62,6 +62,7 @@ class KnownMatches:
         return match, common
 
 
+@checked
 def join_sources(
     sources: Sequence[EmbeddingSource],
     *,
@@ -89,12 +90,9 @@ def join_sources(
         >>> join_sources([one, other], policy="intersect").index.ids
         array([b'b', b'c'], dtype='|S1')
     """
+    sources = listed("sources", sources, "open embeddings", EmbeddingSource)
     if len(sources) < 2:
         raise InputError(f"join: got {len(sources)} set of embeddings; give at least two")
-    if policy not in get_args(MismatchPolicy):
-        raise InputError(
-            f"join: unknown policy {policy!r}; choose {' or '.join(get_args(MismatchPolicy))}"
-        )
     key = _match_key(sources)
     check_pairing(sources, key)
     match, common = (known or KnownMatches()).match(sources, key)

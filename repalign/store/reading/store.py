@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray
+from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
 from repalign.store.format.digests import fingerprint_of
 from repalign.store.format.directory import DirectoryContent, read_directory
@@ -23,6 +24,7 @@ from repalign.store.reading.rows import StoredRows
 _BLOCK_BYTES = 2**25
 
 
+@checked
 def open_store(path: str | Path, *, allow_incomplete: bool = False) -> "Store":
     """Open a store for reading; only its description is read now.
 
@@ -40,7 +42,7 @@ def open_store(path: str | Path, *, allow_incomplete: bool = False) -> "Store":
         ...     dict(store.spec), len(store)
         ({'model': 'mine'}, 3)
     """
-    return Store(Path(path), allow_incomplete=allow_incomplete)
+    return Store(path, allow_incomplete=allow_incomplete)
 
 
 class Store:
@@ -64,8 +66,9 @@ class Store:
         (3, array([[1., 1.]], dtype=float32))
     """
 
-    def __init__(self, path: Path, *, allow_incomplete: bool = False) -> None:
-        self.path = path
+    @checked
+    def __init__(self, path: str | Path, *, allow_incomplete: bool = False) -> None:
+        self.path = path = Path(path)
         self._allow_incomplete = allow_incomplete
         self._content: DirectoryContent | None = None
         self._fingerprint: str | None

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
-from repalign.exceptions import InputError, StoreError
+from repalign.arguments import checked
+from repalign.exceptions import StoreError
 from repalign.store.format.schema import INDEX_LEAF_ROWS, VerifyMode
 from repalign.store.reading.store import Store
 
@@ -36,6 +36,7 @@ class VerifyResult:
         return not self.problems
 
 
+@checked
 def verify_store(
     path: str | Path,
     *,
@@ -61,8 +62,6 @@ def verify_store(
         >>> verify_store("to-verify.h5").is_sound
         True
     """
-    if mode not in get_args(VerifyMode):
-        raise InputError(f"mode: got {mode!r}, expected one of: {', '.join(get_args(VerifyMode))}")
     path = Path(path)
     try:
         store = Store(path, allow_incomplete=allow_incomplete)

@@ -1,6 +1,5 @@
 """Arrays, tensors and data frames as sets of embeddings."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from numpy.typing import NDArray
 
 from repalign.aliases import Rows
+from repalign.arguments import checked, is_a
 from repalign.exceptions import InputError
 from repalign.rows import ArrayRows
 from repalign.store.foreign.contents import check_matrix_shape, texts_of
@@ -28,6 +28,7 @@ Embeddings: TypeAlias = (
 )
 
 
+@checked
 def as_source(
     embeddings: Embeddings, *, ids: Sequence[str] | None = None, name: str = "array"
 ) -> EmbeddingSource:
@@ -72,11 +73,11 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
         )
     if isinstance(values, Rows):
         raw = values
-    elif _is_a(values, "torch", "Tensor"):
+    elif is_a(values, "torch", "Tensor"):
         raw, is_bfloat16 = tensor_rows(values, label=name)
-    elif _is_a(values, "pandas", "DataFrame"):
+    elif is_a(values, "pandas", "DataFrame"):
         raw = _array_rows(_frame_values(values, name=name), name=name)
-        ids = _frame_ids(values, name=name)
+        ids = frame_ids(values, name=name)
         columns = tuple(map(str, values.columns))
     else:
         raw = _array_rows(_plain_array(values, name=name), name=name)
@@ -91,12 +92,6 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
         info={"layout": f"{type(values).__name__} in memory"},
         columns=columns,
     )
-
-
-def _is_a(value: object, module: str, kind: str) -> bool:
-    """Tell the type of a value without importing the library it comes from."""
-    loaded = sys.modules.get(module)
-    return loaded is not None and isinstance(value, getattr(loaded, kind))
 
 
 def _plain_array(values: Any, *, name: str) -> NDArray[Any]:
@@ -124,7 +119,12 @@ def _frame_values(frame: "pd.DataFrame", *, name: str) -> NDArray[Any]:
     return frame.to_numpy()
 
 
-def _frame_ids(frame: "pd.DataFrame", *, name: str) -> list[str] | None:
+def frame_ids(frame: "pd.DataFrame", *, name: str) -> list[str] | None:
+    """Return the index of a frame as ids; None of a plain range.
+
+    Raises:
+        InputError: it has several levels.
+    """
     import pandas as pd
 
     if isinstance(frame.index, pd.RangeIndex):

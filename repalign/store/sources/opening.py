@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from repalign.arguments import checked
 from repalign.exceptions import InputError
 from repalign.files import check_local
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
@@ -21,6 +22,7 @@ from repalign.store.sources.source import EmbeddingSource, parse_locator
 SIDECAR_SUFFIX = ".ids.txt"
 
 
+@checked
 def open_embeddings(
     path: str | Path,
     *,

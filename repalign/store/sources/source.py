@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from repalign.aliases import FloatArray, Rows
+from repalign.arguments import check_path, listed
 from repalign.exceptions import InputError
 from repalign.store.format.digests import column_root, content_fingerprint, leaf_digests
 from repalign.store.format.schema import index_column, view_column
@@ -105,8 +106,9 @@ def parse_locator(text: str | Path) -> Locator:
     """Split ``path::view``; a path that exists as it is written is taken whole.
 
     Raises:
-        InputError: nothing before or after the mark.
+        InputError: no path, or nothing before or after the mark.
     """
+    check_path("path", text)
     if isinstance(text, Path) or Path(text).exists() or VIEW_MARK not in text:
         return Locator(Path(text), None)
     path, _, view = text.rpartition(VIEW_MARK)
@@ -123,6 +125,7 @@ def with_ids(source: EmbeddingSource, ids: Sequence[str]) -> EmbeddingSource:
     """
     if source.identity == "ids":
         return source
+    ids = listed("ids", ids, "texts, one a row")
     if len(ids) != source.n_rows:
         raise InputError(
             f"{source.name}: has {source.n_rows} rows and got {len(ids)} ids; give one id per row"

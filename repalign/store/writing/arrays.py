@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 from numpy.typing import ArrayLike
 
 from repalign.aliases import Rows
+from repalign.arguments import checked, listed
 from repalign.exceptions import InputError
 from repalign.files import protecting
 from repalign.printable import printable
@@ -30,6 +31,7 @@ class RowIdentity(TypedDict, total=False):
     index: ReadableIndex | None
 
 
+@checked
 def write_store(
     path: str | Path,
     views: ArrayLike | Rows | Mapping[str, ArrayLike | Rows],
@@ -72,7 +74,6 @@ def write_store(
         >>> repalign.open_embeddings("named.h5").identity
         'ids'
     """
-    _check_kinds(path, spec, options)
     sources = _sources(views)
     index = _index_of(next(iter(sources.values())).shape[0], identity)
     _check_lengths(sources, index)
@@ -102,18 +103,6 @@ def _files_behind(read: Iterable[Any]) -> Iterator[Path]:
         yield from _files_behind(value for value in held if isinstance(value, Rows | StoredRows))
 
 
-def _check_kinds(path: Any, spec: Any, options: Any) -> None:
-    """Refuse arguments of another kind before anything is written."""
-    if not isinstance(path, str | Path):
-        raise InputError(
-            f"path: got {type(path).__name__}, expected a path; the arrays come behind it"
-        )
-    if spec is not None and not isinstance(spec, Mapping):
-        raise InputError(f"spec: got {type(spec).__name__}, expected a dictionary")
-    if options is not None and not isinstance(options, WriteOptions):
-        raise InputError(f"options: got {type(options).__name__}, expected WriteOptions")
-
-
 def _index_of(n_rows: int, identity: Mapping[str, Any]) -> ReadableIndex:
     """Return what the rows are, from what was given of ``ids`` and ``index``."""
     unknown = [name for name in identity if name not in RowIdentity.__annotations__]
@@ -133,9 +122,7 @@ def _index_of(n_rows: int, identity: Mapping[str, Any]) -> ReadableIndex:
 
 def _texts(ids: Any, n_rows: int) -> list[str]:
     """Return ids as a list of as many texts as there are rows."""
-    if isinstance(ids, str | bytes | Mapping) or not isinstance(ids, Iterable):
-        raise InputError(f"ids: got {type(ids).__name__}, expected a list of texts, one a row")
-    texts = list(ids)
+    texts = listed("ids", ids, "texts, one a row")
     wrong = [(row, text) for row, text in enumerate(texts) if not isinstance(text, str)]
     if wrong:
         row, value = wrong[0]

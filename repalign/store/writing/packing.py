@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
 from repalign.files import check_output
 from repalign.store.format.header import columns_of
@@ -19,6 +20,7 @@ from repalign.store.writing.file import FileWriter
 OnProgress = Callable[[int, int], None]
 
 
+@checked
 def pack_store(
     directory: str | Path,
     target: str | Path | None = None,

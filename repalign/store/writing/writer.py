@@ -7,6 +7,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from repalign.aliases import FloatArray
+from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
 from repalign.store.format.layout import Description, ViewInfo, here_and_now
 from repalign.store.joining.index import RowIndex, pooled_index
@@ -53,6 +54,7 @@ class StoreWriter:
         6
     """
 
+    @checked
     def __init__(
         self,
         path: str | Path,

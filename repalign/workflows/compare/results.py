@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from repalign.arguments import checked
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.options import recorded_columns
 from repalign.printable import printable
@@ -264,10 +265,12 @@ class CompareResult(TidyResult):
         sides = [printable(side_name(first, side)) for side in ("source", "target")]
         return f"{' → '.join(sides)}, {self.pairs[0].n_rows} rows"
 
+    @checked
     def matrix(self, show: str | None = None) -> Matrix:
         """Return one quantity of every pair of views as a matrix; by default the rigid error."""
         return make_matrix(self.to_records(), show)
 
+    @checked
     def plot(
         self, path: str | Path | None = None, *, show: str | None = None, order: Order = "layers"
     ) -> "Figure":

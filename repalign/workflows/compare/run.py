@@ -1,13 +1,12 @@
 """Compare representations of the same inputs: the error table that can be trusted."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
-
 from repalign.aliases import IntArray
+from repalign.arguments import checked
 from repalign.core.compute import choose_device
 from repalign.core.inference.splits import Split
 from repalign.exceptions import InputError
@@ -21,19 +20,19 @@ from repalign.workflows.engines.effort import Course, expected_seconds, sizes_of
 from repalign.workflows.executor import Executor, InProcess
 from repalign.workflows.keywords import COMPARE, CompareKeywords, settings_of
 from repalign.workflows.machine import Machine, ignore_sizes
+from repalign.workflows.row_labels import group_numbers
 from repalign.workflows.study.choosing import Asked, Names, chosen_pairs
 from repalign.workflows.study.matches import best_matches
 from repalign.workflows.study.search import with_searches
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from repalign.store.sources.source import EmbeddingSource
 
 VERSIONED = ("repalign", "numpy", "scipy", "scikit-learn", "torch", "h5py")
 
 
 @COMPARE.speaks_python
+@checked
 def compare(
     *embeddings: Embeddings,
     against: "Embeddings | None" = None,
@@ -84,18 +83,18 @@ def compare(
         [('A', 'B', 'rigid')]
     """
     settings = settings_of(settings, keywords)
-    machine = machine or Machine(device=choose_device("auto"))
+    machine = Machine(device=choose_device("auto")) if machine is None else machine
     chosen = chosen_pairs(Asked(embeddings, against, names, keywords.get("ids")), settings)
     sizes = sizes_of(chosen)
     machine.on_sizes(sizes)
     course = Course(machine.on_stage, expected_seconds(sizes, settings))
     machine = replace(machine, on_stage=course, on_sizes=ignore_sizes)
-    groups = keywords.get("groups")
-    labels = None if groups is None else np.asarray(list(groups))
-    pairs = aligned_pairs(chosen, settings, labels)
+    pairs = aligned_pairs(chosen, settings, keywords.get("groups"))
     room = machine.memory_bytes // 2
     plan = Plan(pairs, settings, keeps_maps=_maps_bytes(pairs, settings) <= room)
-    results = with_searches(compare_all(plan, executor or InProcess(), machine))
+    results = with_searches(
+        compare_all(plan, InProcess() if executor is None else executor, machine)
+    )
     return CompareResult(
         records=tuple(record for result in results for record in result.records),
         pairs=tuple(result.report for result in results),
@@ -111,7 +110,7 @@ def compare(
 def aligned_pairs(
     pairs: Sequence[tuple["EmbeddingSource", "EmbeddingSource"]],
     settings: CompareSettings,
-    labels: "NDArray[Any] | None" = None,
+    labels: Iterable[Any] | None = None,
 ) -> list[AlignedPair]:
     """Join and split the rows of every pair; views of the same stores are joined once.
 
@@ -142,15 +141,11 @@ def _maps_bytes(pairs: Sequence[AlignedPair], settings: CompareSettings) -> int:
     return 8 * entries * len(settings.maps) * (2 if settings.both_directions else 1)
 
 
-def _members(labels: "NDArray[Any]", source: "EmbeddingSource", is_complete: bool) -> IntArray:
+def _members(labels: Iterable[Any], source: "EmbeddingSource", is_complete: bool) -> IntArray:
     """Number the groups of the rows of the first source."""
-    if labels.shape != (source.n_rows,):
-        raise InputError(
-            f"groups: got {labels.size} for the {source.n_rows} rows of {source.name}; expected "
-            "one a row"
-        )
+    numbers = group_numbers(labels, source)
     if not is_complete:
         raise InputError(
             "groups by row need sources with the same rows; the rows differ: leave groups out"
         )
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    return numbers

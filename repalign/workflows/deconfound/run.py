@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Unpack
 
 from repalign.aliases import IntArray
+from repalign.arguments import checked, listed
 from repalign.core.batches.judge import FoldMeasure
 from repalign.core.batches.trees import load_lightgbm
 from repalign.core.conditions.fit import Condition
@@ -35,6 +36,7 @@ from repalign.workflows.machine import Machine
 
 
 @DECONFOUND.speaks_python
+@checked
 def deconfound(
     embeddings: Embeddings,
     columns: Columns,
@@ -83,6 +85,7 @@ def deconfound(
     machine = machine or Machine()
     load_lightgbm()
     source = as_source(embeddings, name="embeddings")
+    labels = listed("labels", labels, "names of columns", str)
     if batch in labels:
         raise InputError(f"the column {batch} is asked for as label and as batch; choose two")
     aligned = align_columns(

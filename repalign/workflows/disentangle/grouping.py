@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
+from repalign.arguments import check_path, listed
 from repalign.data.factors import ColumnTable
 from repalign.data.files import read_text
 from repalign.exceptions import InputError
 from repalign.store.joining.index import POOLED
 from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.row_labels import group_numbers
 
 Groups = str | Path | Iterable[Any] | None
 
@@ -49,7 +51,8 @@ def open_groups(groups: Groups, table: ColumnTable) -> str | Sequence[Any] | Non
     if groups is None:
         return None
     if not isinstance(groups, str | Path):
-        return list(groups)
+        return listed("groups", groups, "groups, one a row")
+    check_path("groups", groups)
     if str(groups) in table.columns:
         return str(groups)
     if not Path(groups).is_file():
@@ -73,13 +76,7 @@ def given_groups(groups: Sequence[Any], source: EmbeddingSource, rows: IntArray)
     Raises:
         InputError: not one group for every row.
     """
-    labels = np.asarray(list(groups))
-    if labels.shape != (source.n_rows,):
-        raise InputError(
-            f"groups: got {len(labels)} for the {source.n_rows} rows of {source.name}; expected "
-            "one for each row"
-        )
-    return RowGroups(_numbered(labels[rows]))
+    return RowGroups(_numbered(group_numbers(groups, source)[rows]))
 
 
 def column_groups(values: NDArray[Any]) -> RowGroups:

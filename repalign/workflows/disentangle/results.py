@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from repalign.arguments import checked
 from repalign.options import recorded_columns
 from repalign.workflows.disentangle.settings import FactorSettings
 from repalign.workflows.tables.layout import Layout
@@ -132,6 +133,7 @@ class DisentangleResult(TidyResult):
             "matrices": [matrix.to_dict() for matrix in self.matrices],
         }
 
+    @checked
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Draw what latents know of factors, one picture for each condition.
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from repalign.arguments import checked
 from repalign.exceptions import InputError
 from repalign.workflows.extract.settings import ExtractResult, ExtractSettings
 
@@ -28,6 +29,7 @@ def extract(
 ) -> ExtractResult: ...
 
 
+@checked
 def extract(
     what: "ExtractSettings | nn.Module",
     data: Iterable[Any] | None = None,

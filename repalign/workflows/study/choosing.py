@@ -6,6 +6,7 @@ from itertools import combinations, combinations_with_replacement, product
 from pathlib import Path
 from string import digits
 
+from repalign.arguments import listed
 from repalign.core.maps.kinds import KIND_OF
 from repalign.exceptions import InputError, SeveralViewsError
 from repalign.store.sources.in_memory import Embeddings, as_source
@@ -59,7 +60,7 @@ def chosen_pairs(asked: Asked, settings: CompareSettings) -> list[SourcePair]:
     else:
         n_inputs = len(asked.embeddings) + 1
         names = [None] * n_inputs if asked.names is None else asked.names
-        check_names(names, n_inputs)
+        names = checked_names(names, n_inputs)
         models = open_models(asked.embeddings, layers, ids=ids, names=names[:-1])
         fixed = open_input(asked.against, layers, ids=ids, name=names[-1], place="against")
         pairs = pairs_against(fixed, models)
@@ -106,7 +107,7 @@ def open_models(
     """
     if names is None:
         names = [None] * len(embeddings)
-    check_names(names, len(embeddings))
+    names = checked_names(names, len(embeddings))
     groups = [
         open_input(item, layers, ids=ids, name=name, place=f"array {number}")
         for number, (item, name) in enumerate(zip(embeddings, names, strict=True), start=1)
@@ -163,16 +164,18 @@ def open_input(
     return found if name is None else [replace(source, name=name) for source in found]
 
 
-def check_names(names: Names, n_inputs: int) -> None:
-    """Check that there is a name for each input.
+def checked_names(names: Names, n_inputs: int) -> list[str | None]:
+    """Return the names, of which there is one for each input.
 
     Raises:
         InputError: There is not.
     """
+    names = listed("names", names, "texts, one for each input", str | None)
     if len(names) != n_inputs:
         raise InputError(f"names: got {len(names)} for {n_inputs} inputs; expected one each")
     if "" in names:
         raise InputError("names: got an empty one; expected a text, or None for the input's own")
+    return names
 
 
 def choose_pairs(models: Sequence[Model], *, within: bool) -> list[SourcePair]:

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from repalign.cli.app import RepalignGroup, root
+from repalign.cli.app import RepalignGroup, app, root
 from repalign.cli.commands import store
 from repalign.store import StoreWriter, WriteOptions, open_store, write_store
 from repalign.store.joining.index import RowIndex, encode_ids, pooled_index
@@ -335,3 +335,27 @@ def test_files_of_ids_that_are_none_are_refused(tmp_path: Path, name: str, conte
     (tmp_path / name).write_bytes(content)
 
     failure(run("import", tmp_path / "a.npy", tmp_path / "a.h5", "--ids", tmp_path / name))
+
+
+def test_what_is_written_is_named_behind_the_input_or_by_an_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_store("shards", np.eye(3))
+    for line in (
+        "pack shards -o packed.h5",
+        "export packed.h5 -o rows.npz",
+        "export packed.h5 rows.csv",
+        "import rows.npz --output again.h5",
+    ):
+        assert CliRunner().invoke(app, ["store", *line.split()]).exit_code == 0, line
+    assert Path("again.h5").is_file()
+    both = CliRunner().invoke(app, ["store", "export", "packed.h5", "a.npz", "-o", "b.npz"])
+    assert both.exit_code == 2
+    assert "give one of the two" in both.stderr
+    neither = CliRunner().invoke(app, ["store", "import", "rows.npz"])
+    assert neither.exit_code == 2
+    assert "say what to write" in neither.stderr
+    assert CliRunner().invoke(app, ["store", "pack", "shards"]).exit_code == 0
+    itself = CliRunner().invoke(app, ["store", "export", "rows.csv", "-o", "rows.csv"])
+    assert itself.exit_code == 1

@@ -262,7 +262,7 @@ def test_one_source_or_an_unknown_policy_is_refused() -> None:
 
     with pytest.raises(InputError, match="got 1 set of embeddings; give at least two"):
         join_sources([source])
-    with pytest.raises(InputError, match="unknown policy 'merge'; choose refuse or intersect"):
+    with pytest.raises(InputError, match="policy: got 'merge', expected one of: refuse, intersect"):
         join_sources([source, source], policy="merge")  # type: ignore[arg-type]
 
 

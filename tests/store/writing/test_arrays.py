@@ -38,8 +38,8 @@ def test_rows_are_joined_by_these_ids(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"ids": "abc"}, "ids: got str, expected a list of texts"),
-        ({"ids": 3}, "ids: got int"),
+        ({"ids": "abc"}, "ids: got 'abc', expected a list of texts"),
+        ({"ids": 3}, "ids: got 3, expected"),
         ({"ids": ["a", "b"]}, "ids: got 2 for 3 rows"),
         ({"ids": ["a", None, "c"]}, "ids: got None for row 1, expected a text"),
         ({"ids": ["a", "", "c"]}, "row index: the id"),
@@ -47,7 +47,7 @@ def test_rows_are_joined_by_these_ids(tmp_path: Path) -> None:
         ({"index": IDS}, "index: got list, expected a row index; texts are ids="),
         ({"names": IDS}, "names: is no argument of write_store"),
         ({"options": {"dtype": "float16"}}, "options: got dict, expected WriteOptions"),
-        ({"spec": "model"}, "spec: got str, expected a dictionary"),
+        ({"spec": "model"}, "spec: got 'model', expected a dictionary"),
     ],
 )
 def test_wrong_arguments_are_refused_in_a_line(

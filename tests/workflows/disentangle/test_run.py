@@ -327,7 +327,7 @@ def test_rows_are_drawn_in_whole_groups() -> None:
     ("groups", "message"),
     [
         ("scenes", "'scenes' is neither a file with a group a line nor a column of columns"),
-        ([1, 2], "groups: got 2 for the 300 rows of latents; expected one for each row"),
+        ([1, 2], "groups: got 2 for the 300 rows of latents; expected one a row"),
     ],
 )
 def test_groups_that_are_none_are_refused(groups, message: str) -> None:
