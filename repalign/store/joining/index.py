@@ -96,6 +96,12 @@ class RowIndex:
         keys["token"] = self.token
         return keys
 
+    def name_of(self, row: int) -> str:
+        """Return id or sample number of a row, and its token where it is of one."""
+        name = str(int(self.sample[row])) if self.ids is None else decode_ids(self.ids[[row]])[0]
+        token = int(self.token[row])
+        return name if token == POOLED else f"{name}, token {token}"
+
     def is_same_rows(self, other: "RowIndex") -> bool:
         """Tell whether both have the same keys in the same order and no hash disagrees."""
         if len(self) != len(other) or (self.ids is None) != (other.ids is None):

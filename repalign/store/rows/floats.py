@@ -75,7 +75,7 @@ class FloatRows:
             row, column = int(bad[0]), int(np.flatnonzero(~np.isfinite(values[bad[0]]))[0])
             raise InputError(
                 f"{self._label}: row {row_of(row)} holds {values[row, column]} in column {column} "
-                f"({len(bad)} such rows in this block); remove or repair these rows"
+                f"(rows like that in this block: {len(bad)}); remove or repair them"
             )
 
 

@@ -10,7 +10,6 @@ from repalign.core.eigen import eigvalsh
 from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.moments import PairMoments
-from repalign.store.joining.index import POOLED, decode_ids
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.judge import SplitErrors
@@ -98,10 +97,7 @@ def _provenance(source: EmbeddingSource) -> dict[str, Any]:
 
 def _row_name(pair: AlignedPair, row: int) -> str:
     """Name a row as its user does: by id, else by sample number, and by token where it has one."""
-    index = pair.index.slice(row, row + 1)
-    name = str(int(index.sample[0])) if index.ids is None else decode_ids(index.ids)[0]
-    token = int(index.token[0])
-    return name if token == POOLED else f"{name}, token {token}"
+    return pair.index.slice(row, row + 1).name_of(0)
 
 
 def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: AlignedPair) -> tuple[IcaReport, ...]:

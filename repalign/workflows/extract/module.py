@@ -14,7 +14,7 @@ from repalign.store import StoreWriter, WriteOptions, open_store
 from repalign.workflows.extract.company import compare_rows
 from repalign.workflows.extract.device import choose_device, exact_float32
 from repalign.workflows.extract.settings import ExtractResult, Speed
-from repalign.workflows.extract.shards import row_index
+from repalign.workflows.extract.shards import check_activations, row_index
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -218,17 +218,15 @@ class _Run:
                 continue
             self.check_company(inputs)
             rows, counts = self.rows(inputs)
-            index = row_index(
-                np.arange(sample, sample + count),
-                counts,
-                [tensors_sha256(_single(inputs, k)) for k in range(count)],
-                [np.arange(n) for n in counts] if self.is_unpooled else None,
-                named,
-            )
+            hashes = [tensors_sha256(_single(inputs, k)) for k in range(count)]
+            tokens = [np.arange(n) for n in counts] if self.is_unpooled else None
+            index = row_index(np.arange(sample, sample + count), counts, hashes, tokens, named)
             skipped = max(0, min(len(index), done - at))
             if skipped < len(index):
                 part = {key: values[skipped:].numpy() for key, values in rows.items()}
-                writer.append(part, index.slice(skipped, len(index)))
+                left = index.slice(skipped, len(index))
+                check_activations(part, left.name_of, "the module makes them of that")
+                writer.append(part, left)
             sample, at = sample + count, at + len(index)
         if ids is not None and len(ids) != sample:
             raise InputError(f"{len(ids)} ids for {sample} samples; give one for each")

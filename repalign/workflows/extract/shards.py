@@ -1,7 +1,7 @@
 """From rows that come batch by batch to whole shards in data order."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,29 @@ def row_index(
         sample_sha=np.repeat(digests[:, :SHA_BYTES], counts, axis=0),
         ids=None if ids is None else np.repeat(encode_ids(ids), counts),
     )
+
+
+def check_activations(
+    views: Mapping[str, NDArray[Any]],
+    name_of: Callable[[int], str],
+    advice: str = "the checkpoint is damaged or overflows: try --dtype fp32",
+) -> None:
+    """Check that all rows are finite.
+
+    Args:
+        views: Rows by view.
+        name_of: Returns what a row is of.
+        advice: What may be wrong.
+
+    Raises:
+        ModelError: A row has NaN or infinity; the message names its view and what it is of.
+    """
+    for view, values in views.items():
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+        if len(bad):
+            raise ModelError(
+                f"non-finite activations in view {view} for sample {name_of(int(bad[0]))}; {advice}"
+            )
 
 
 class ShardBuffer:
@@ -63,19 +86,12 @@ class ShardBuffer:
             self.arrays[key][target] = values.numpy()
         self._missing -= len(target)
 
-    def _first_missing(self, end: ShardEnd) -> str | None:
-        """Name the view, the sample and the token of the first row with NaN or infinity."""
-        for key, values in self.arrays.items():
-            bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-            if not len(bad):
-                continue
-            row = int(bad[0])
-            member = int(np.searchsorted(self._offsets, row, side="right")) - 1
-            token = ""
-            if end.positions is not None:
-                token = f", token {end.positions[member][row - self._offsets[member]]}"
-            return f"view {key} for sample {end.ids[member]}{token}"
-        return None
+    def _name_of(self, row: int, end: ShardEnd) -> str:
+        member = int(np.searchsorted(self._offsets, row, side="right")) - 1
+        name, positions = str(end.ids[member]), end.positions
+        if positions is None:
+            return name
+        return f"{name}, token {positions[member][row - self._offsets[member]]}"
 
     def write(
         self,
@@ -93,11 +109,6 @@ class ShardBuffer:
             ids = end.ids if with_ids else None
             index = row_index(ordinals, self._counts, end.hashes, end.positions, ids)
             writer.write_shard(self.number, self.arrays, index)
-        except InputError as error:
-            place = self._first_missing(end)
-            if place is None:
-                raise
-            raise ModelError(
-                f"non-finite activations in {place}; the checkpoint is damaged or overflows: try "
-                "--dtype fp32"
-            ) from error
+        except InputError:
+            check_activations(self.arrays, lambda row: self._name_of(row, end))
+            raise

@@ -205,3 +205,18 @@ def test_a_module_in_bfloat16_gives_float32_rows(tmp_path: Path) -> None:
         expected = module(rows).float()
     with open_store(tmp_path / "a.h5") as store:
         np.testing.assert_allclose(store.view("final").read(0, 5), expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize(("ids", "name"), [(None, "17"), ([f"s{k}" for k in range(30)], "s17")])
+def test_activations_that_are_not_finite_are_told_with_their_sample(
+    ids: list[str] | None, name: str, tmp_path: Path
+) -> None:
+    data = torch.ones(30, 4)
+    data[17] = -1
+    with pytest.raises(ModelError, match=f"in view final for sample {name}; the module makes them"):
+        repalign.extract(Logarithm(), data.split(8), output=tmp_path / "a.h5", ids=ids)
+
+
+class Logarithm(nn.Module):
+    def forward(self, rows: Tensor) -> Tensor:
+        return rows.log()
