@@ -94,3 +94,13 @@ def for_html(text: str) -> str:
 def for_figure(text: str) -> str:
     """Return text in which matplotlib finds no mathematics."""
     return printable(text).replace("$", r"\$")
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words.
+
+    Example:
+        >>> counted(1, "row"), counted(3, "row")
+        ('1 row', '3 rows')
+    """
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from repalign.exceptions import InputError, MissingExtraError, first_line
 from repalign.files import check_regular, open_regular
+from repalign.printable import counted
 
 ID_NAMES = ("id", "ids")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet")
@@ -105,7 +106,10 @@ def table_of(
     if ids is None:
         return table
     if len(ids) != table.n_rows:
-        raise InputError(f"{name}: {len(ids)} ids for {table.n_rows} rows; give one id per row")
+        raise InputError(
+            f"{name}: {counted(len(ids), 'id')} for {counted(table.n_rows, 'row')}; "
+            "give one id per row"
+        )
     return ColumnTable(name, table.columns, tuple(map(str, ids)))
 
 

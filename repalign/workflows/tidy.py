@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.exceptions import InputError
+from repalign.printable import counted
 from repalign.workflows.tables.layout import Layout
 from repalign.workflows.tables.markup import as_html, as_latex, as_markdown
 from repalign.workflows.tables.records_text import as_csv, as_json
@@ -93,8 +94,8 @@ class TidyResult:
         return self.text()
 
     def __repr__(self) -> str:
-        counts = f"{_counted(len(self.to_records()), 'record')}, "
-        counts += _counted(len(self.warnings), "warning")
+        counts = f"{counted(len(self.to_records()), 'record')}, "
+        counts += counted(len(self.warnings), "warning")
         return f"<{type(self).__name__} of {self.size()}: {counts}; print it for the table>"
 
     def _repr_html_(self) -> str:
@@ -102,7 +103,3 @@ class TidyResult:
         told, others = self.warnings[:MOST_WARNINGS], self.warnings[MOST_WARNINGS:]
         more = (f"and {len(others)} more in result.warnings",) if others else ()
         return as_html(self.page_layouts(), (*told, *more))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -91,7 +91,7 @@ def test_columns_in_memory_become_a_table() -> None:
         ({"a": [[1, 2]]}, None, r"a has shape \(1, 2\); expected one dimension"),
         ({}, None, "holds no column of values"),
         ({"a": []}, None, "holds no column of values"),
-        ({"a": [1]}, ["p", "q"], "2 ids for 1 rows"),
+        ({"a": [1]}, ["p", "q"], "2 ids for 1 row"),
         ({"a": [1, 2], "id": ["p", "p"]}, None, "the id 'p' stands in 2 rows"),
     ],
 )

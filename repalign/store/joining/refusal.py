@@ -6,9 +6,9 @@ import numpy as np
 
 from repalign.aliases import IntArray, MismatchPolicy
 from repalign.exceptions import RowMismatchError
+from repalign.printable import counted
 from repalign.store.joining.index import POOLED, RowIndex, decode_ids
 from repalign.store.joining.matching import MatchKey, RowMatch
-from repalign.store.joining.report import count_rows
 from repalign.store.sources.source import EmbeddingSource
 
 SHOWN = 3  # how many rows a message names
@@ -54,9 +54,9 @@ def check_same_rows(
     for source, repeated in zip(sources, match.duplicates, strict=True):
         if len(repeated):
             raise RowMismatchError(
-                f"{source.name}: an earlier identity is repeated by {count_rows(len(repeated))} "
-                f"({describe_rows(source.index, repeated)}); a row must occur once, remove the "
-                "copies"
+                f"{source.name}: an earlier identity is repeated by "
+                f"{counted(len(repeated), 'row')} ({describe_rows(source.index, repeated)}); "
+                "a row must occur once, remove the copies"
             )
     if not len(match.positions[0]) and not len(match.changed):
         raise RowMismatchError(_nothing_in_common(sources))
@@ -95,7 +95,7 @@ def _refuse_missing(sources: Sequence[EmbeddingSource], match: RowMatch) -> None
 def _refuse_changed(sources: Sequence[EmbeddingSource], match: RowMatch) -> None:
     if len(match.changed):
         raise RowMismatchError(
-            f"input hashes disagree in {count_rows(len(match.changed))} of "
+            f"input hashes disagree in {counted(len(match.changed), 'row')} of "
             f"{' and '.join(source.name for source in sources)} "
             f"({describe_rows(sources[0].index, match.changed)}): one identity was made from "
             f"different inputs; {INTERSECT_ADVICE}"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from repalign.aliases import MismatchPolicy
+from repalign.printable import counted
 from repalign.store.rows.gathered import Access
 
 MatchedBy = Literal[
@@ -43,11 +44,6 @@ class JoinReport:
         return all(count == self.n_common for count in self.n_rows)
 
 
-def count_rows(number: int) -> str:
-    """Return a number of rows in words: ``1 row``, ``3 rows``."""
-    return f"{number} row" + ("" if number == 1 else "s")
-
-
 def join_warnings(report: JoinReport) -> tuple[str, ...]:
     """Return the sentences that a user must see beside a result."""
     warnings = []
@@ -64,7 +60,7 @@ def join_warnings(report: JoinReport) -> tuple[str, ...]:
         warnings.append(f"only the common rows are used: {shares}")
     if report.n_changed:
         warnings.append(
-            f"left out: {count_rows(report.n_changed)} with the same identity and different input "
-            "hashes"
+            f"left out: {counted(report.n_changed, 'row')} with the same identity and different "
+            "input hashes"
         )
     return tuple(warnings)

@@ -7,6 +7,7 @@ import numpy as np
 from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.kinds import GROUPS, score_kind
 from repalign.core.inference.kinds import NULL_OF
+from repalign.printable import counted
 from repalign.workflows.disentangle.results import DisentangleResult, ScoreRecord
 from repalign.workflows.tables.grid import UNDEFINED, Grid, GridRow, distinct, interval, number
 
@@ -89,11 +90,11 @@ def _by_origin(result: DisentangleResult) -> dict[str, list[ScoreRecord]]:
 
 def _notes(records: list[ScoreRecord], conditions: list[str]) -> list[str]:
     first = records[0]
-    rows = f"{first.n_rows} rows"
+    rows = counted(first.n_rows, "row")
     if first.n_groups < first.n_rows:
-        rows += f" in {first.n_groups} groups"
+        rows += f" in {counted(first.n_groups, 'group')}"
     preset = f"; InfoMEC: {first.infomec}" if any(one.score in _INFOMEC for one in records) else ""
-    notes = [f"{rows}, {first.n_factors} factors{preset}"]
+    notes = [f"{rows}, {counted(first.n_factors, 'factor')}{preset}"]
     if any(one.seed != first.seed for one in records):
         notes.append("value: mean over seeds ± deviation; the lines below it: first seed")
     tested = next((one for one in records if one.null_scheme), None)
