@@ -52,6 +52,17 @@ def plain_axes(figure: "Figure") -> "Axes":
     return axes
 
 
+def cut_middle(name: str, longest: int) -> str:
+    """Shorten a name in its middle, which says less than its ends.
+
+    Example:
+        >>> cut_middle("checkpoints/run-3/layer-12", 16)
+        'checkpo…layer-12'
+    """
+    half = longest // 2
+    return name if len(name) <= longest else f"{name[: half - 1]}…{name[-half:]}"
+
+
 def save(figure: "Figure", out: Any, **options: Any) -> None:
     """Write a figure; a letter that no font has becomes a box, which the reader sees by himself."""
     with warnings.catch_warnings():

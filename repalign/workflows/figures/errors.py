@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from repalign.printable import for_figure
-from repalign.workflows.figures.drawing import BLUE, GREY, ORANGE, new_figure
+from repalign.workflows.figures.drawing import BLUE, GREY, ORANGE, cut_middle, new_figure
 from repalign.workflows.tables.layout import side_name
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Record = Mapping[str, Any]
 COLOURS = {"in-sample": BLUE, "held-out": ORANGE}
 PANELS_ACROSS = 3
+# Letters on a line over a panel.
+LONGEST_TITLE = 50
 # More would be too small to read, and too large a picture to open.
 MOST_PANELS = 60
 # A permutation between spaces of different scale misses by several diameters. Bars end at this
@@ -38,7 +40,7 @@ def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
     for panel, pair in zip(panels, pairs, strict=False):
         _draw_pair(panel, [record for record in records if _pair(record) == pair])
         if titled:
-            panel.set_title(for_figure(" → ".join(pair)), fontsize="medium")
+            panel.set_title(_title(*pair), fontsize="medium")
     limit = _limit([record for record in records if _pair(record) in pairs])
     for panel in panels[: len(pairs)]:
         _cut_bars(panel, limit)
@@ -56,6 +58,15 @@ def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
 
 def _pair(record: Record) -> tuple[str, str]:
     return side_name(record, "source"), side_name(record, "target")
+
+
+def _title(source: str, target: str) -> str:
+    """Return the names of a pair on one line, or on two, as wide as a panel at most."""
+    whole = f"{source} → {target}"
+    if len(whole) <= LONGEST_TITLE:
+        return for_figure(whole)
+    lines = cut_middle(source, LONGEST_TITLE), f"→ {cut_middle(target, LONGEST_TITLE - 2)}"
+    return "\n".join(map(for_figure, lines))
 
 
 def _draw_pair(panel: "Axes", records: Sequence[Record]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from repalign.exceptions import InputError
 from repalign.printable import for_figure
 from repalign.workflows.disentangle.results import InformationMatrix
-from repalign.workflows.figures.drawing import new_figure
+from repalign.workflows.figures.drawing import cut_middle, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # More cells than this are no longer told apart by their numbers.
 MOST_NUMBERED = 200
 MOST_NAMED = 30
+# Of a title above a panel, about.
+LETTERS_AN_INCH = 9
 
 
 def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
@@ -29,7 +31,8 @@ def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
         raise InputError("there is no matrix to draw; only factors give matrices")
     widest = max(matrix.nmi.shape[1] for matrix in matrices)
     heights = [max(1.4, 0.35 * len(matrix.factors) + 0.9) for matrix in matrices]
-    figure = new_figure(min(20.0, max(5.0, 2.5 + 0.5 * widest)), sum(heights))
+    width = min(20.0, max(5.0, 2.5 + 0.5 * widest))
+    figure = new_figure(width, sum(heights))
     panels = figure.subplots(
         len(matrices), 1, squeeze=False, gridspec_kw={"height_ratios": heights}
     )[:, 0]
@@ -39,7 +42,8 @@ def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
         # Estimates pass 1 by a hair; the scale is the same everywhere so that panels compare.
         images.append(panel.imshow(matrix.nmi, vmin=0, vmax=1, cmap="viridis", aspect="auto"))
         whole = f"{matrix.source}::{matrix.view} · {matrix.condition}"
-        panel.set_title(for_figure(whole if several else matrix.condition))
+        title = cut_middle(whole, LETTERS_AN_INCH * int(width)) if several else matrix.condition
+        panel.set_title(for_figure(title), fontsize="medium")
         panel.set_yticks(range(len(matrix.factors)), list(map(for_figure, matrix.factors)))
         latents = range(matrix.nmi.shape[1]) if matrix.nmi.shape[1] <= MOST_NAMED else ()
         names = [

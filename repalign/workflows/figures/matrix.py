@@ -9,7 +9,7 @@ import numpy as np
 from repalign.aliases import FloatArray
 from repalign.printable import for_figure
 from repalign.workflows.figures.clustering import clustered
-from repalign.workflows.figures.drawing import ORANGE, new_figure
+from repalign.workflows.figures.drawing import ORANGE, cut_middle, new_figure
 from repalign.workflows.tables.grid import number
 from repalign.workflows.tables.matrix import Matrix, View, blocks_of
 
@@ -57,7 +57,7 @@ class Side:
             for order, place in enumerate(members[:: self.every]):
                 view = self.views[place]
                 is_first = order == 0 or not is_blocked
-                name = short[model] if not view.view else _cut(view.view)
+                name = short[model] if not view.view else cut_middle(view.view, LONGEST_NAME)
                 if view.view and is_first and len(short) > 1:
                     name = f"{short[model]}  {name}"
                 places.append(place)
@@ -204,15 +204,9 @@ def _short_models(views: Sequence[View]) -> dict[str, str]:
     models = list(dict.fromkeys(view.model for view in views))
     short = [model.rsplit("/", 1)[-1].removesuffix(".h5") for model in models]
     chosen = short if len(set(short)) == len(short) else models
-    return {model: _cut(name) for model, name in zip(models, chosen, strict=True)}
-
-
-def _cut(name: str) -> str:
-    """Shorten a name in its middle, which says less than its ends."""
-    if len(name) <= LONGEST_NAME:
-        return name
-    half = LONGEST_NAME // 2
-    return f"{name[: half - 1]}…{name[-half:]}"
+    return {
+        model: cut_middle(name, LONGEST_NAME) for model, name in zip(models, chosen, strict=True)
+    }
 
 
 def _lines(notes: Sequence[str]) -> Iterator[str]:

@@ -213,3 +213,19 @@ def test_twenty_eight_pairs_of_views_of_one_file_have_a_panel_each() -> None:
 
 def test_a_notebook_shows_a_figure_without_pyplot() -> None:
     assert new_figure()._repr_png_().startswith(b"\x89PNG")
+
+
+def test_names_over_panels_stay_within_them() -> None:
+    folder = "runs/2026/a-rather-long-name-of-a-study/checkpoint"
+    records = [
+        record(f"{folder}-{number}.h5", f"{folder}-other.h5", 0.1)
+        | {"ci_low": None, "ci_high": None, "null": None, "source_view": "", "target_view": ""}
+        for number in range(6)
+    ]
+    figure = plot_errors(records)
+    figure.draw_without_rendering()
+    titles = [axes.title.get_window_extent() for axes in figure.axes]
+    panels = [axes.get_window_extent() for axes in figure.axes]
+    assert all(title.width < panel.width for title, panel in zip(titles, panels, strict=True))
+    assert len({axes.get_title() for axes in figure.axes}) == 6
+    assert not any(a.overlaps(b) for i, a in enumerate(titles) for b in titles[:i])
