@@ -117,6 +117,11 @@ def calls() -> dict[str, Call]:
         "StoreWriter": Call(
             repalign.StoreWriter, ("b.h5",), {"spec": {}, "views": {"x": 3}, "overwrite": True}
         ),
+        "Store.view": Call(repalign.open_store("a.h5").view, ("embedding",), {}),
+        "view.read": Call(repalign.open_store("a.h5").view("embedding").read, (0, 3), {}),
+        "view.take": Call(repalign.open_store("a.h5").view("embedding").take, (np.arange(3),), {}),
+        "ProcessPool": Call(repalign.ProcessPool, (1,), {}),
+        "settings": Call(repalign.CompareSettings, (), {}, ("maps", "held_out", "seed", "ica")),
         "result.plot": Call(result.plot, ("b.png",), {}),
         "result.table": Call(result.table, ("latex",), {}),
         "result.matrix": Call(result.matrix, ("rigid",), {}),
@@ -126,7 +131,8 @@ def calls() -> dict[str, Call]:
 
 NAMES = (
     *(name for name in repalign.__all__ if name[0].islower()),
-    *("Store", "StoreWriter", "result.plot", "result.table", "result.matrix", "map.apply"),
+    *("Store", "StoreWriter", "Store.view", "view.read", "view.take", "ProcessPool", "settings"),
+    *("result.plot", "result.table", "result.matrix", "map.apply"),
 )
 
 

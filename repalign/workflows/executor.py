@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
+from repalign.arguments import checked
 from repalign.exceptions import InputError, RepalignError
 from repalign.workflows.machine import Machine, ignore_stage
 from repalign.workflows.side_by_side import run_side_by_side
@@ -137,6 +138,7 @@ class ProcessPool:
         repalign.exceptions.InputError: workers: got 0, expected at least 1
     """
 
+    @checked
     def __init__(self, workers: int) -> None:
         if workers < 1:
             raise InputError(f"workers: got {workers}, expected at least 1")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
+from repalign.arguments import check_kind
 from repalign.exceptions import InputError, StoreError
 from repalign.store.format.digests import column_root, leaf_digest
 from repalign.store.format.header import Header
@@ -92,7 +93,10 @@ class StoredRows:
             InputError: rows out of order, or that the store does not have.
             StoreError: a damaged file.
         """
-        rows = np.asarray(rows)
+        try:
+            rows = np.asarray(rows)
+        except ValueError as failure:  # lists of unequal lengths
+            raise InputError(f"{self.path}: rows to take must be integers") from failure
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or np.any(rows[1:] <= rows[:-1]):
             raise InputError(f"{self.path}: rows to take must be strictly increasing integers")
         if len(rows):
@@ -191,6 +195,8 @@ class StoredRows:
     def _check_range(self, start: int, stop: int) -> None:
         """Refuse rows that are not there; a slice of numpy would silently be shorter."""
         n_rows = int(self.starts[-1])
+        check_kind("start", start, int)
+        check_kind("stop", stop, int)
         if not 0 <= start <= stop <= n_rows:
             raise InputError(f"{self.path}: rows {start} to {stop} asked for, it has {n_rows} rows")
 

@@ -147,6 +147,7 @@ class Store:
             n_bytes=sum(s.n_bytes for s in shards) or self.path.stat().st_size,
         )
 
+    @checked
     def view(self, name: str | None = None) -> "StoreView":
         """Return the rows of a view; without a name, of the only one.
 

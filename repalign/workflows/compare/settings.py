@@ -182,7 +182,7 @@ class CompareSettings(Settings):
 
     def __post_init__(self) -> None:
         """Check every field against its declaration, and write names in full."""
-        if tuple(self.maps) == NO_MAPS:
+        if isinstance(self.maps, tuple | list) and tuple(self.maps) == NO_MAPS:
             object.__setattr__(self, "maps", ())
         super().__post_init__()
         measures = tuple(measure.name for measure in measures_called(self.measures))
