@@ -139,6 +139,8 @@ def _shown(value: Any) -> str:
     """Return a short value as it is written, and the kind of any other."""
     if isinstance(value, str) and len(value) > _SHOWN:
         return f"{value[:_SHOWN]!r}…"
+    if isinstance(value, int) and value.bit_length() > _SHOWN * 3:  # which repr may refuse
+        return "a number of many digits"
     if value is None or isinstance(value, str | bool | int | float | os.PathLike):
         return repr(value) if not isinstance(value, os.PathLike) else repr(os.fspath(value))
     return type(value).__name__

@@ -172,6 +172,7 @@ def test_an_argument_of_another_kind_is_an_error_of_ours(
         ("yes", bool, "x: got 'yes', expected true or false"),
         (1, bool, "x: got 1, expected true or false"),
         (True, int, "x: got True, expected a whole number"),
+        pytest.param(10**5000, bool, "x: got a number of many digits, expected", id="huge"),
         (1.5, int | None, "x: got 1.5, expected a whole number"),
         (int, int, "x: got type, expected a whole number"),
         (ROWS, Literal["a", "b"], "x: got ndarray, expected one of: a, b"),

@@ -20,9 +20,9 @@ OUTLIER_RATIO = 2.0
 FREE_SHARE = 1e-6
 LARGEST_CHANCE = 0.05
 CLEARLY = 1.02
-# The squared errors of a permutation are at most those of the mean and of the source together, so
-# that beyond this ratio the source is wider than the target at least √3 times.
-UNSCALED_RATIO = 2.0
+# The squared errors of a permutation are at most those of the mean and of the source together: from
+# this ratio on the source is √3 times wider or more. One so many times narrower predicts nothing.
+UNSCALED_RATIO, NARROW_RATIO = 2.0, 5.0
 TESTED_MAPS = ("permutation", "rigid", "linear")
 # In efficiency: a half width that is told whatever the rows do, and one too small to be told.
 WIDE_STARTS, NARROW_STARTS = 0.05, 0.01
@@ -58,8 +58,10 @@ def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[st
     return found
 
 
-def warn_of_errors(records: Sequence[ErrorRecord], twins: Mapping[str, TwinNull]) -> list[str]:
-    """Warn of what the errors themselves show: few rows, outliers, nulls, convergence."""
+def warn_of_errors(
+    records: Sequence[ErrorRecord], twins: Mapping[str, TwinNull], width: float = 1.0
+) -> list[str]:
+    """Warn of what errors, and how much wider the source is, show: few rows, outliers, nulls."""
     by_key = {(record.split, record.map): record for record in records}
     if records and records[0].diameter == 0:
         return [
@@ -67,7 +69,7 @@ def warn_of_errors(records: Sequence[ErrorRecord], twins: Mapping[str, TwinNull]
             "nothing can be said of the pair; check the target"
         ]
     found = [*_warn_of_rows(by_key), *_warn_of_diameter(records)]
-    found += _warn_of_source(by_key) or [*_warn_of_scale(by_key), *_warn_of_pairing(by_key)]
+    found += _warn_of_source(by_key) or [*_warn_of_scale(by_key, width), *_warn_of_pairing(by_key)]
     ica = by_key.get(("in-sample", "ica"))
     if ica is not None and ica.converged is False:
         found.append(
@@ -189,18 +191,20 @@ def _warn_of_source(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
     ]
 
 
-def _warn_of_scale(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
+def _warn_of_scale(by_key: Mapping[tuple[str, str], ErrorRecord], width: float) -> list[str]:
     """Warn of a permutation that fails for the scale alone, and name the map that has one."""
     mean, unscaled = by_key.get(("in-sample", "mean")), by_key.get(("in-sample", "permutation"))
-    if mean is None or unscaled is None or not mean.error or unscaled.error is None:
+    if unscaled is None or unscaled.error is None or ("in-sample", "permutation+scale") in by_key:
         return []
-    ratio = unscaled.error / mean.error
-    if ratio <= UNSCALED_RATIO or ("in-sample", "permutation+scale") in by_key:
+    ratio = unscaled.error / mean.error if mean is not None and mean.error else 0.0
+    told = f"predicts little but the mean, because the target is {1 / width:.2g} times"
+    if ratio > UNSCALED_RATIO:
+        told = f"errs {ratio:.2g} times as much as the mean, because the source is about that much"
+    elif width * NARROW_RATIO >= 1:
         return []
     return [
-        f"the permutation errs {ratio:.2g} times as much as the mean, because the source is about "
-        "that much wider than the target and a permutation has no scale; add permutation+scale "
-        "(--maps mean,permutation+scale,rigid)"
+        f"the permutation {told} wider than the other side and a permutation has no scale; add "
+        "permutation+scale (--maps mean,permutation+scale,rigid)"
     ]
 
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from repalign.aliases import Rows
 from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.maps.affine import AffineMap
@@ -159,7 +161,7 @@ def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> Pai
         *warn_of_groups([*judged, *(values for each in measured for values in each.values)]),
         *(() if nulls is None else nulls.notes),
         *warn_of_free_directions(judged, pair.total),
-        *warn_of_errors(records, twins),
+        *warn_of_errors(records, twins, _width(pair.total)),
         *(warn_of_components(judged[0]) if judged else ()),
         *(note for each in measured for note in each.notes),
     ]
@@ -174,6 +176,12 @@ def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> Pai
         maps,
         tuple(resampled_pair(pair.aligned.index, judged, nulls, measured)),
     )
+
+
+def _width(moments: PairMoments) -> float:
+    """Return how much wider the source is than the target, by their rms radii; 1 of a point."""
+    source, target = np.trace(moments.sxx), np.trace(moments.syy)
+    return float(np.sqrt(source / target)) if source > 0 and target > 0 else 1.0
 
 
 def _with_intervals(

@@ -104,7 +104,9 @@ def test_a_permutation_that_fails_for_the_scale_alone_is_told_with_the_map_that_
     told = warnings_of(x, 1e-20 * x[:, ::-1])
     assert "a permutation has no scale; add permutation+scale (--maps" in told
     assert "permutation+scale" not in warnings_of(x, 1e-20 * x, "permutation+scale")
-    assert "permutation+scale" not in warnings_of(x, 100 * x)  # too small a source is no harm
+    narrow = warnings_of(x, 100 * x)
+    assert "predicts little but the mean, because the target is 1e+02 times wider" in narrow
+    assert "permutation+scale" not in warnings_of(x, 4 * x)
     assert "permutation+scale" not in warnings_of(x, x[:, ::-1])
 
 
