@@ -123,7 +123,8 @@ def test_rows_that_are_not_finite_are_refused_by_number(
     rows = open_embeddings(tmp_path / "a.npy").rows
 
     for read in (lambda: rows.read(10, 30), lambda: rows.take(np.array([2, 17, 20]))):
-        with pytest.raises(InputError, match=rf"a.npy::a: row 17 holds {bad} in column 2 \(1 such"):
+        told = rf"a.npy::a: row 17 holds {bad} in column 2 \(rows like that in this block: 1\)"
+        with pytest.raises(InputError, match=told):
             read()
     assert rows.read(0, 17).shape == (17, 4)
 
