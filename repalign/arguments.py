@@ -74,6 +74,8 @@ def check_argument(name: str, value: Any, hint: Any) -> None:
     allowed = set(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else {hint}
     if value is None and type(None) in allowed:
         return
+    if bool in allowed and is_a(value, "numpy", "bool_"):  # nothing is recorded of a flag
+        return
     allowed.discard(type(None))
     if allowed == {str, Path}:
         check_path(name, value)

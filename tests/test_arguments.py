@@ -195,6 +195,7 @@ def test_the_message_says_what_was_got_and_expected(value: Any, hint: Any, messa
         (Path("a"), str | Path),
         (None, str | Path | None),
         (np.int64(3), int),
+        (np.bool_(True), bool),
         (3, float),
         (np.str_("a"), Literal["a", "b"]),
         ({}, Mapping[str, Any]),
