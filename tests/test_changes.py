@@ -218,9 +218,9 @@ class Elsewhere:
 there = Elsewhere()
 here = repalign.compare("x.npy", "y.npy").to_frame()
 assert repalign.compare("x.npy", "y.npy", executor=there).to_frame().equals(here)
-# moments of two spaces, whole and halved five times, two starts of each on all rows and on the
-# rest, one on each half, two spreads, the pair
-assert there.sent == 2 * (1 + 5) + 8 + 2 * 2 * 5 + 2 + 1
+# moments of two spaces, whole and quartered ten times, two starts of each on all rows and on the
+# rest, one on each half and quarter, two spreads, the pair
+assert there.sent == 2 * (1 + 10) + 8 + 2 * 6 * 10 + 2 + 1
 """,
     ),
     "an experiment": Change(

@@ -23,6 +23,8 @@ from repalign.core.inference.ranges import Range
 FEWEST_GROUPS = 3
 # Fewer than this many judged groups give an interval that hangs on the law of few values.
 FLAGGED_GROUPS = 10
+# Of the variance, from half of the rows to all: where it falls with the rows, and at most.
+BY_ROWS, MOST_FALL = 2.0, 6.0
 # The mean over many groups varies as much by this many random bundles of them.
 MAX_LEFT_OUT = 4000
 
@@ -87,6 +89,7 @@ class LeftOut:
         claim: What intervals of these errors claim.
         halves: Of the procedure on either half of the groups, halved again and again; NaN for maps
             that need none.
+        quarters: Of the procedure on either half of these halves; None where they are too small.
     """
 
     full: Float[np.ndarray, " maps"]
@@ -95,6 +98,7 @@ class LeftOut:
     n_groups: int
     claim: Claim
     halves: Float[np.ndarray, "halvings 2 maps"] | None = None
+    quarters: Float[np.ndarray, "halvings 2 2 maps"] | None = None
 
     @property
     def effective_groups(self) -> float:
@@ -130,19 +134,27 @@ class LeftOut:
     def reach(self, of: Statistic, *, level: float = 0.95) -> float:
         """Return how far from a statistic its interval reaches by halves; 0 without any.
 
-        Of two independent halves the difference has four times the variance that the whole has,
-        where that falls with the rows; where it does not, twice as much, and this is too little.
+        Half the squared difference of two independent samples is the variance of one. From halves
+        to the whole it is taken to fall as it fell from quarters to halves: by half, where it
+        falls with the rows; not at all, where samples of either size end at any of several
+        optima; by more, where they no longer do. Without quarters it is taken to fall by half.
+        Student's t has as many degrees of freedom as there are differences.
         """
         from scipy.special import stdtrit  # the quantile of Student, without all of scipy.stats
 
         if self.halves is None:
             return 0.0
-        differences = np.diff(of(self.halves), axis=1) / 2
-        known = differences[np.isfinite(differences)]
-        if known.size == 0:
+        halves, fall = _variances(of(self.halves)), BY_ROWS
+        if halves.size == 0 or not halves.any():
             return 0.0
-        error = np.sqrt(np.mean(known**2))
-        return float(stdtrit(known.size, (1 + level) / 2) * error)
+        n_differences = halves.size
+        if self.quarters is not None:
+            quarters = _variances(of(self.quarters))
+            n_differences += quarters.size
+            if quarters.size:
+                fall = float(np.clip(quarters.mean() / halves.mean(), 1, MOST_FALL))
+        error = np.sqrt(halves.mean() / fall)
+        return float(stdtrit(n_differences, (1 + level) / 2) * error)
 
     @property
     def refusal(self) -> str | None:
@@ -158,6 +170,12 @@ class LeftOut:
                 f"are worth {self.effective_groups:.1f} of one size); judge more groups"
             )
         return None
+
+
+def _variances(pairs: Float[np.ndarray, "*shape 2"]) -> Float[np.ndarray, " known"]:
+    """Return the variance of one of two, of every pair that is known."""
+    found = np.diff(pairs, axis=-1).ravel() ** 2 / 2
+    return found[np.isfinite(found)]
 
 
 def leave_groups_out(

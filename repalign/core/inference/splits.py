@@ -96,6 +96,30 @@ def halving(groups: Int[np.ndarray, " n"], seed: int | Sequence[int]) -> Split:
     return Split(part_of_group[member], n_parts=2, judged=(0, 1))
 
 
+def quartering(groups: Int[np.ndarray, " n"], seed: int | Sequence[int]) -> Split:
+    """Deal the groups into two halves as ``halving`` does, and either half into two quarters.
+
+    Parts 0 and 1 are the quarters of one half, parts 2 and 3 those of the other.
+
+    Raises:
+        InputError: fewer than four groups.
+    """
+    _groups_of(groups, needed=4)
+    halves = halving(groups, seed).part_of_row
+    numbers = [seed] if isinstance(seed, int) else list(seed)
+    parts = 2 * halves
+    for half in (0, 1):
+        rows = np.flatnonzero(halves == half)
+        parts[rows] += halving(groups[rows], (*numbers, half)).part_of_row
+    return Split(parts, n_parts=4, judged=(0, 1, 2, 3))
+
+
+def samples_of(split: Split) -> tuple[tuple[int, ...], ...]:
+    """Return the parts of every half of a halving; of a quartering, of every quarter behind."""
+    quarters = tuple((part,) for part in range(split.n_parts))
+    return quarters if split.n_parts == 2 else ((0, 1), (2, 3), *quarters)
+
+
 def sample_groups(
     groups: Int[np.ndarray, " n"],
     parts: Int[np.ndarray, " n"],

@@ -23,7 +23,14 @@ from repalign.core.inference.left_out import (
 from repalign.core.inference.nulls import shuffled_pairing_null
 from repalign.core.inference.ranges import ANYWHERE, POSITIVE, Range
 from repalign.core.inference.refits import InSample, refit_without_groups
-from repalign.core.inference.splits import Split, fold_split, halving, held_out_split, no_split
+from repalign.core.inference.splits import (
+    Split,
+    fold_split,
+    held_out_split,
+    no_split,
+    quartering,
+    samples_of,
+)
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import pair_moments
 from repalign.core.rows import ArrayRows
@@ -36,7 +43,7 @@ from repalign.experiments.calibration.laws import (
     groups_of,
 )
 from repalign.experiments.reproduce.experiment import Measured
-from repalign.workflows.compare.spaces import HALVINGS
+from repalign.workflows.compare.spaces import MOST_HALVINGS
 
 if TYPE_CHECKING:
     from repalign.aliases import FloatArray, IntArray
@@ -147,20 +154,22 @@ def _in_sample(pair: "Pair", groups: "IntArray", trial: int) -> tuple["FloatArra
         leaving=partial(ica.leaving, pair),
         seed=trial,
     )
-    halves = np.array([_of_halves(pair, groups, (trial, k)) for k in range(HALVINGS)])
-    told = _ends(replace(refitted, halves=halves), within=ANYWHERE)
+    found = np.array([_of_samples(pair, groups, (trial, k)) for k in range(MOST_HALVINGS)])
+    quarters = found[:, 2:].reshape(MOST_HALVINGS, 2, 2, -1)
+    told = _ends(replace(refitted, halves=found[:, :2], quarters=quarters), within=ANYWHERE)
     return _with_efficiencies(errors.mean(axis=1)), told
 
 
-def _of_halves(pair: "Pair", groups: "IntArray", seed: tuple[int, int]) -> list["FloatArray"]:
-    """Return the mean errors of every map on either half of the groups, which fitted it."""
-    split = halving(groups, seed)
-    ica = FittedIca.of(pair, split, split.judged, seed[0])
+def _of_samples(pair: "Pair", groups: "IntArray", seed: tuple[int, int]) -> list["FloatArray"]:
+    """Return the mean errors of every map on both halves and four quarters, which fitted it."""
+    split = quartering(groups, seed)
     found = []
-    for part in split.judged:
-        half = tuple(side[split.fitting_rows(part)] for side in pair)
-        (moments,) = pair_moments(*(ArrayRows(side) for side in half))
-        found.append(np.array([each.mean_error(*half) for each in ica.fit_all(moments, part)]))
+    for parts in samples_of(split):
+        rows = np.flatnonzero(np.isin(split.part_of_row, parts))
+        sample = pair[0][rows], pair[1][rows]
+        (moments,) = pair_moments(*(ArrayRows(side) for side in sample))
+        ica = FittedIca.of(sample, no_split(rows.size), [None], seed[0])
+        found.append(np.array([each.mean_error(*sample) for each in ica.fit_all(moments, None)]))
     return found
 
 

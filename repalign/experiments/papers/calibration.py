@@ -119,11 +119,11 @@ EXPERIMENT = Experiment(
         "groups, and has 400 trials."
     ),
     presets={
-        "small": Preset(SMALL, n_seeds=3, seconds_per_seed=195),
-        "paper": Preset(LARGE, n_seeds=8, seconds_per_seed=600),
+        "small": Preset(SMALL, n_seeds=3, seconds_per_seed=480),
+        "paper": Preset(LARGE, n_seeds=8, seconds_per_seed=1110),
     },
     measure=measure,
     sentences=sentences,
     plot=plot,
-    version=4,
+    version=5,
 )

@@ -106,6 +106,16 @@ class PairFitter:
         """Fit all maps and return them in the order of the names."""
         return self.fit(part, moments).in_order(self.names)
 
+    def of_sample(self, only: tuple[int, ...]) -> dict[str, FloatArray]:
+        """Fit all maps on some parts alone, and return their errors there."""
+        moments = merge_all(tuple(self.pair.parts[part] for part in only))
+        ons = [replace(ica_rows(self.settings, side, None), only=only) for side in (0, 1)]
+        source, target = (self.pair.ica[side, on].fit for side, on in zip((0, 1), ons, strict=True))
+        maps = fit_maps(self.names, self.inputs(moments, IcaPair(source, target)))
+        rows = np.flatnonzero(np.isin(self.split.part_of_row, only))
+        judged = SubsetRows(self.pair.source, rows), SubsetRows(self.pair.target, rows)
+        return self.norms(*judged, maps)
+
     def inputs(self, moments: PairMoments, ica: IcaPair | None) -> MapInputs:
         """Return what maps are fitted on."""
         return MapInputs(moments, ica, self.settings.permutation_cost)

@@ -7,10 +7,12 @@ several pairs is a unit once.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import product
 from typing import Any
 
 from repalign.aliases import IntArray
+from repalign.core.inference.splits import samples_of
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
 from repalign.workflows.compare.aligned import AlignedPair, digest, leading_components
 from repalign.workflows.compare.ica.starts import IcaOfSpace
@@ -66,7 +68,7 @@ def ica_of_spaces(
 ) -> dict[str, IcaOfSpace]:
     """Return by key the ICA that the maps of all pairs need, each once.
 
-    ``is_halved`` says that these are halves, of which the whole is not fitted.
+    ``is_halved`` says that only halves and quarters of these are fitted.
     """
     wanted: dict[str, IcaOfSpace] = {}
     if not settings.has_ica:
@@ -84,12 +86,16 @@ def ica_needs(
     pair: AlignedPair, settings: CompareSettings, *, is_halved: bool = False
 ) -> Iterator[tuple[int, IcaRows]]:
     """Yield sides and rows of the ICA fits of one pair, in one direction or both."""
-    for part in pair.split.judged if is_halved else (None, *pair.split.judged):
+    parts: Sequence[int | None] = (None, *pair.split.judged)
+    samples: Sequence[tuple[int, ...]] = ((),)
+    if is_halved:
+        parts, samples = (None,), samples_of(pair.split)
+    for part, only in product(parts, samples):
         for side in (0, 1):
             # the halves of a side are those of its place, which the way back exchanges
             places = (side, 1 - side) if settings.both_directions else (side,)
             for on in dict.fromkeys(ica_rows(settings, place, part) for place in places):
-                yield side, on
+                yield side, replace(on, only=only)
 
 
 def _ica_of_space(
@@ -104,7 +110,10 @@ def _ica_of_space(
     if width is not None and space.dim > width:
         cut = leading_components(merge_all(parts), width)
         parts = tuple(map_source(part, cut) for part in parts)
-    fitting = merge_all(parts) if on.part is None else leave_one_out(parts)[on.part]
+    if on.only:
+        fitting = merge_all(tuple(parts[part] for part in on.only))
+    else:
+        fitting = merge_all(parts) if on.part is None else leave_one_out(parts)[on.part]
     return IcaOfSpace(key, space, pair.split, on, cut, fitting, settings, SIDES[side])
 
 

@@ -194,8 +194,11 @@ def _with_intervals(
     machine = fitter.machine
     forth = (half.held(machine) for half in unit.halves)
     pairs = (half.reversed() if back else half for half in forth)
-    halves = errors_of_halves(pairs, fitter.names, unit.settings, machine)
-    return replace(errors, left_out=replace(errors.left_out, halves=halves))
+    found = errors_of_halves(pairs, fitter.names, unit.settings, machine)
+    if found is None:
+        return errors
+    told = replace(errors.left_out, halves=found.halves, quarters=found.quarters)
+    return replace(errors, left_out=told)
 
 
 def _in_order(

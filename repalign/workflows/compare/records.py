@@ -1,7 +1,7 @@
 """From error norms to tidy records: denominators, intervals, nulls, efficiency, conventions."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -88,7 +88,8 @@ def make_records(
             ),
             n_groups=summary.n_groups,
             ci_claim=None if _known(interval.low) is None else interval.claim.value,
-            n_halves=summary.n_halves(name),
+            n_halves=summary.n_samples(name, "halves"),
+            n_quarters=summary.n_samples(name, "quarters"),
             smallest_p=None if null is None or null.refusal else null.smallest_p,
             further_p={column: _p_value(each, number, name) for column, each in further.items()},
             **_ica_columns(errors) if is_ica else _NO_ICA,
@@ -138,12 +139,13 @@ class Summary:
             by_starts=self.start_half_width(name),
         )
 
-    def n_halves(self, name: str) -> int | None:
-        """Return how many halves of the pair are behind the in-sample intervals of an ICA map."""
+    def n_samples(self, name: str, what: Literal["halves", "quarters"]) -> int | None:
+        """Return how many parts of the pair are behind the in-sample intervals of an ICA map."""
         found = self.left_out
         if found is None or found.claim is Claim.FITTED_MAP or not KIND_OF[name].needs_ica:
             return None
-        return 0 if found.halves is None else 2 * len(found.halves)
+        errors: FloatArray | None = getattr(found, what)
+        return 0 if errors is None else errors[..., 0].size
 
     def efficiency(self, name: str) -> tuple[float | None, Interval]:
         """Return the efficiency of an ICA map with its interval, where both are defined."""

@@ -77,6 +77,7 @@ class ErrorRecord:
     n_groups: int
     ci_claim: str | None
     n_halves: int | None
+    n_quarters: int | None
     smallest_p: float | None
     further_p: Mapping[str, float | None]
     ica_iterations: int | None

@@ -42,7 +42,8 @@ class CompareSettings(Settings):
         n_refits: Fits without each group, or bundle of groups, for the intervals of in-sample
             errors; None takes what a small budget allows, 0 leaves all intervals out.
         n_halves: Half-samples of the groups, two at a time, on which ICA is fitted from one start,
-            for the in-sample intervals of its maps; None takes ten where these cost little.
+            and on either half of them, for the in-sample intervals of its maps; None takes up to
+            twenty where at least ten cost little.
         starts: Independent starts of ICA a side, of which the better half by contrast is kept;
             None makes two, six where these do not agree, and ten where the efficiency then still
             hangs on the starts more than on the rows, as far as a budget allows.
@@ -108,11 +109,12 @@ class CompareSettings(Settings):
     )
     n_halves: int | None = option(
         None,
-        "Half-samples with an ICA of their own, two at a time, behind its in-sample intervals.",
+        "Half-samples with an ICA of their own, two at a time with their quarters, behind its "
+        "in-sample intervals.",
         flag="halves",
         panel=TRUST,
         least=0,
-        absent="10 where cheap",
+        absent="10 to 20 where cheap",
     )
     starts: int | None = option(
         None,
@@ -247,7 +249,7 @@ PRESETS = (
             n_null=99,
             n_gaussian=9,
             n_refits=50,
-            n_halves=10,
+            n_halves=20,
             starts=6,
         ),
     ),

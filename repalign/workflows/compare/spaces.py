@@ -27,10 +27,10 @@ from repalign.workflows.machine import Machine
 # seconds on two cores.
 START_BUDGET = 5e11
 TYPICAL_PASSES = 150
-# Multiplications that ICA on halves of a pair may take unless a number of them is asked for: some
-# five seconds of one core.
-HALVING_BUDGET = 2e11
-HALVINGS = 5
+# Multiplications that ICA on halves of a pair, and on quarters of it, may take unless a number of
+# them is asked for: some ten seconds of one core.
+HALVING_BUDGET = 4e11
+FEWEST_HALVINGS, MOST_HALVINGS = 5, 10
 
 
 def start_seed(seed: int, content: str, number: int = 0) -> int:
@@ -71,10 +71,18 @@ class IcaRows:
     Attributes:
         part: The part of the split that is left out to judge; None for none.
         half: Which half of the rest, where the two sides of a pair use disjoint ones.
+        only: The parts that it is fitted on, instead of all but one.
     """
 
     part: int | None = None
     half: int | None = None
+    only: tuple[int, ...] = ()
+
+    def of(self, split: Split) -> IntArray | None:
+        """Return which rows these are before they are halved for the two sides; None for all."""
+        if self.only:
+            return np.flatnonzero(np.isin(split.part_of_row, self.only))
+        return None if self.part is None else split.fitting_rows(self.part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +130,9 @@ def n_halvings(n_rows: int, dim: int, settings: CompareSettings) -> int:
         return 0
     if settings.n_halves is not None:
         return settings.n_halves // 2
-    # of either side two halves, which take as long as the whole
-    return HALVINGS if 2 * HALVINGS * fit_cost(n_rows, dim) <= HALVING_BUDGET else 0
+    # of either side two halves and four quarters, which take as long as the whole twice
+    affordable = int(HALVING_BUDGET / (4 * fit_cost(n_rows, dim)))
+    return min(affordable, MOST_HALVINGS) if affordable >= FEWEST_HALVINGS else 0
 
 
 def fit_cost(n_rows: int, dim: int) -> float:

@@ -159,7 +159,7 @@ def compare_costs(
             "bytes sent to workers",
             _sent_bytes(stores, moments, walk.n_tasks),
             "bytes",
-            "moments (columns² × 8 for each part of the split and half), and who the rows are",
+            "moments (columns² × 8 for each part of the split and quarter), and who the rows are",
         ),
         Cost("memory of a worker", memory, "bytes", "libraries, rows held, nulls, moments"),
         Cost("memory of all workers", workers * memory, "bytes", f"{workers} × that"),
@@ -173,10 +173,10 @@ def compare_costs(
 
 
 def _moments_bytes(stores: Stores, settings: CompareSettings) -> int:
-    """Return the bytes of the moments of a view: of the parts of the split, and of halves."""
+    """Return the bytes of the moments of a view: of the parts of the split, and of quarters."""
     n_parts = settings.n_folds or (2 if settings.held_out else 1)
     if settings.has_ica:
-        n_parts += 2 * n_halvings(stores.rows, stores.dim, settings)
+        n_parts += 4 * n_halvings(stores.rows, stores.dim, settings)
     return 8 * stores.dim**2 * n_parts
 
 
@@ -197,7 +197,7 @@ def announced(stores: Stores, settings: CompareSettings, *, workers: int) -> tup
     n_pairs, starts = stores.n_pairs, stores.views * own
     made = [f"{starts:,} starts of ICA"] if starts else []
     if halvings := n_halvings(stores.rows, stores.dim, settings):
-        made.append(f"{2 * halvings * stores.views:,} on halves of the rows")
+        made.append(f"{6 * halvings * stores.views:,} on halves and quarters of the rows")
     if settings.n_null:
         made.append(f"{settings.n_null} shuffles a pair")
     if twins:

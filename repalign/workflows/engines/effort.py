@@ -126,9 +126,9 @@ def expected_seconds(stores: Stores, settings: CompareSettings) -> dict[str, flo
         twins, pair = 0.0, pair + twins
     searching = TYPICAL_PASSES * _pass(stores) / ICA_RATE
     ica = space_starts(stores, settings) * (START_SECONDS + searching)
-    halvings = n_halvings(n_rows, dim, settings)  # either half is half of the rows
-    ica += halvings * (2 * START_SECONDS + searching)
-    pair += halvings * 2 * n_rows * dim**2 * 4 / RATE
+    halvings = n_halvings(n_rows, dim, settings)  # two halves and four quarters: all rows twice
+    ica += halvings * (6 * START_SECONDS + 2 * searching)
+    pair += halvings * 2 * 2 * n_rows * dim**2 * 4 / RATE
     shared = shuffles / RATE if settings.n_null and shuffles > LONG_SHARE else 0.0
     pair -= shared
     return {

@@ -89,6 +89,7 @@ def _resampled(
                 full=scales[number] * left_out.full[number : number + 1],
                 without=scales[number] * left_out.without[:, number : number + 1],
                 halves=None,  # layers are told apart by the groups that both can do without
+                quarters=None,
             )
         yield Resampled(name, split, draws, own, rows)
 

@@ -207,6 +207,19 @@ def test_halves_of_a_mean_reach_as_far_as_the_normal_theory() -> None:
     assert 0.9 < np.mean(holds) < 0.985
 
 
+@pytest.mark.parametrize(("fall", "counted"), [(0.3, 1), (1, 1), (2, 2), (4, 4), (6, 6), (20, 6)])
+def test_the_variance_falls_to_all_rows_as_it_fell_from_quarters(fall, counted) -> None:
+    rng = np.random.default_rng(0)
+    halves, quarters = rng.standard_normal((4000, 2, 1)), rng.standard_normal((4000, 2, 2, 1))
+    known = replace(halved(np.ones((1, 40)), 2), halves=halves, quarters=np.sqrt(fall) * quarters)
+    assert known.reach(first) == pytest.approx(1.96 / np.sqrt(counted), rel=0.05)
+    without = replace(known, quarters=None)
+    assert without.reach(first) == pytest.approx(1.96 / np.sqrt(2), rel=0.05)
+    unknown = replace(known, quarters=np.full_like(quarters, np.nan))
+    assert unknown.reach(first) == without.reach(first)
+    assert replace(known, halves=np.ones_like(halves)).reach(first) == 0
+
+
 def test_an_interval_by_halves_is_never_narrower_than_without() -> None:
     found = Interval(0.9, 1.2, Claim.PROCEDURE, 50)
     assert found.reaching(1.0, 0.05) == found

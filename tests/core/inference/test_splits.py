@@ -11,7 +11,9 @@ from repalign.core.inference.splits import (
     halving,
     held_out_split,
     no_split,
+    quartering,
     sample_groups,
+    samples_of,
 )
 
 
@@ -126,6 +128,21 @@ def test_halves_keep_groups_whole_and_differ_by_no_more_than_the_largest(
     first, second = np.bincount(split.part_of_row, minlength=2)
     assert abs(first - second) <= np.bincount(groups).max()
     assert min(first, second) > 0
+
+
+@pytest.mark.parametrize("sizes", [(1,) * 40, (3,) * 12, (9, 5, 4, 3, 2, 2, 1, 1)])
+def test_quarters_are_halves_of_the_same_halves(sizes: tuple[int, ...]) -> None:
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    split, halves = quartering(groups, (0, 3)), halving(groups, (0, 3))
+    np.testing.assert_array_equal(split.part_of_row // 2, halves.part_of_row)
+    assert np.unique(split.part_of_row).tolist() == [0, 1, 2, 3]
+    of_group = [set(split.part_of_row[groups == group]) for group in range(len(sizes))]
+    assert all(len(parts) == 1 for parts in of_group)
+    rows = [np.isin(split.part_of_row, parts).sum() for parts in samples_of(split)]
+    assert rows[0] + rows[1] == sum(rows[2:]) == groups.size
+    assert samples_of(halves) == ((0,), (1,))
+    with pytest.raises(InputError):
+        quartering(np.arange(3), 0)
 
 
 def test_another_halving_is_another_and_one_group_has_none() -> None:

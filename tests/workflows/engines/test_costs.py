@@ -127,8 +127,9 @@ def test_the_exercise_on_paper_is_what_the_model_says() -> None:
 def test_the_cost_of_an_audit_is_said_in_one_line() -> None:
     seconds, told = announced(Stores(2, 5_000, 48), preset("audit"), workers=1)
     assert told.startswith(
-        "1 pair of up to 5,000 × 48: 72 starts of ICA, 20 on halves of the rows, 99 shuffles a "
-        f"pair, 9 Gaussian twins a pair of 72 starts each; roughly {in_time(seconds)}, less"
+        "1 pair of up to 5,000 × 48: 72 starts of ICA, 120 on halves and quarters of the rows, "
+        "99 shuffles a pair, 9 Gaussian twins a pair of 72 starts each; roughly "
+        f"{in_time(seconds)}, less"
     )
     assert 60 < seconds < 600  # 137 s on two busy cores
     many, _ = announced(Stores(20, 5_000, 48), preset("audit"), workers=1)

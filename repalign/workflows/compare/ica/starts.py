@@ -125,7 +125,7 @@ class IcaOfSpace:
     def _fitting(self, machine: Machine) -> tuple[Rows, PairMoments]:
         """Return the rows to fit on, and their moments."""
         rows = self.space.rows if self.cut is None else MappedRows(self.space.rows, self.cut)
-        chosen = None if self.on.part is None else self.split.fitting_rows(self.on.part)
+        chosen = self.on.of(self.split)
         if self.on.half is None:
             return rows if chosen is None else SubsetRows(rows, chosen), self.moments
         every = np.arange(self.space.n_rows) if chosen is None else chosen

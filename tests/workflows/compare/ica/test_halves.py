@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from repalign import InputError
-from repalign.core.inference.splits import halving
+from repalign.core.inference.splits import quartering, samples_of
 from repalign.core.thread_choice import one_thread
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
@@ -56,19 +56,21 @@ def seen(monkeypatch):
 
 @pytest.mark.parametrize("ica_rows", ["same", "disjoint"])
 def test_a_half_is_fitted_and_judged_as_it_would_be_alone(seen, ica_rows) -> None:
-    x, y = pair(1200, noise=0.1)  # where ICA has one answer, whatever the start
-    groups = np.repeat(np.arange(400), 3)
+    x, y = pair(4800, noise=0.1)  # where ICA has one answer, whatever the start
+    groups = np.repeat(np.arange(1600), 3)
     judged(x, y, n_halves=4, ica_rows=ica_rows, groups=groups)
-    (halves,) = seen
-    assert halves.shape == (2, 2, 3)
+    (found,) = seen
+    assert found.halves.shape == (2, 2, 3)
+    assert found.quarters.shape == (2, 2, 2, 3)
     for number in range(2):
-        split = halving(groups, (0, number))
-        for part in (0, 1):
-            rows = split.fitting_rows(part)
+        split = quartering(groups, (0, number))
+        told = [*found.halves[number], *found.quarters[number].reshape(4, 3)]
+        for parts, errors in zip(samples_of(split), told, strict=True):
+            rows = np.isin(split.part_of_row, parts)
             alone = judged(x[rows], y[rows], n_halves=0, starts=1, ica_rows=ica_rows)
-            errors = [alone[name]["error"] * alone[name]["diameter"] for name in MAPS]
-            np.testing.assert_allclose(halves[number, part, :2], errors[:2], rtol=1e-12)
-            np.testing.assert_allclose(halves[number, part, 2], errors[2], rtol=1e-3)
+            expected = [alone[name]["error"] * alone[name]["diameter"] for name in MAPS]
+            np.testing.assert_allclose(errors[:2], expected[:2], rtol=1e-12)
+            np.testing.assert_allclose(errors[2], expected[2], rtol=1e-3)
 
 
 def test_the_way_back_has_halves_of_its_own(seen) -> None:
@@ -77,8 +79,9 @@ def test_the_way_back_has_halves_of_its_own(seen) -> None:
     compare(x, y, settings=settings)
     forth, back = seen
     compare(y, x, settings=CompareSettings(**PLAIN))
-    np.testing.assert_allclose(back[..., :2], seen[2][..., :2])
-    assert not np.allclose(forth[..., :2], back[..., :2])
+    np.testing.assert_allclose(back.halves[..., :2], seen[2].halves[..., :2])
+    np.testing.assert_allclose(back.quarters[..., :2], seen[2].quarters[..., :2])
+    assert not np.allclose(forth.halves[..., :2], back.halves[..., :2])
 
 
 def test_intervals_reach_as_far_as_samples_vary() -> None:
@@ -86,8 +89,8 @@ def test_intervals_reach_as_far_as_samples_vary() -> None:
         found = [judged(*pair(seed=seed), seed=seed)["ica"] for seed in range(40)]
         narrow = [judged(*pair(seed=k), seed=k, n_halves=0)["ica"] for k in range(40)]
     values = np.array([each["efficiency"] for each in found])
-    assert {each["n_halves"] for each in found} == {10}
-    assert {each["n_halves"] for each in narrow} == {0}
+    assert {(each["n_halves"], each["n_quarters"]) for each in found} == {(20, 40)}
+    assert {(each["n_halves"], each["n_quarters"]) for each in narrow} == {(0, 0)}
 
     def share(rows) -> float:
         low, high = (
@@ -106,15 +109,21 @@ def test_intervals_reach_as_far_as_samples_vary() -> None:
 
 def test_halves_are_left_out_where_they_cannot_be_had() -> None:
     x, y = pair(60)
-    assert judged(x, y)["ica"]["n_halves"] == 10
-    assert judged(x, y, n_refits=0)["ica"]["n_halves"] is None  # no intervals at all
-    assert judged(x, y, groups=np.repeat([0, 1], 30))["ica"]["n_halves"] == 0
-    assert judged(x[:8], y[:8])["ica"]["n_halves"] == 0  # four rows of four columns
+    assert n_samples(judged(x, y)) == (20, 40)
+    assert n_samples(judged(x, y, n_refits=0)) == (None, None)  # no intervals at all
+    assert n_samples(judged(x, y, groups=np.repeat([0, 1], 30))) == (0, 0)
+    assert n_samples(judged(x, y, groups=np.repeat(range(5), 12))) == (20, 0)
+    assert n_samples(judged(x[:8], y[:8])) == (0, 0)  # four rows of four columns
+    assert n_samples(judged(x[:14], y[:14])) == (20, 0)  # seven rows, which three would quarter
     assert judged(x, y, ica=preset("quick").ica)["permutation"]["n_halves"] is None
     # only one of the groups varies: one half of every halving has nothing to unmix
     constant = np.repeat(np.arange(3), 20)
     x[20:], y[20:] = 1.0, 2.0
-    assert judged(x, y, groups=constant)["ica"]["n_halves"] == 0
+    assert n_samples(judged(x, y, groups=constant)) == (0, 0)
+
+
+def n_samples(found) -> tuple[int | None, int | None]:
+    return found["ica"]["n_halves"], found["ica"]["n_quarters"]
 
 
 def test_halves_come_in_twos() -> None:
@@ -123,12 +132,19 @@ def test_halves_come_in_twos() -> None:
 
 
 def test_large_pairs_are_halved_only_if_asked_for() -> None:
-    from repalign.workflows.compare.spaces import HALVINGS, n_halvings
+    from repalign.workflows.compare.spaces import (
+        FEWEST_HALVINGS,
+        MOST_HALVINGS,
+        n_halvings,
+    )
 
     settings = CompareSettings()
-    assert n_halvings(2500, 64, settings) == HALVINGS
+    assert n_halvings(2500, 64, settings) == MOST_HALVINGS
+    numbers = [n_halvings(n_rows, 64, settings) for n_rows in range(1000, 40_000, 1000)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert set(numbers) == {*range(FEWEST_HALVINGS, MOST_HALVINGS + 1), 0}
     assert n_halvings(50_000, 384, settings) == 0
-    assert n_halvings(50_000, 384, preset("audit")) == HALVINGS
+    assert n_halvings(50_000, 384, preset("audit")) == MOST_HALVINGS
     assert n_halvings(2500, 64, CompareSettings(maps=("rigid",))) == 0
 
 
@@ -137,7 +153,7 @@ def test_the_halves_of_a_view_are_unmixed_once_for_all_pairs() -> None:
     executor = Keys()
     settings = CompareSettings(**PLAIN | {"starts": 1})
     compare(x, y, x - y, settings=settings, executor=executor)
-    assert len(executor.starts) == len(set(executor.starts)) == 3 * (1 + 2 * 5)
+    assert len(executor.starts) == len(set(executor.starts)) == 3 * (1 + 6 * 10)
 
 
 def test_the_table_says_where_intervals_lack_halves() -> None:
