@@ -102,7 +102,7 @@ def quartering(groups: Int[np.ndarray, " n"], seed: int | Sequence[int]) -> Spli
     Parts 0 and 1 are the quarters of one half, parts 2 and 3 those of the other.
 
     Raises:
-        InputError: fewer than four groups.
+        InputError: fewer than four groups, or a half is one group.
     """
     _groups_of(groups, needed=4)
     halves = halving(groups, seed).part_of_row

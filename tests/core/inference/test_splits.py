@@ -143,6 +143,8 @@ def test_quarters_are_halves_of_the_same_halves(sizes: tuple[int, ...]) -> None:
     assert samples_of(halves) == ((0,), (1,))
     with pytest.raises(InputError):
         quartering(np.arange(3), 0)
+    with pytest.raises(InputError):  # one of the halves is one group
+        [quartering(np.repeat(range(5), [50, 1, 1, 1, 1]), seed) for seed in range(20)]
 
 
 def test_another_halving_is_another_and_one_group_has_none() -> None:

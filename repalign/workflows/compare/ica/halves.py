@@ -14,6 +14,7 @@ from repalign.aliases import FloatArray, IntArray
 from repalign.core.inference.left_out import FEWEST_GROUPS
 from repalign.core.inference.splits import Split, halving, quartering, samples_of
 from repalign.core.maps.kinds import KIND_OF
+from repalign.exceptions import InputError
 from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.ica.twins import EFFICIENCY_MAPS
 from repalign.workflows.compare.judge import PairFitter
@@ -57,7 +58,10 @@ class Halver:
         if name not in self._known:
             seed, n_groups = self._settings.seed, np.unique(pair.groups).size
             draws = range(number if n_groups >= fewest_groups else 0)
-            self._known[name] = [deal(pair.groups, (seed, k)) for k in draws]
+            try:
+                self._known[name] = [deal(pair.groups, (seed, k)) for k in draws]
+            except InputError:  # of one group with half of the rows there are no quarters
+                self._known[name] = []
         return self._known[name]
 
 

@@ -113,6 +113,8 @@ def test_halves_are_left_out_where_they_cannot_be_had() -> None:
     assert n_samples(judged(x, y, n_refits=0)) == (None, None)  # no intervals at all
     assert n_samples(judged(x, y, groups=np.repeat([0, 1], 30))) == (0, 0)
     assert n_samples(judged(x, y, groups=np.repeat(range(5), 12))) == (20, 0)
+    giant = np.repeat(range(11), [50] + [1] * 10)  # alone in its half
+    assert n_samples(judged(x, y, groups=giant))[1] == 0
     assert n_samples(judged(x[:8], y[:8])) == (0, 0)  # four rows of four columns
     assert n_samples(judged(x[:14], y[:14])) == (20, 0)  # seven rows, which three would quarter
     assert judged(x, y, ica=preset("quick").ica)["permutation"]["n_halves"] is None
