@@ -14,13 +14,13 @@ from repalign.core.moments import PairMoments
 from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.aligned import AlignedPair
-from repalign.workflows.compare.caveats import (
+from repalign.workflows.compare.caveats.errors import (
     warn_of_components,
     warn_of_errors,
     warn_of_free_directions,
-    warn_of_groups,
-    warn_of_sources,
 )
+from repalign.workflows.compare.caveats.groups import warn_of_groups
+from repalign.workflows.compare.caveats.sources import warn_of_sources
 from repalign.workflows.compare.ica.halves import errors_of_halves
 from repalign.workflows.compare.ica.starts import forget_whitened
 from repalign.workflows.compare.ica.twins import (

@@ -1,18 +1,14 @@
-"""What a reader of the numbers of one pair must know before believing them."""
+"""What errors, their nulls and starts of ICA say against believing them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from repalign.core.inference.gaussian_twin import TwinNull
-from repalign.core.inference.left_out import FLAGGED_GROUPS
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
-from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.results import ErrorRecord
-from repalign.workflows.compare.similarity.judge import SplitValues
 
 FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0
@@ -27,35 +23,6 @@ TESTED_MAPS = ("permutation", "rigid", "linear")
 # In efficiency: a half width that is told whatever the rows do, and one too small to be told.
 WIDE_STARTS, NARROW_STARTS = 0.05, 0.01
 AGREEING = 0.95
-MODEL_KEYS = ("file_sha256",)
-# Parts that should agree, with the keys in them that only say how a library calls the thing.
-SPEC_PARTS_THAT_SHOULD_AGREE: dict[str, tuple[str, ...]] = {
-    "view": ("family", "module", "side"),
-    "preprocess": ("name",),
-    "tokenizer": (),
-    "dataset": (),
-}
-
-
-def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[str]:
-    """Warn of equal content, equal weights and views that were made in different ways."""
-    names = f"{source.name} and {target.name}"
-    found = []
-    if source.fingerprint == target.fingerprint:
-        found.append(f"{names} hold exactly the same values: this compares a store with itself")
-    specs = _spec_of(source), _spec_of(target)
-    is_chosen = any(len(_views(each)) > 1 for each in (source, target))
-    weights = [_weights(spec) for spec in specs]
-    if weights[0] and weights[0] == weights[1] and source.fingerprint != target.fingerprint:
-        found.append(f"{names} come from the same weights: they differ only in how they were read")
-    for part, labels in SPEC_PARTS_THAT_SHOULD_AGREE.items():
-        # layers that were chosen among several are compared because they differ
-        ignored = (*labels, "layer") if is_chosen else labels
-        first, second = (_without(spec.get(part), ignored) for spec in specs)
-        if first is not None and second is not None and first != second:
-            keys = _differing(first, second)
-            found.append(f"{names} differ in {part}{keys}: errors include that difference")
-    return found
 
 
 def warn_of_errors(
@@ -138,26 +105,6 @@ def _warn_of_starts(ica: ErrorRecord) -> list[str]:
             f"the best starts of ICA agree to {agreement:.2f} only: single components hang on the "
             "start; the saved ICA map is that of the best contrasts"
         )
-    return found
-
-
-def warn_of_groups(judged: Sequence[SplitErrors | SplitValues]) -> list[str]:
-    """Warn of intervals that rest on few groups, or that there is none for that reason."""
-    found = []
-    for errors in judged:
-        left_out = errors.left_out
-        if left_out is None:
-            continue
-        if left_out.refusal is not None:
-            found.append(f"{errors.split}, {left_out.refusal}")
-        elif round(left_out.worth) < FLAGGED_GROUPS:
-            n_groups, worth = left_out.n_groups, left_out.worth
-            size = f", worth {worth:.1f} of one size," if n_groups >= FLAGGED_GROUPS else ""
-            found.append(
-                f"{errors.split}, {n_groups} groups of rows{size} are judged: intervals of "
-                f"fewer than {FLAGGED_GROUPS} hang on few values; judge all of them in folds "
-                "(--folds 5), or use more groups"
-            )
     return found
 
 
@@ -262,39 +209,3 @@ def _is_clearly_above(first: ErrorRecord | None, second: ErrorRecord | None) -> 
     if first is None or second is None or first.error is None or second.error is None:
         return False
     return first.error > CLEARLY * second.error
-
-
-def _weights(spec: Mapping[str, Any]) -> Any:
-    model = spec.get("model")
-    if not isinstance(model, Mapping):
-        return None
-    return next((model[key] for key in MODEL_KEYS if model.get(key)), None)
-
-
-def _views(source: EmbeddingSource) -> Mapping[str, Any]:
-    """Return how each view of a store was made; nothing where that is not recorded."""
-    found = ((source.info.get("spec") or {}).get("view") or {}).get("views")
-    return found if isinstance(found, Mapping) else {}
-
-
-def _spec_of(source: EmbeddingSource) -> dict[str, Any]:
-    """Return how a view was made; what else its store holds changes nothing in it."""
-    spec: dict[str, Any] = dict(source.info.get("spec") or {})
-    own = _views(source).get(source.view)
-    if isinstance(own, Mapping):
-        others = {key: value for key, value in spec["view"].items() if key != "views"}
-        spec["view"] = {**others, **own}
-    return spec
-
-
-def _without(value: Any, labels: Sequence[str]) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    return {key: _without(item, labels) for key, item in value.items() if key not in labels}
-
-
-def _differing(first: Any, second: Any) -> str:
-    if not isinstance(first, Mapping) or not isinstance(second, Mapping):
-        return ""
-    keys = [key for key in {**first, **second} if first.get(key) != second.get(key)]
-    return f" ({', '.join(sorted(keys))})"

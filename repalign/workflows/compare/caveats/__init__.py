@@ -1,0 +1,1 @@
+"""What a reader of the numbers of one pair must know before believing them."""
