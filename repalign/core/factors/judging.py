@@ -11,6 +11,7 @@ from repalign.core.factors.encoding import Factors
 from repalign.core.factors.kinds import GROUPS
 from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors
 from repalign.core.factors.shuffles import FactorShuffle
+from repalign.core.inference.left_out import FEWEST_WORTH
 from repalign.core.rows import OnProgress
 from repalign.core.score import Score
 
@@ -109,14 +110,14 @@ def judge_scores(
     nulls: ShuffledScores | None,
     halves: Mapping[str, Sequence[float]],
     *,
-    n_groups: int | None = None,
+    worth: float | None = None,
     level: float = 0.95,
 ) -> tuple[JudgedScore, ...]:
     """Put every score beside its null (mean, one-sided p-value) and its interval.
 
     The interval is Student's, from the deviation of the half-samples, with as many degrees of
-    freedom as there are half-samples or groups, less one. Quantiles of twenty half-samples would
-    be too narrow.
+    freedom as there are half-samples, or groups of one size that those of the rows are worth
+    (``worth``), less one. Quantiles of twenty half-samples would be too narrow.
     """
     judged = []
     for score in found.scores:
@@ -125,8 +126,9 @@ def judge_scores(
             null = float(np.mean(nulls.draws[score.name]))
             p_value = nulls.p_value(score.name)
         spread = halves.get(score.name, [])
-        if len(spread) > 1 and score.value is not None:
-            freedom = min(len(spread), n_groups or len(spread)) - 1
+        n_apart = len(spread) if worth is None else min(len(spread), worth)
+        if n_apart >= FEWEST_WORTH and score.value is not None:
+            freedom = n_apart - 1
             reach = float(student.ppf((1 + level) / 2, freedom) * np.std(spread, ddof=1))
             low = score.value - reach
             # No score passes 1 but by the noise of the estimator.

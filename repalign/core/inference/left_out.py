@@ -21,6 +21,8 @@ from jaxtyping import Float, Int
 from repalign.core.inference.ranges import Range
 
 FEWEST_GROUPS = 3
+# Groups that are worth fewer are one large group and some rows: there is no spread over groups.
+FEWEST_WORTH = 2
 # Fewer than this many judged groups give an interval that hangs on the law of few values.
 FLAGGED_GROUPS = 10
 # Of the variance, from half of the rows to all: where it falls with the rows, and at most.
@@ -77,6 +79,19 @@ Statistic = Callable[[Float[np.ndarray, "*shape maps"]], Float[np.ndarray, " *sh
 """A number made of the mean errors of all maps, such as a ratio of two."""
 
 
+@dataclass(frozen=True)
+class GroupCount:
+    """Groups that judge, before any are bundled.
+
+    Attributes:
+        number: How many there are.
+        worth: As many of one size as they are worth.
+    """
+
+    number: int
+    worth: float
+
+
 @dataclass(frozen=True, eq=False)
 class LeftOut:
     """Mean errors of every map with all groups, and without each of them.
@@ -85,7 +100,7 @@ class LeftOut:
         full: With all groups.
         without: By group (or bundle of groups) that is left out.
         sizes: Rows of each.
-        n_groups: Groups there were before they were bundled.
+        groups: Those there were before they were bundled.
         claim: What intervals of these errors claim.
         halves: Of the procedure on either half of the groups, halved again and again; NaN for maps
             that need none.
@@ -95,20 +110,27 @@ class LeftOut:
     full: Float[np.ndarray, " maps"]
     without: Float[np.ndarray, "left_out maps"]
     sizes: Float[np.ndarray, " left_out"]
-    n_groups: int
+    groups: GroupCount
     claim: Claim
     halves: Float[np.ndarray, "halvings 2 maps"] | None = None
     quarters: Float[np.ndarray, "halvings 2 2 maps"] | None = None
 
     @property
     def effective_groups(self) -> float:
-        """(Σ n)² / Σ n²: as many groups of one size as the unequal ones are worth."""
-        return float(self.sizes.sum() ** 2 / np.sum(self.sizes**2))
+        """As many of one size as what is left out, groups or bundles of them, is worth."""
+        return worth_of(self.sizes)
 
     @property
-    def worth(self) -> float:
-        """How many groups of one size all are worth, also those that were bundled."""
-        return self.n_groups * self.effective_groups / len(self.sizes)
+    def n_groups(self) -> int:
+        """Groups there were before they were bundled."""
+        return self.groups.number
+
+    @property
+    def n_samples_apart(self) -> int:
+        """Into how many samples, on which the procedure was repeated, the groups were dealt."""
+        if self.halves is None or not np.isfinite(self.halves).any():
+            return 1
+        return 2 if self.quarters is None else 4
 
     def interval(self, of: Statistic, *, within: Range, level: float = 0.95) -> Interval:
         """Return the jackknife interval of a statistic, by Student's t over effective groups.
@@ -164,7 +186,7 @@ class LeftOut:
                 f"no interval: {self.n_groups} judged groups, and {FEWEST_GROUPS} are needed; "
                 "judge more groups, for example in 5 folds"
             )
-        if self.effective_groups < 2:
+        if self.effective_groups < FEWEST_WORTH:
             return (
                 f"no interval: one group holds most of the judged rows ({self.n_groups} groups "
                 f"are worth {self.effective_groups:.1f} of one size); judge more groups"
@@ -178,24 +200,30 @@ def _variances(pairs: Float[np.ndarray, "*shape 2"]) -> Float[np.ndarray, " know
     return found[np.isfinite(found)]
 
 
+def worth_of(sizes: Float[np.ndarray, " groups"] | Int[np.ndarray, " groups"]) -> float:
+    """Return (Σ n)² / Σ n²: as many groups of one size as groups of these sizes are worth."""
+    return float(np.sum(sizes) ** 2 / np.sum(np.square(sizes)))
+
+
 def leave_groups_out(
     errors: Float[np.ndarray, "maps n"], groups: Int[np.ndarray, " n"], *, seed: int = 0
 ) -> LeftOut:
     """Leave out every group of the judged rows in turn; the maps stay as they are fitted."""
-    bundle, n_groups = bundle_groups(groups, MAX_LEFT_OUT, seed=seed)
+    bundle, count = bundle_groups(groups, MAX_LEFT_OUT, seed=seed)
     sizes = np.bincount(bundle).astype(np.float64)
     sums = np.stack([np.bincount(bundle, weights=row) for row in errors], axis=1)
     rest = np.maximum(sizes.sum() - sizes, 1)[:, None]
     without = (sums.sum(axis=0) - sums) / rest
-    return LeftOut(errors.mean(axis=1), without, sizes, n_groups, Claim.FITTED_MAP)
+    return LeftOut(errors.mean(axis=1), without, sizes, count, Claim.FITTED_MAP)
 
 
 def bundle_groups(
     groups: Int[np.ndarray, " n"], most: int, *, seed: int
-) -> tuple[Int[np.ndarray, " n"], int]:
+) -> tuple[Int[np.ndarray, " n"], GroupCount]:
     """Return the bundle of every row, at most so many of equally many groups, and the groups."""
-    labels, member = np.unique(groups, return_inverse=True)
+    labels, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    count = GroupCount(labels.size, worth_of(sizes))
     if labels.size <= most:
-        return member, int(labels.size)
+        return member, count
     bundle = np.random.default_rng(seed).permutation(labels.size) % most
-    return bundle[member], int(labels.size)
+    return bundle[member], count

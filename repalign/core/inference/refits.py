@@ -118,12 +118,12 @@ def refit_without_groups(
     over the rows altogether. Of the errors without a group, those of the fitted maps are known
     for every row; what refitting adds to them is a small difference, measured on some rows.
     """
-    bundle, n_groups = bundle_groups(fitted.groups, max_refits, seed=seed)
+    bundle, count = bundle_groups(fitted.groups, max_refits, seed=seed)
     sizes = np.bincount(bundle).astype(np.float64)
     full = fitted.errors.mean(axis=1)
     if sizes.size < FEWEST_GROUPS:
         without = np.tile(full, (sizes.size, 1))
-        return LeftOut(full, without, sizes, n_groups, Claim.PROCEDURE)
+        return LeftOut(full, without, sizes, count, Claim.PROCEDURE)
     added = known
     if not added:
         sides, limit = (fitted.source, fitted.target), moments_bytes
@@ -131,7 +131,7 @@ def refit_without_groups(
         added = refits.added(range(sizes.size))
     without = leave_groups_out(fitted.errors, bundle).without.copy()
     without += np.array([added[str(number)] for number in range(sizes.size)])
-    return LeftOut(full, without, sizes, n_groups, Claim.PROCEDURE)
+    return LeftOut(full, without, sizes, count, Claim.PROCEDURE)
 
 
 def moments_by_bundle(

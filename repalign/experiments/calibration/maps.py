@@ -129,14 +129,15 @@ class _Intervals:
 
 def _one_pair(case: CalibrationCase, trial: int) -> _Intervals:
     groups = groups_of(case)
-    pair = _related(groups, case.icc, np.random.default_rng((trial, 4)))
+    pair = related_sides(groups, case.icc, np.random.default_rng((trial, 4)))
     split = _split(case, groups, trial)
     outside = _held_out(pair, groups, split, _Elsewhere.of(case.icc, trial), trial)
     both = [outside] if case.folds else [_in_sample(pair, groups, trial), outside]
     return _Intervals(np.array([each[0] for each in both]), np.array([each[1] for each in both]))
 
 
-def _related(groups: "IntArray", icc: float, rng: np.random.Generator) -> "Pair":
+def related_sides(groups: "IntArray", icc: float, rng: np.random.Generator) -> "Pair":
+    """Return a source and its rotation with noise, which has the same groups."""
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((DIM, DIM)))[0]
     x = draw_sources(groups, icc, rng)
     return x, x @ turn + NOISE * draw_gaussian(groups, icc, rng)
@@ -208,7 +209,7 @@ class _Elsewhere:
     def of(cls, icc: float, trial: int) -> "_Elsewhere":
         maps, known = _reference(icc)
         rng = np.random.default_rng((trial, 5))
-        x, y = _related(np.arange(N_ELSEWHERE), icc, rng)
+        x, y = related_sides(np.arange(N_ELSEWHERE), icc, rng)
         # one row a group: the law of a single row, which is the same in groups of any size
         return cls(x, y, np.array([each.mean_error(x, y) for each in maps]), known)
 
@@ -220,7 +221,7 @@ class _Elsewhere:
 @cache
 def _reference(icc: float) -> tuple[list[JudgedMap], "FloatArray"]:
     """Return maps of very many rows of a law, and their errors."""
-    x, y = _related(np.arange(N_REFERENCE), icc, np.random.default_rng(6))
+    x, y = related_sides(np.arange(N_REFERENCE), icc, np.random.default_rng(6))
     (moments,) = pair_moments(ArrayRows(x), ArrayRows(y))
     ica = FittedIca.of((x, y), no_split(len(x)), [None], 0)
     maps = ica.fit_all(moments, None)

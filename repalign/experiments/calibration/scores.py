@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from repalign.core.factors.kinds import GROUPS
+from repalign.core.inference.left_out import worth_of
 from repalign.experiments.calibration.laws import (
     CalibrationCase,
     draw_gaussian,
@@ -65,7 +66,7 @@ def coverage(case: CalibrationCase, trials: Sequence[int]) -> list[Measured]:
         settings = ScoreSettings(groups=case.scores, seed=trial)
         scored = score_factors(factors, latents, settings)
         halves = half_sample_scores(scored, settings, n_draws=N_HALVES, groups=groups)
-        judged = judge_scores(scored, None, halves, n_groups=int(groups[-1]) + 1)
+        judged = judge_scores(scored, None, halves, worth=worth_of(np.bincount(groups)))
         found.append(
             {
                 each.score.name: (each.score.value, each.low, each.high)

@@ -136,5 +136,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     sentences=sentences,
     plot=plot,
-    version=5,
+    version=6,
 )

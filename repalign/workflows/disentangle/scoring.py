@@ -20,7 +20,7 @@ from repalign.core.factors.judging import (
 from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors
 from repalign.core.factors.shuffles import FactorShuffle, plan_shuffle
 from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS
-from repalign.core.inference.left_out import FLAGGED_GROUPS
+from repalign.core.inference.left_out import FEWEST_WORTH, FLAGGED_GROUPS
 from repalign.core.maps.affine import AffineMap
 from repalign.core.rows import OnProgress
 from repalign.options import recorded_values
@@ -85,7 +85,11 @@ def score_source(
     records: list[ScoreRecord] = []
     matrices: list[InformationMatrix] = []
     transforms: dict[tuple[str, str, str], AffineMap] = {}
-    warnings = [*scored.notes, *scored.factors.notes, *_group_notes(shuffle, settings)]
+    warnings = [
+        *scored.notes,
+        *scored.factors.notes,
+        *_group_notes(shuffle, scored.groups.worth, settings),
+    ]
     for seed in range(settings.seed, settings.seed + settings.n_seeds):
         is_first = seed == settings.seed
         names = [
@@ -139,7 +143,7 @@ class _Judge:
             groups=self.scored.groups.member,
             on_progress=self.steps.one,
         )
-        judged = judge_scores(found, nulls, halves, n_groups=self.shuffle.n_groups)
+        judged = judge_scores(found, nulls, halves, worth=self.scored.groups.worth)
         return found, [self._record(one, condition, found, nulls, seed) for one in judged]
 
     def _record(
@@ -183,8 +187,11 @@ class _Judge:
         )
 
 
-def _group_notes(shuffle: FactorShuffle, settings: FactorSettings) -> list[str]:
-    """Say what groups do to nulls and intervals, where there are any."""
+def _group_notes(shuffle: FactorShuffle, worth: float, settings: FactorSettings) -> list[str]:
+    """Say what groups do to nulls and intervals, where there are any.
+
+    ``worth``: as many groups of one size as they are worth.
+    """
     notes = []
     n_groups, n_rows = shuffle.n_groups, shuffle.n_rows
     if settings.n_null and shuffle.scheme == "runs of groups":
@@ -203,10 +210,16 @@ def _group_notes(shuffle: FactorShuffle, settings: FactorSettings) -> list[str]:
             f"no interval: {n_groups} groups have no halves to speak of, expected at least "
             f"{MIN_HALVED_GROUPS}"
         )
-    elif settings.n_halves and n_groups < FLAGGED_GROUPS:
+    elif settings.n_halves and worth < FEWEST_WORTH:
         notes.append(
-            f"intervals rest on {n_groups} groups: with fewer than {FLAGGED_GROUPS} their width is "
-            "a rough guess"
+            f"no interval: one group holds most of the rows ({n_groups} groups are worth "
+            f"{worth:.1f} of one size)"
+        )
+    elif settings.n_halves and round(worth) < FLAGGED_GROUPS:
+        size = f", worth {worth:.1f} of one size" if round(worth) < n_groups else ""
+        notes.append(
+            f"intervals rest on {n_groups} groups{size}: with fewer than {FLAGGED_GROUPS} their "
+            "width is a rough guess"
         )
     return notes
 

@@ -92,5 +92,6 @@ def test_intervals_are_students_with_the_freedom_of_halves_or_groups() -> None:
     few = judge_scores(found, None, halves)[0]
     assert few.low == pytest.approx(value - 3.182 * deviation, abs=1e-4)
     assert few.high == pytest.approx(min(1.0, value + 3.182 * deviation), abs=1e-4)
-    fewer = judge_scores(found, None, halves, n_groups=2)[0]
+    fewer = judge_scores(found, None, halves, worth=2.0)[0]
     assert fewer.low == pytest.approx(value - 12.706 * deviation, abs=1e-3)
+    assert judge_scores(found, None, halves, worth=1.9)[0].low is None

@@ -39,7 +39,7 @@ def test_equal_candidates_all_stay() -> None:
 def test_the_spread_is_about_the_middle_that_the_interval_has(claim: Claim) -> None:
     rng = np.random.default_rng(3)
     left_out = means(rng.standard_normal((2, 40)) + np.array([[0.0], [0.3]]))
-    moved = LeftOut(left_out.full, left_out.without, left_out.sizes, left_out.n_groups, claim)
+    moved = LeftOut(left_out.full, left_out.without, left_out.sizes, left_out.groups, claim)
     behind = moved.interval(lambda each: each[..., 1] - each[..., 0], within=ANYWHERE, level=0.9)
     assert plausible_best(moved)[1] == (behind.low <= 0)
 

@@ -140,3 +140,26 @@ def test_intervals_of_few_groups_are_flagged_and_of_many_that_are_worth_few(
     told = [text for text in result.warnings if "of rows" in text and "are judged" in text]
     assert len(told) == (says is not None)
     assert says is None or says in told[0]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "maps", "says"),
+    [
+        ([5] * 37, ("ica",), "in-sample, a quarter of 37 groups of rows has fewer than 10"),
+        ([5] * 40, ("ica",), None),
+        ([60, 30, 20, *[4] * 47], ("ica",), "a quarter of 50 groups of rows, worth"),
+        # of one group with half of the rows there are no quarters
+        ([60, *[1] * 100], ("ica",), "101 groups of rows, worth 6.9 of one size, are judged"),
+        ([5] * 37, ("rigid",), None),
+    ],
+)
+def test_intervals_of_ica_are_flagged_where_quarters_have_few_groups(
+    sizes: list[int], maps: tuple[str, ...], says: str | None
+) -> None:
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    x = np.random.default_rng(0).laplace(size=(groups.size, 2))
+    settings = CompareSettings(maps=maps, held_out=0, n_null=0, n_gaussian=0, starts=1)
+    result = compare(x, x[:, ::-1] + 0.5 * x**2, groups=groups, settings=settings)
+    told = [text for text in result.warnings if "groups of rows" in text]
+    assert len(told) == (says is not None)
+    assert says is None or says in told[0]

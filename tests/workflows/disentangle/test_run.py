@@ -316,6 +316,26 @@ def test_few_groups_are_told_and_give_no_p_value() -> None:
     assert any("no interval: 3 groups have no halves" in text for text in result.warnings)
 
 
+@pytest.mark.parametrize(
+    ("largest", "says"),
+    [
+        (10, None),
+        (150, "intervals rest on 30 groups, worth 7.6 of one size: with fewer than 10"),
+        (900, "no interval: one group holds most of the rows (30 groups are worth 1.7 of one size"),
+    ],
+)
+def test_groups_that_are_worth_few_are_told_like_few(largest: int, says: str | None) -> None:
+    rng = np.random.default_rng(0)
+    member = np.repeat(np.arange(30), [largest, *[10] * 29])
+    latents, shape = rng.normal(size=(member.size, 3)), rng.integers(0, 3, member.size)
+    settings = replace(GROUPED, n_null=0)
+    result = disentangle(latents, {"shape": shape}, groups=member, settings=settings)
+    told = [text for text in result.warnings if "interval" in text]
+    assert len(told) == (says is not None)
+    assert says is None or says in told[0]
+    assert (result.records[0].ci_low is None) == (largest == 900)
+
+
 def test_rows_are_drawn_in_whole_groups() -> None:
     latents, table, _ = in_groups()
     settings = replace(GROUPED, max_rows=95)

@@ -2,26 +2,34 @@
 
 from collections.abc import Sequence
 
-from repalign.core.inference.left_out import FLAGGED_GROUPS
+from repalign.core.inference.left_out import FLAGGED_GROUPS, LeftOut
 from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.similarity.judge import SplitValues
 
 
 def warn_of_groups(judged: Sequence[SplitErrors | SplitValues]) -> list[str]:
     """Warn of intervals that rest on few groups, or that there is none for that reason."""
-    found = []
-    for errors in judged:
-        left_out = errors.left_out
-        if left_out is None:
-            continue
-        if left_out.refusal is not None:
-            found.append(f"{errors.split}, {left_out.refusal}")
-        elif round(left_out.worth) < FLAGGED_GROUPS:
-            n_groups, worth = left_out.n_groups, left_out.worth
-            size = f", worth {worth:.1f} of one size," if n_groups >= FLAGGED_GROUPS else ""
-            found.append(
-                f"{errors.split}, {n_groups} groups of rows{size} are judged: intervals of "
-                f"fewer than {FLAGGED_GROUPS} hang on few values; judge all of them in folds "
-                "(--folds 5), or use more groups"
-            )
-    return found
+    left_out = ((each.split, each.left_out) for each in judged)
+    return [text for split, one in left_out if one is not None for text in _of_split(split, one)]
+
+
+def _of_split(split: str, left_out: LeftOut) -> list[str]:
+    if left_out.refusal is not None:
+        return [f"{split}, {left_out.refusal}"]
+    n_groups, worth = left_out.groups.number, left_out.groups.worth
+    size = f", worth {worth:.1f} of one size," if round(worth) < n_groups else ""
+    if round(worth) < FLAGGED_GROUPS:
+        return [
+            f"{split}, {n_groups} groups of rows{size} are judged: intervals of fewer than "
+            f"{FLAGGED_GROUPS} hang on few values; judge all of them in folds (--folds 5), or use "
+            "more groups"
+        ]
+    n_samples = left_out.n_samples_apart
+    if round(worth / n_samples) < FLAGGED_GROUPS:
+        sample = {2: "half", 4: "quarter"}[n_samples]
+        return [
+            f"{split}, a {sample} of {n_groups} groups of rows{size} has fewer than "
+            f"{FLAGGED_GROUPS}: the 95 % intervals of ICA, which rest on ICA of each {sample}, "
+            "hold in 90 to 99 % of simulations; more groups make them sound"
+        ]
+    return []

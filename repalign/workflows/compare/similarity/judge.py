@@ -130,10 +130,10 @@ class MeasureJudge:
         groups = rows.groups[judged]
         left_out = None
         if n_left_out:
-            bundle, n_groups = bundle_groups(groups, n_left_out, seed=self._seed)
+            bundle, count = bundle_groups(groups, n_left_out, seed=self._seed)
             without = self._held_out_without(parts, by_part, sizes, bundle)
             weights = np.bincount(bundle).astype(np.float64)
-            left_out = LeftOut(values, without, weights, n_groups, Claim.FITTED_MAP)
+            left_out = LeftOut(values, without, weights, count, Claim.FITTED_MAP)
         return SplitValues(
             split="held-out",
             values=values,
@@ -159,7 +159,7 @@ class MeasureJudge:
         if n_left_out == 0:
             return None
         rows = self.rows
-        bundle, n_groups = bundle_groups(rows.groups, n_left_out, seed=self._seed)
+        bundle, count = bundle_groups(rows.groups, n_left_out, seed=self._seed)
         sizes = np.bincount(bundle).astype(np.float64)
         without = np.tile(values, (sizes.size, 1))
         if sizes.size >= FEWEST_GROUPS:
@@ -167,7 +167,7 @@ class MeasureJudge:
                 held = None if self.held is None else self.held.without(bundle, number)
                 rest = FittingMoments.of(rows.total.subtract(part))
                 without[number] = self._values(Evidence(rest, rows=held))
-        return LeftOut(values, without, sizes, n_groups, Claim.PROCEDURE)
+        return LeftOut(values, without, sizes, count, Claim.PROCEDURE)
 
     def _held_out_without(
         self,
