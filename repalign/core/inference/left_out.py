@@ -125,13 +125,6 @@ class LeftOut:
         """Groups there were before they were bundled."""
         return self.groups.number
 
-    @property
-    def n_samples_apart(self) -> int:
-        """Into how many samples, on which the procedure was repeated, the groups were dealt."""
-        if self.halves is None or not np.isfinite(self.halves).any():
-            return 1
-        return 2 if self.quarters is None else 4
-
     def interval(self, of: Statistic, *, within: Range, level: float = 0.95) -> Interval:
         """Return the jackknife interval of a statistic, by Student's t over effective groups.
 
@@ -159,7 +152,8 @@ class LeftOut:
         Half the squared difference of two independent samples is the variance of one. From halves
         to the whole it is taken to fall as it fell from quarters to halves: by half, where it
         falls with the rows; not at all, where samples of either size end at any of several
-        optima; by more, where they no longer do. Without quarters it is taken to fall by half.
+        optima; by more, where they no longer do, which quarters of fewer than ten groups are not
+        believed. Without quarters it is taken to fall by half.
         Student's t has as many degrees of freedom as there are differences.
         """
         from scipy.special import stdtrit  # the quantile of Student, without all of scipy.stats
@@ -174,7 +168,8 @@ class LeftOut:
             quarters = _variances(of(self.quarters))
             n_differences += quarters.size
             if quarters.size:
-                fall = float(np.clip(quarters.mean() / halves.mean(), 1, MOST_FALL))
+                most = MOST_FALL if self.n_groups >= 4 * FLAGGED_GROUPS else BY_ROWS
+                fall = float(np.clip(quarters.mean() / halves.mean(), 1, most))
         error = np.sqrt(halves.mean() / fall)
         return float(stdtrit(n_differences, (1 + level) / 2) * error)
 

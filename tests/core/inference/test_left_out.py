@@ -207,11 +207,19 @@ def test_halves_of_a_mean_reach_as_far_as_the_normal_theory() -> None:
     assert 0.9 < np.mean(holds) < 0.985
 
 
-@pytest.mark.parametrize(("fall", "counted"), [(0.3, 1), (1, 1), (2, 2), (4, 4), (6, 6), (20, 6)])
-def test_the_variance_falls_to_all_rows_as_it_fell_from_quarters(fall, counted) -> None:
+@pytest.mark.parametrize(
+    ("n_groups", "fall", "counted"),
+    [
+        *((40, *case) for case in [(0.3, 1), (1, 1), (2, 2), (4, 4), (6, 6), (20, 6)]),
+        # quarters of fewer than ten groups are not believed that it falls by more than the rows
+        *((39, *case) for case in [(0.3, 1), (1.5, 1.5), (4, 2), (20, 2)]),
+    ],
+)
+def test_the_variance_falls_to_all_rows_as_it_fell_from_quarters(n_groups, fall, counted) -> None:
     rng = np.random.default_rng(0)
     halves, quarters = rng.standard_normal((4000, 2, 1)), rng.standard_normal((4000, 2, 2, 1))
-    known = replace(halved(np.ones((1, 40)), 2), halves=halves, quarters=np.sqrt(fall) * quarters)
+    some = halved(np.ones((1, n_groups)), 2)
+    known = replace(some, halves=halves, quarters=np.sqrt(fall) * quarters)
     assert known.reach(first) == pytest.approx(1.96 / np.sqrt(counted), rel=0.05)
     without = replace(known, quarters=None)
     assert without.reach(first) == pytest.approx(1.96 / np.sqrt(2), rel=0.05)

@@ -17,19 +17,11 @@ def _of_split(split: str, left_out: LeftOut) -> list[str]:
     if left_out.refusal is not None:
         return [f"{split}, {left_out.refusal}"]
     n_groups, worth = left_out.groups.number, left_out.groups.worth
+    if round(worth) >= FLAGGED_GROUPS:
+        return []
     size = f", worth {worth:.1f} of one size," if round(worth) < n_groups else ""
-    if round(worth) < FLAGGED_GROUPS:
-        return [
-            f"{split}, {n_groups} groups of rows{size} are judged: intervals of fewer than "
-            f"{FLAGGED_GROUPS} hang on few values; judge all of them in folds (--folds 5), or use "
-            "more groups"
-        ]
-    n_samples = left_out.n_samples_apart
-    if round(worth / n_samples) < FLAGGED_GROUPS:
-        sample = {2: "half", 4: "quarter"}[n_samples]
-        return [
-            f"{split}, a {sample} of {n_groups} groups of rows{size} has fewer than "
-            f"{FLAGGED_GROUPS}: the 95 % intervals of ICA, which rest on ICA of each {sample}, "
-            "hold in 90 to 99 % of simulations; more groups make them sound"
-        ]
-    return []
+    return [
+        f"{split}, {n_groups} groups of rows{size} are judged: intervals of fewer than "
+        f"{FLAGGED_GROUPS} hang on few values; judge all of them in folds (--folds 5), or use "
+        "more groups"
+    ]
