@@ -40,11 +40,16 @@ class HeldSide:
     """
 
     def __init__(
-        self, rows: Float[np.ndarray, "n d"], *, memory_bytes: int = DEFAULT_MEMORY
+        self,
+        rows: Float[np.ndarray, "n d"],
+        *,
+        memory_bytes: int = DEFAULT_MEMORY,
+        seed: int = 0,
     ) -> None:
         self._rows = rows
         self.n = len(rows)
         self.memory_bytes = memory_bytes
+        self.seed = seed
         self._nearest = np.empty((self.n, 0), dtype=np.int64)
 
     @cached_property
@@ -65,7 +70,9 @@ class HeldSide:
         """Return more of the nearest rows, so that some can be left out; made once."""
         longer = min(3 * count + 10, self.n - 1)
         if self._nearest.shape[1] < longer:
-            self._nearest = nearest_rows(self._rows, longer, memory_bytes=self.memory_bytes)
+            self._nearest = nearest_rows(
+                self._rows, longer, seed=self.seed, memory_bytes=self.memory_bytes
+            )
         return self._nearest
 
     @cached_property
@@ -102,7 +109,7 @@ class HeldSide:
 
     def alone(self, rows: Int[np.ndarray, " m"]) -> "HeldSide":
         """Return some of the rows, of which nothing is known yet."""
-        return HeldSide(self.values[rows], memory_bytes=self.memory_bytes)
+        return HeldSide(self.values[rows], memory_bytes=self.memory_bytes, seed=self.seed)
 
     def kept(self, keep: Bool[np.ndarray, " n"]) -> "HeldSide":
         """Return some of the rows."""
@@ -117,6 +124,7 @@ class ReorderedSide(HeldSide):
         self.order = order
         self.n = base.n
         self.memory_bytes = base.memory_bytes
+        self.seed = base.seed
 
     @cached_property
     def values(self) -> Float[np.ndarray, "n d"]:
@@ -154,13 +162,14 @@ class KeptSide(HeldSide):
     """Some of the rows of another side."""
 
     def __init__(self, base: HeldSide, keep: Bool[np.ndarray, " n"]) -> None:
-        super().__init__(base.values[keep], memory_bytes=base.memory_bytes)
+        super().__init__(base.values[keep], memory_bytes=base.memory_bytes, seed=base.seed)
         self.base = base
         self.keep = keep
 
     def nearest(self, count: int) -> Int[np.ndarray, "n count"]:
         """Return the nearest rows of each among those kept."""
-        return nearest_kept(self.base.values, self.base.listed(count), self.keep, count)
+        listed = self.base.listed(count)
+        return nearest_kept(self.base.values, listed, self.keep, count, seed=self.seed)
 
     @cached_property
     def rank_numbers(self) -> Int[np.ndarray, " pairs"]:
@@ -271,8 +280,10 @@ def hold(
     target: Float[np.ndarray, "n q"],
     *,
     memory_bytes: int = DEFAULT_MEMORY,
+    seed: int = 0,
 ) -> HeldRows:
-    """Return paired rows as they are."""
-    return HeldRows(
-        HeldSide(source, memory_bytes=memory_bytes), HeldSide(target, memory_bytes=memory_bytes)
+    """Return paired rows as they are; ``seed`` is that of ties among nearest rows."""
+    first, second = (
+        HeldSide(rows, memory_bytes=memory_bytes, seed=seed) for rows in (source, target)
     )
+    return HeldRows(first, second)

@@ -15,15 +15,25 @@ from repalign.core.similarity.measures import Measure
 
 
 def judging(
-    measures: Sequence[Measure], memory_bytes: int, known: HeldRows | None = None
+    measures: Sequence[Measure],
+    memory_bytes: int,
+    known: HeldRows | None = None,
+    *,
+    seed: int = 0,
 ) -> Callable[[KeptRows], JudgeOrder]:
     """Return what judges measures in an order of the target; as errors, lower is closer.
 
-    ``known`` are the rows in memory, used where all of them are kept.
+    ``known`` are the rows in memory, used where all of them are kept; ``seed`` is that of ties
+    among nearest rows.
     """
 
     def begin(rows: KeptRows) -> JudgeOrder:
-        return _Judge(measures, rows, memory_bytes, known).judge
+        if all(measure.reads == "moments" for measure in measures):
+            return _Judge(measures, rows, None).judge
+        held = known
+        if held is None or held.n != len(rows.target):
+            held = hold(rows.source_rows(), rows.target, memory_bytes=memory_bytes, seed=seed)
+        return _Judge(measures, rows, held).judge
 
     return begin
 
@@ -45,21 +55,13 @@ class _Judge:
         self,
         measures: Sequence[Measure],
         rows: KeptRows,
-        memory_bytes: int,
-        known: HeldRows | None,
+        held: HeldRows | None,
     ) -> None:
         self._measures = measures
         self._rows = rows
         moments = rows.moments_in(np.arange(len(rows.target)))
         self._fit = FittingMoments.of(merge_all(moments))
-        self._held: HeldRows | None = None
-        if any(measure.reads != "moments" for measure in measures):
-            is_known = known is not None and known.n == len(rows.target)
-            self._held = (
-                known
-                if is_known
-                else hold(rows.source_rows(), rows.target, memory_bytes=memory_bytes)
-            )
+        self._held = held
         rest = leave_one_out(moments) if rows.judged else ()
         self._parts = [self._part(number, rest[number], moments) for number in rows.judged]
 
