@@ -29,27 +29,37 @@ class Parts:
 
 
 class MomentSums:
-    """Moments under construction on the device; it owns its arrays and changes them."""
+    """Moments under construction on the device; it owns its arrays and changes them.
+
+    Values are summed less those of the first row, so that a constant column has a scatter of
+    exactly zero, whatever the rounding of its mean.
+    """
 
     def __init__(self, source_dim: int, target_dim: int, products: Products, device: str) -> None:
         width = source_dim + target_dim
         self.source_dim = source_dim
         self.products = products
+        self.device = device
         self.n = 0
-        self.mean = zeros((width,), device)
+        self.first_row: DeviceArray | None = None
+        self.mean_offset = zeros((width,), device)
         p, q = (0, 0) if products == "cross" else (source_dim, target_dim)
         shapes = ((p, p), (source_dim, target_dim), (q, q))
         self.sxx, self.sxy, self.syy = (zeros(shape, device) for shape in shapes)
 
     def add(self, x: DeviceArray, y: DeviceArray) -> None:
         """Add rows in double precision; the arrays are used up."""
-        rows = x.shape[0]
+        rows, p = x.shape[0], self.source_dim
+        if self.first_row is None:
+            self.first_row = zeros(self.mean_offset.shape, self.device)
+            self.first_row[:p], self.first_row[p:] = x[0], y[0]
+        x -= self.first_row[:p]
+        y -= self.first_row[p:]
         mean_x, mean_y = x.mean(0), y.mean(0)
         x -= mean_x
         y -= mean_y
-        p = self.source_dim
         total = self.n + rows
-        delta_x, delta_y = mean_x - self.mean[:p], mean_y - self.mean[p:]
+        delta_x, delta_y = mean_x - self.mean_offset[:p], mean_y - self.mean_offset[p:]
         weight = self.n * rows / total
         if self.products != "cross":
             self.sxx += x.T @ x
@@ -60,9 +70,14 @@ class MomentSums:
         if self.products == "all":
             self.syy += y.T @ y
             self.syy += weight * (delta_y[:, None] * delta_y)
-        self.mean[:p] += (rows / total) * delta_x
-        self.mean[p:] += (rows / total) * delta_y
+        self.mean_offset[:p] += (rows / total) * delta_x
+        self.mean_offset[p:] += (rows / total) * delta_y
         self.n = total
+
+    @property
+    def mean(self) -> DeviceArray:
+        """Mean of the rows of both sides, the source first."""
+        return self.mean_offset if self.first_row is None else self.first_row + self.mean_offset
 
 
 def sum_moments(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
-from jaxtyping import Float, Integer
+from jaxtyping import Bool, Float, Integer
 
 from repalign.aliases import Rows
 from repalign.core.arrays import as_numpy
@@ -24,6 +24,8 @@ from repalign.core.rows import Limits
 from repalign.exceptions import InputError
 
 DOUBLE_EPSILON = float(np.finfo(np.float64).eps)
+# A difference of two sums of squares is known to a few roundings of the larger.
+SUBTRACTION_ERROR = 16 * DOUBLE_EPSILON
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +109,18 @@ class PairMoments:
         dy = (part.mean_y - self.mean_y) * (self.n / n)
         share = part.n / self.n
         weight = n * share
+        sxx = self.sxx - part.sxx - weight * np.outer(dx, dx)
+        syy = self.syy - part.syy - weight * np.outer(dy, dy)
+        # columns that vary only among the rows that are taken away
+        constant_x = np.diag(sxx) <= SUBTRACTION_ERROR * np.diag(self.sxx)
+        constant_y = np.diag(syy) <= SUBTRACTION_ERROR * np.diag(self.syy)
         return PairMoments(
             n=n,
             mean_x=self.mean_x - share * dx,
             mean_y=self.mean_y - share * dy,
-            sxx=self.sxx - part.sxx - weight * np.outer(dx, dx),
-            sxy=self.sxy - part.sxy - weight * np.outer(dx, dy),
-            syy=self.syy - part.syy - weight * np.outer(dy, dy),
+            sxx=_without(sxx, constant_x, constant_x),
+            sxy=_without(self.sxy - part.sxy - weight * np.outer(dx, dy), constant_x, constant_y),
+            syy=_without(syy, constant_y, constant_y),
             epsilon_x=self.epsilon_x,
             epsilon_y=self.epsilon_y,
         )
@@ -256,7 +263,7 @@ def cross_moments(
             mean_x=source.mean_x,
             mean_y=target.mean_x,
             sxx=source.sxx,
-            sxy=as_numpy(part.sxy),
+            sxy=_without(as_numpy(part.sxy), np.diag(source.sxx) == 0, np.diag(target.sxx) == 0),
             syy=target.sxx,
             epsilon_x=source.epsilon_x,
             epsilon_y=target.epsilon_x,
@@ -266,15 +273,43 @@ def cross_moments(
 
 
 def _frozen(sums: MomentSums, x: Rows, y: Rows) -> PairMoments:
-    p = sums.source_dim
-    mean = as_numpy(sums.mean)
+    p, mean = sums.source_dim, as_numpy(sums.mean)
+    mean_x, mean_y = mean[:p].copy(), mean[p:].copy()
+    epsilon_x, epsilon_y = float(np.finfo(x.dtype).eps), float(np.finfo(y.dtype).eps)
+    sxx, sxy, syy = (as_numpy(products) for products in (sums.sxx, sums.sxy, sums.syy))
+    constant_x = is_constant(np.diag(sxx), mean_x, sums.n, epsilon_x)
+    constant_y = is_constant(np.diag(syy), mean_y, sums.n, epsilon_y)
     return PairMoments(
         n=sums.n,
-        mean_x=mean[:p].copy(),
-        mean_y=mean[p:].copy(),
-        sxx=as_numpy(sums.sxx),
-        sxy=as_numpy(sums.sxy),
-        syy=as_numpy(sums.syy),
-        epsilon_x=float(np.finfo(x.dtype).eps),
-        epsilon_y=float(np.finfo(y.dtype).eps),
+        mean_x=mean_x,
+        mean_y=mean_y,
+        sxx=_without(sxx, constant_x, constant_x),
+        sxy=_without(sxy, constant_x, constant_y),
+        syy=_without(syy, constant_y, constant_y),
+        epsilon_x=epsilon_x,
+        epsilon_y=epsilon_y,
     )
+
+
+def is_constant(
+    squares: Float[np.ndarray, " d"], mean: Float[np.ndarray, " d"], n: int, epsilon: float
+) -> Bool[np.ndarray, " d"]:
+    """Return which columns vary by at most the rounding of the stored values.
+
+    ``squares`` are sums of squared deviations of n values from their ``mean``.
+
+    Rounding moves a value by at most ε/2·|x|; a deviation of ε·|mean| is twice that. All measures
+    and maps ask this one test: the scatter of such a column is set to zero.
+    """
+    return squares <= n * (epsilon * mean) ** 2
+
+
+def _without(
+    products: Float[np.ndarray, "p q"],
+    rows: Bool[np.ndarray, " p"],
+    columns: Bool[np.ndarray, " q"],
+) -> Float[np.ndarray, "p q"]:
+    """Set rows and columns of a matrix to zero, in place."""
+    products[rows] = 0.0
+    products[:, columns] = 0.0
+    return products

@@ -30,13 +30,8 @@ def warn_of_errors(
 ) -> list[str]:
     """Warn of what errors, and how much wider the source is, show: few rows, outliers, nulls."""
     by_key = {(record.split, record.map): record for record in records}
-    if records and records[0].diameter == 0:
-        return [
-            "the rows of the target are all the same: no error over their diameter is defined, and "
-            "nothing can be said of the pair; check the target"
-        ]
     found = [*_warn_of_rows(by_key), *_warn_of_diameter(records)]
-    found += _warn_of_source(by_key) or [*_warn_of_scale(by_key, width), *_warn_of_pairing(by_key)]
+    found += [*_warn_of_scale(by_key, width), *_warn_of_pairing(by_key)]
     ica = by_key.get(("in-sample", "ica"))
     if ica is not None and ica.converged is False:
         found.append(
@@ -123,19 +118,6 @@ def _warn_of_rows(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
             "its in-sample error says nothing"
         )
     return found
-
-
-def _warn_of_source(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
-    """Warn of a source that has one row only: whatever is fitted predicts the mean."""
-    mean = by_key.get(("in-sample", "mean"))
-    fitted = [by_key.get(("in-sample", name)) for name in TESTED_MAPS]
-    errors = [record.error for record in fitted if record is not None]
-    if mean is None or not errors or any(error != mean.error for error in errors):
-        return []
-    return [
-        "the rows of the source are all the same: every map can only predict the mean, and nothing "
-        "can be said of the pair; check the source"
-    ]
 
 
 def _warn_of_scale(by_key: Mapping[tuple[str, str], ErrorRecord], width: float) -> list[str]:

@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from repalign.core.moments import PairMoments
 from repalign.store.sources.source import EmbeddingSource
 
 MODEL_KEYS = ("file_sha256",)
@@ -34,6 +37,17 @@ def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[st
             keys = _differing(first, second)
             found.append(f"{names} differ in {part}{keys}: errors include that difference")
     return found
+
+
+def warn_of_collapse(moments: PairMoments, source: str, target: str) -> list[str]:
+    """Warn of a side whose rows are all equal."""
+    scatters = ((source, moments.sxx), (target, moments.syy))
+    return [
+        f"{name}: all {moments.n} rows are equal, so the encoder has collapsed and no number says "
+        "anything about this pair; ICA was left out; check the model and its input"
+        for name, scatter in scatters
+        if not np.trace(scatter) > 0
+    ]
 
 
 def _weights(spec: Mapping[str, Any]) -> Any:
