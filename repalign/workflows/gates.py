@@ -115,13 +115,14 @@ class Gates:
 
     def judge(self, records: Sequence[Record]) -> Judgement:
         """Return which gates the records of a result break."""
-        values = {(pair, quantity.name): by_split for pair, quantity, by_split in _values(records)}
+        measured = list(_values(records))
+        values = {(pair, quantity.name): by_split for pair, quantity, by_split in measured}
         told: list[str | None] = []
         for bound in self.bounds:
-            for (pair, name), by_split in values.items():
-                if name == bound.quantity:
+            for pair, quantity, by_split in measured:
+                if quantity.name == bound.quantity:
                     split = next(split for split in SPLITS if split in by_split)
-                    told.append(_beyond(pair, name, split, by_split[split], bound))
+                    told.append(_beyond(pair, quantity, split, by_split[split], bound))
         if self.baseline is not None:
             for pair, quantity, before in _values(self.baseline.earlier.everything):
                 now = values.get((pair, quantity.name), {})
@@ -171,10 +172,11 @@ def _values(
             yield pair, quantity, {each["split"]: reading(each, quantity) for each in found}
 
 
-def _beyond(pair: Pair, name: str, split: str, got: Reading, bound: Bound) -> str | None:
+def _beyond(pair: Pair, quantity: Quantity, split: str, got: Reading, bound: Bound) -> str | None:
     if bound.holds(got.value):
         return None
-    line = f"{_pair_text(pair)}: {split} {name} is {_number(got.value)}, expected {bound}"
+    what = f"{quantity.rows_label(split)} {quantity.name}"
+    line = f"{_pair_text(pair)}: {what} is {_number(got.value)}, expected {bound}"
     if got.value is None:
         return f"{line}; it is undefined"
     if got.low is None or got.high is None:
@@ -202,7 +204,7 @@ def _worse(
         return None  # nothing was promised
     sign = 1 if quantity.closer == "lower" else -1
     bound = Bound(quantity.name, "above" if sign > 0 else "below", was + sign * tolerance)
-    line = _beyond(pair, quantity.name, split, got, bound)
+    line = _beyond(pair, quantity, split, got, bound)
     return None if line is None else f"{line}; the baseline has {_number(was)}"
 
 

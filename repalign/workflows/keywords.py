@@ -6,7 +6,6 @@ from typing import Any, Literal, TypedDict
 from repalign.workflows.compare.settings import (
     PRESETS,
     CompareSettings,
-    DiameterRows,
     IcaRows,
     PermutationCost,
     WidthPolicy,
@@ -51,7 +50,6 @@ class CompareKeywords(RowLabels, total=False):
     ica_rows: IcaRows
     permutation_cost: PermutationCost
     widths: WidthPolicy
-    diameter_rows: DiameterRows
     on_mismatch: Literal["refuse", "intersect"]
     layers: Names
     within: bool

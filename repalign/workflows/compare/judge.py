@@ -22,7 +22,6 @@ from repalign.workflows.compare.spaces import (
     IcaRows,
     Scale,
     SpaceIca,
-    judging_rows,
     rms_radius,
     spread_of,
 )
@@ -129,7 +128,7 @@ class PairFitter:
             split="in-sample",
             norms=norms,
             groups=self.pair.aligned.groups,
-            scales=self._scales(maps, None, self.pair.total),
+            scales=self._scales(maps),
             n_fit_rows=self.pair.total.n,
             maps=maps,
             ica=self.ica_without(None),
@@ -154,17 +153,11 @@ class PairFitter:
         if self.settings.n_refits != 0:
             stacked = np.stack([joined[name] for name in self.names])
             left_out = leave_groups_out(stacked, groups, seed=self.settings.seed)
-        of_scale = judging_rows(split, self.settings)
-        judging = merge_all(tuple(self.pair.parts[part] for part in split.judged))
         return SplitErrors(
             split="held-out",
             norms=joined,
             groups=groups,
-            scales=(
-                self._scales(fitted[0], None, self.pair.total)
-                if of_scale is None
-                else self._scales(fitted[0], of_scale, judging)
-            ),
+            scales=self._scales(fitted[0]),
             n_fit_rows=self.pair.rest[split.judged[0]].n,
             maps=fitted[0],
             ica=self.ica_without(split.judged[0]),
@@ -216,35 +209,26 @@ class PairFitter:
             norms |= dict(zip(names, errors, strict=True))
         return norms
 
-    def _scales(
-        self, maps: PairMaps, judged: IntArray | None, moments: PairMoments
-    ) -> dict[str, Scale]:
+    def _scales(self, maps: PairMaps) -> dict[str, Scale]:
         """Return the denominators of every map: those of the space in which its error lives.
 
-        ``judged`` are the rows that set them (None for all), ``moments`` those of these rows.
+        They are of all target rows of the pair, in-sample and held-out alike.
         """
-        found: dict[int, Scale] = {}
-        scales = {}
-        for name, fitted in maps.by_name.items():
+        by_space: dict[int, Scale] = {}
+        for fitted in maps.by_name.values():
             space = fitted.target_space
-            if id(space) not in found:
-                found[id(space)] = self._scale(judged, moments, space)
-            scales[name] = found[id(space)]
-        return scales
+            if id(space) not in by_space:
+                by_space[id(space)] = self.scale(space)
+        return {name: by_space[id(one.target_space)] for name, one in maps.by_name.items()}
 
-    def scale_of_target(self) -> Scale:
-        """Return the denominators of all target rows, where no map was judged."""
-        return self._scale(None, self.pair.total, None)
-
-    def _scale(
-        self, judged: IntArray | None, moments: PairMoments, space: AffineMap | None
-    ) -> Scale:
-        known = self.pair.spreads.get((1, judged is not None)) if space is None else None
-        if known is None:
+    def scale(self, space: AffineMap | None = None) -> Scale:
+        """Return the denominators of errors in the target's space, or in one mapped from it."""
+        spread = self.pair.spreads.get(1) if space is None else None
+        if spread is None:
             rows = self.pair.target if space is None else MappedRows(self.pair.target, space)
-            chosen = rows if judged is None else SubsetRows(rows, judged)
-            known = spread_of(chosen, self.settings.seed, self.machine)
-        return Scale(known.diameter, known.diameter_99, rms_radius(moments, space))
+            spread = spread_of(rows, self.settings.seed, self.machine)
+        radius = rms_radius(self.pair.total, space)
+        return Scale(spread.diameter, spread.diameter_99, radius)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,15 +11,14 @@ from dataclasses import asdict, replace
 from itertools import product
 from typing import Any
 
-from repalign.aliases import IntArray
 from repalign.core.inference.splits import samples_of
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
-from repalign.workflows.compare.aligned import AlignedPair, digest, leading_components
+from repalign.workflows.compare.aligned import AlignedPair, leading_components
 from repalign.workflows.compare.ica.starts import IcaOfSpace
 from repalign.workflows.compare.judge import ica_rows
 from repalign.workflows.compare.pair_data import map_source
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.spaces import IcaRows, MomentsUnit, SpreadUnit, judging_rows
+from repalign.workflows.compare.spaces import IcaRows, MomentsUnit, SpreadUnit
 
 SIDES = ("source", "target")
 Moments = Mapping[str, tuple[PairMoments, ...]]
@@ -37,26 +36,17 @@ def moments_units(pairs: Sequence[AlignedPair], settings: CompareSettings) -> It
 def spread_units(pairs: Sequence[AlignedPair], settings: CompareSettings) -> Iterator[SpreadUnit]:
     """Yield how far apart the rows of every target are."""
     for pair in pairs:
-        for (side, _), key, judged in spread_needs(pair, settings):
-            yield SpreadUnit(key, pair.spaces[side], judged, settings.seed)
+        for side, key in spread_needs(pair, settings):
+            yield SpreadUnit(key, pair.spaces[side], settings.seed)
 
 
-def spread_needs(
-    pair: AlignedPair, settings: CompareSettings
-) -> Iterator[tuple[tuple[int, bool], str, IntArray | None]]:
-    """Yield side and rows, key, and those rows of the spreads of one pair."""
-    judged = judging_rows(pair.split, settings) if pair.split.judged else None
+def spread_needs(pair: AlignedPair, settings: CompareSettings) -> Iterator[tuple[int, str]]:
+    """Yield side and key of the spreads of one pair."""
     for side in (1, 0) if settings.both_directions else (1,):
         width = pair.common_width(settings)
         if width is not None and pair.dims[side] > width:
             continue  # of a side that is cut the pair decides which directions are left
-        for rows in (None,) if judged is None or not settings.maps else (None, judged):
-            name = None if rows is None else digest(rows)
-            yield (
-                (side, rows is not None),
-                key_of("spread", pair.spaces[side].key, name, settings.seed),
-                rows,
-            )
+        yield side, key_of("spread", pair.spaces[side].key, settings.seed)
 
 
 def ica_of_spaces(

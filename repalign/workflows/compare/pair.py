@@ -20,7 +20,7 @@ from repalign.workflows.compare.caveats.errors import (
     warn_of_free_directions,
 )
 from repalign.workflows.compare.caveats.groups import warn_of_groups
-from repalign.workflows.compare.caveats.sources import warn_of_sources
+from repalign.workflows.compare.caveats.sources import warn_of_collapse, warn_of_sources
 from repalign.workflows.compare.ica.halves import errors_of_halves
 from repalign.workflows.compare.ica.starts import forget_whitened
 from repalign.workflows.compare.ica.twins import (
@@ -153,10 +153,8 @@ def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> Pai
     measured = []
     if settings.measures:
         measured = list(measure_pair(pair, settings, machine, shared.measures))
-    warnings = [
-        *(notes if settings.maps else ()),
-        *pair.aligned.report.warnings,
-        *warn_of_sources(source, target),
+    collapse = warn_of_collapse(pair.total, source.name, target.name)
+    numbers = [
         *(_ica_warnings(judged[0]) if judged else ()),
         *warn_of_groups([*judged, *(values for each in measured for values in each.values)]),
         *(() if nulls is None else nulls.notes),
@@ -165,7 +163,13 @@ def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> Pai
         *(warn_of_components(judged[0]) if judged else ()),
         *(note for each in measured for note in each.notes),
     ]
-    scale = fitter.scale_of_target() if not judged else first_scale(judged[0])
+    warnings = [
+        *(notes if settings.maps else ()),
+        *pair.aligned.report.warnings,
+        *warn_of_sources(source, target),
+        *(collapse or numbers),
+    ]
+    scale = fitter.scale() if not judged else first_scale(judged[0])
     report = report_of(pair, judged, scale, nulls=nulls, twins=twins)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
     maps = {name: fitted.map for name, fitted in judged[0].maps.by_name.items()} if judged else {}

@@ -81,7 +81,7 @@ class PairData:
             target=self.source,
             parts=tuple(part.swapped() for part in self.parts),
             ica={(1 - side, on): fit for (side, on), fit in self.ica.items()},
-            spreads={(1 - side, which): one for (side, which), one in self.spreads.items()},
+            spreads={1 - side: spread for side, spread in self.spreads.items()},
         )
 
 
@@ -111,7 +111,6 @@ def read_pair(
 
 def _cut_source(pair: PairData, width: int) -> PairData:
     """Replace the wider side by its leading principal components."""
-    known = {key: one for key, one in pair.spreads.items() if key[0] == 1}
     cut = leading_components(pair.total, width)
     return PairData(
         aligned=pair.aligned,
@@ -119,7 +118,7 @@ def _cut_source(pair: PairData, width: int) -> PairData:
         target=pair.target,
         parts=tuple(map_source(part, cut) for part in pair.parts),
         ica=pair.ica,
-        spreads=known,
+        spreads={side: spread for side, spread in pair.spreads.items() if side == 1},
     )
 
 

@@ -29,7 +29,7 @@ from repalign.workflows.compare.needs import (
     spread_units,
 )
 from repalign.workflows.compare.pair import PairResult, PairUnit
-from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.settings import CompareSettings, without_ica
 from repalign.workflows.compare.shares import SHARED, DoubtUnit, gathered, shares_of
 from repalign.workflows.compare.spaces import (
     SpaceIca,
@@ -105,17 +105,19 @@ def _compared(
     every = [*pairs, *chain(*halved)]
     moments = _do_once(moments_units(every, settings), executor, machine)
     halved = [[half for half in of_pair if _varies(half, moments)] for of_pair in halved]
-    wanted = ica_of_spaces(pairs, moments, settings)
+    unmixed = [pair for pair in pairs if _varies(pair, moments)]
+    wanted = ica_of_spaces(unmixed, moments, settings)
     of_halves = ica_of_spaces([*chain(*halved)], moments, single, is_halved=True)
     starts = make_starts(wanted | of_halves, executor, machine)
     fits = choose_starts(wanted | of_halves, starts)
     spreads = _do_once(spread_units(pairs, settings), executor, machine)
     units = []
     for pair, of_pair in zip(pairs, halved, strict=True):
+        of_maps = settings if pair in unmixed else without_ica(settings)
         unit = replace(
-            _unit(pair, moments, fits, settings),
+            _unit(pair, moments, fits, of_maps),
             key=plan.key(pair),
-            spreads={where: spreads[key] for where, key, _ in spread_needs(pair, settings)},
+            spreads={side: spreads[key] for side, key in spread_needs(pair, settings)},
             keeps_maps=plan.keeps_maps,
             halves=tuple(_unit(half, moments, fits, single, is_halved=True) for half in of_pair),
         )
@@ -127,9 +129,9 @@ def _compared(
     return [made[number] for number in range(len(pairs))]
 
 
-def _varies(half: AlignedPair, moments: Moments) -> bool:
-    """Whether either half of the rows can be unmixed, on both sides."""
-    keys = (moments_key(half, side) for side in (0, 1))
+def _varies(pair: AlignedPair, moments: Moments) -> bool:
+    """Tell whether every part of both sides varies, so that it can be unmixed."""
+    keys = (moments_key(pair, side) for side in (0, 1))
     return all(np.trace(part.sxx) > 0 for key in keys for part in moments[key])
 
 

@@ -15,7 +15,6 @@ from repalign.options import Settings, option, with_values
 WidthPolicy = Literal["zero-pad", "pca", "refuse"]
 PermutationCost = Literal["inner-product", "correlation"]
 IcaRows = Literal["same", "disjoint"]
-DiameterRows = Literal["judged", "all"]
 
 TRUST = "How far to trust it"
 CHOICE = "What is compared with what"
@@ -52,7 +51,6 @@ class CompareSettings(Settings):
             so that nothing but what holds on new rows can match.
         permutation_cost: What the assignment of columns maximises.
         width_policy: What to do with spaces of different widths.
-        diameter_rows: Which target rows set the diameter: those that are judged, or all.
         on_mismatch: Refuse stores whose rows differ, or go on with the common rows.
         layers: Patterns of the views to take of stores given bare; none takes their only one.
         within: Also compare the views of one model with each other.
@@ -148,12 +146,6 @@ class CompareSettings(Settings):
         panel=CONVENTIONS,
         recorded=True,
         column="width_policy",
-    )
-    diameter_rows: DiameterRows = option(
-        "judged",
-        "Target rows that set the diameter: those judged, or all.",
-        panel=CONVENTIONS,
-        recorded=True,
     )
     on_mismatch: Literal["refuse", "intersect"] = option(
         "refuse",
@@ -269,6 +261,12 @@ def preset(name: str, **changes: object) -> CompareSettings:
     raise InputError(
         f"preset: got {name!r}, expected one of: {', '.join(one.name for one in PRESETS)}"
     )
+
+
+def without_ica(settings: CompareSettings) -> CompareSettings:
+    """Return settings without the maps that need ICA; the mean alone where none is left."""
+    maps = tuple(name for name in settings.maps if not KIND_OF[name].needs_ica)
+    return replace(settings, maps=maps if maps or settings.measures else ("mean",))
 
 
 def settings_with(base: CompareSettings, given: Mapping[tuple[str, ...], Any]) -> CompareSettings:

@@ -17,7 +17,6 @@ from repalign.core.inference.splits import Split
 from repalign.core.maps.affine import AffineMap
 from repalign.core.moment_sums import Parts
 from repalign.core.moments import PairMoments, space_moments
-from repalign.core.rows import SubsetRows
 from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.workflows.compare.aligned import Space
 from repalign.workflows.compare.settings import CompareSettings
@@ -157,8 +156,8 @@ class Scale:
     rms_radius: float
 
 
-# By side (0 source, 1 target), and whether it is of the rows that judge alone.
-SpreadOfSides = Mapping[tuple[int, bool], Spread]
+# By side: 0 source, 1 target.
+SpreadOfSides = Mapping[int, Spread]
 
 
 def spread_of(rows: Rows, seed: int, machine: Machine) -> Spread:
@@ -168,11 +167,10 @@ def spread_of(rows: Rows, seed: int, machine: Machine) -> Spread:
 
 @dataclass(frozen=True, eq=False)
 class SpreadUnit:
-    """How far apart the rows of a space are, or those of them that judge."""
+    """How far apart the rows of a space are."""
 
     key: str
     space: Space
-    judged: IntArray | None
     seed: int
     stage = "diameter"
 
@@ -180,10 +178,7 @@ class SpreadUnit:
         """Measure it, on rows that stay in memory where they have room: pairs are next."""
         space = self.space
         with one_thread_if(is_small(space.n_rows, space.dim)):
-            rows = _kept_rows(space, machine)
-            if self.judged is not None:
-                rows = SubsetRows(rows, self.judged)
-            return spread_of(rows, self.seed, machine)
+            return spread_of(_kept_rows(space, machine), self.seed, machine)
 
 
 def _kept_rows(space: Space, machine: Machine) -> Rows:
@@ -191,13 +186,6 @@ def _kept_rows(space: Space, machine: Machine) -> Rows:
     from repalign.workflows.study.tiles import HELD, room_for_rows
 
     return HELD.rows(space, room_for_rows(space.n_rows, (space.dim, space.dim), machine))
-
-
-def judging_rows(split: Split, settings: CompareSettings) -> IntArray | None:
-    """Return the rows that set the diameter of held-out errors; None for all."""
-    judged = np.concatenate([split.judged_rows(part) for part in split.judged])
-    every = judged.size == split.part_of_row.size or settings.diameter_rows == "all"
-    return None if every else np.sort(judged)
 
 
 def rms_radius(moments: PairMoments, space: AffineMap | None) -> float:

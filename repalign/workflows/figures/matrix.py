@@ -102,8 +102,7 @@ def plot_matrix(matrix: Matrix, *, order: str = "layers", titled: bool = True) -
     if is_blocked:
         _part_blocks(axes, matrix)
         if mark_best(axes, matrix, min(down.cell, across.cell)):
-            by = f" ({matrix.ranked_by})" if matrix.ranks else ""
-            notes.append(f"ringed: the closest target of each source, by model{by}")
+            notes.append("ringed: the closest target of each source, by model")
     if np.nanmax(values, initial=low) > high:
         notes.append(f"colours end at {number(high)}")
     every = max(down.every, across.every)
@@ -111,7 +110,11 @@ def plot_matrix(matrix: Matrix, *, order: str = "layers", titled: bool = True) -
         notes.append(f"one view in {every} is named")
     ends = "max" if np.nanmax(values, initial=low) > high else "neither"
     figure.colorbar(
-        drawn, ax=axes, shrink=0.7, extend=ends, label=for_figure(matrix.quantity.heading)
+        drawn,
+        ax=axes,
+        shrink=0.7,
+        extend=ends,
+        label=for_figure(matrix.quantity.heading_across_targets),
     )
     if titled:
         figure.suptitle(for_figure(matrix.what), fontsize="medium")

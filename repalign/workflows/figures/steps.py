@@ -9,7 +9,12 @@ from repalign.exceptions import InputError
 from repalign.printable import for_figure
 from repalign.workflows.figures.drawing import new_figure, plain_axes
 from repalign.workflows.tables.layout import side_name
-from repalign.workflows.tables.quantities import Quantity, Reading, holds, reading
+from repalign.workflows.tables.quantities import (
+    Quantity,
+    Reading,
+    holds,
+    reading_across_targets,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,7 +84,7 @@ def courses_of(
         step = both[moving[0]]
         assert step is not None, "a moving side has a step"
         line = lines.setdefault(_free(label, step, lines), {})
-        line[step] = reading(chosen[0], quantity)
+        line[step] = reading_across_targets(chosen[0], quantity)
     return [
         Course(label, dict(sorted(points.items()))) for label, points in lines.items()
     ], left_out
@@ -124,7 +129,8 @@ def plot_steps(courses: Sequence[Course], quantity: Quantity, split: str) -> "Fi
     if quantity.closer == "lower":
         axes.set_ylim(bottom=0)
     axes.set_xlabel("training step")
-    axes.set_ylabel(for_figure(f"{quantity.heading} {split}"))
+    label = f"{quantity.heading_across_targets} {quantity.rows_label(split)}"
+    axes.set_ylabel(for_figure(label))
     if len(courses) > MOST_LINES:
         axes.set_title(f"{len(courses) - MOST_LINES} of {len(courses)} lines are left out")
     # beside the axes long names would leave them no room

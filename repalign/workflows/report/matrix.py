@@ -15,9 +15,9 @@ def matrix_table(matrix: Matrix) -> str:
         f"<tr><th scope=row>{for_html(view.name)}</th>{''.join(_cells(matrix, row, closest))}</tr>"
         for row, view in enumerate(matrix.rows)
     )
-    told = f"; bold: the closest target, by {matrix.ranked_by}" if closest else ""
+    legend = "; bold: the closest target" if closest else ""
     return (
-        f"<details><summary>The same in numbers{for_html(told)}</summary>"
+        f"<details><summary>The same in numbers{for_html(legend)}</summary>"
         '<div class="scroll tall" tabindex=0 role=region aria-label="Values of all pairs">'
         "<table><thead><tr><th scope=col>from \\ to</th>"
         f"{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"

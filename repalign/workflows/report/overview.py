@@ -18,7 +18,7 @@ from repalign.workflows.tables.quantities import (
     Reading,
     holds,
     quantities_in,
-    reading,
+    reading_across_targets,
 )
 
 # Fewer pairs than this are seen at a glance without a map.
@@ -92,7 +92,7 @@ def _courses(results: Results, quantity: Quantity) -> str:
     pairs = [(pair.everything, pair.details or {}) for pair in results.pairs]
     courses, left_out = courses_of(pairs, quantity, split)
     drawn = svg_of(plot_steps(courses, quantity, split), "steps")
-    caption = f"{quantity.name}, {split}, against the training step"
+    caption = f"{quantity.name}, {quantity.rows_label(split)}, against the training step"
     if left_out:
         caption += f"; {left_out} pairs have no step of their own and are left out"
     return f"<h2>By training step</h2>{figure_of(drawn, caption, is_wide=True)}"
@@ -122,11 +122,13 @@ def _ranking(results: Results, quantity: Quantity) -> str:
     for place, pair in enumerate(results.pairs):
         chosen = [one for one in pair.everything if holds(one, quantity) and one["split"] == split]
         if chosen:
-            found.append((reading(chosen[0], quantity), chosen[0].get("p_value"), place, pair))
+            across = reading_across_targets(chosen[0], quantity)
+            found.append((across, chosen[0].get("p_value"), place, pair))
     found.sort(key=lambda each: _rank(each[0], quantity))
+    heading = f"{quantity.heading_across_targets} {quantity.rows_label(split)}"
     columns = {
         "rank": [str(rank) for rank in range(1, len(found) + 1)],
-        f"{quantity.heading} {split}": [number(got.value) for got, *_ in found],
+        heading: [number(got.value) for got, *_ in found],
         "95 %": ["" if got.low is None else interval(got.low, got.high) for got, *_ in found],
         "p": ["" if p_value is None else number(p_value) for _, p_value, *_ in found],
         "warnings": [str(n_warnings_of(pair) or "") for *_, pair in found],

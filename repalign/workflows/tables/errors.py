@@ -19,11 +19,11 @@ UNDEFINED = "n/a"
 GAP = "  "
 # Between the two sides of a pair and the numbers of its rows and columns.
 TITLE_GAP = "   "
-CAPTION = "error: mean ‖prediction − target‖ / diameter of the target, ↓ closer"
+CAPTION = "error: mean ‖prediction − target‖ / diameter of all target rows, ↓ closer"
 # What the interval of a split is of.
 INTERVALS = {
-    "in-sample": "in-sample, of what this procedure gives on such samples",
-    "held-out": "held-out, of what these maps err on new groups",
+    "in-sample": "in-sample, for the average error of this procedure",
+    "held-out": "held-out, for the error of these maps on new groups",
 }
 # Counted in docs/calibration.md.
 ICA_IN_SAMPLE = (
@@ -120,7 +120,11 @@ class ErrorTable:
         splits = [line.label for line in lines if line.is_error]
         shown = {line.label.strip() for line in lines}
         intervals = [text for split, text in INTERVALS.items() if split in splits]
-        told = [f"95 %: {'; '.join(intervals)}"] if "95 %" in shown else []
+        told = (
+            [f"95 % interval, given this diameter: {'; '.join(intervals)}"]
+            if "95 %" in shown
+            else []
+        )
         if any(kind.line in shown for kind in PAIR_SHUFFLES[:1]):
             told.append(SHUFFLED)
         if told:

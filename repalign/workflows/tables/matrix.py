@@ -1,7 +1,10 @@
-"""One number for each pair of views: sources down, targets across, models in blocks."""
+"""One number for each pair of views: sources down, targets across, models in blocks.
+
+The numbers of a row belong to different targets, so that errors are over the RMS radius here.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -13,13 +16,12 @@ from repalign.workflows.tables.quantities import (
     favourite,
     holds,
     quantities_in,
-    reading,
+    reading_across_targets,
 )
 
 Record = Mapping[str, Any]
 SIDES = ("source", "target")
 UNDEFINED = "n/a"
-OVER_RADIUS = "error_over_rms_radius"
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,7 @@ class Matrix:
         columns: Targets.
         values: By the numbers of row and column; undefined ones are None, others are missing.
         others: What was measured and is not shown.
-        ranks: What the targets of a source are compared by where that is not the value: errors
-            over the rms radius of the target, since diameters of different targets do not compare.
+        n_rows: The least and the largest number of rows on which a pair was judged.
     """
 
     quantity: Quantity
@@ -62,12 +63,22 @@ class Matrix:
     columns: tuple[View, ...]
     values: Mapping[tuple[int, int], float | None]
     others: tuple[str, ...] = ()
-    ranks: Mapping[tuple[int, int], float | None] = field(default_factory=dict)
+    n_rows: tuple[int, int] = (0, 0)
 
     @property
     def what(self) -> str:
-        """What the numbers are and which way is closer."""
-        return f"{self.quantity.name}, {self.split}, {self.quantity.closer} is closer"
+        """What the numbers are, on which rows, and which way is closer."""
+        unit = " error / rms radius" if self.quantity.is_error else ""
+        return f"{self.quantity.name}{unit}, {self.rows_text}, {self.quantity.closer} is closer"
+
+    @property
+    def rows_text(self) -> str:
+        """On which rows, and on how many."""
+        least, most = self.n_rows
+        count = f"{least}" if least == most else f"{least} to {most}"
+        if not self.quantity.fits:
+            return f"all {count} rows"
+        return f"{self.split}, {count} rows"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -84,30 +95,25 @@ class Matrix:
             told.append(f"also measured: {', '.join(self.others)} (--show)")
         return tuple(told)
 
-    @property
-    def ranked_by(self) -> str:
-        """What the closest target is told by, for a note."""
-        return "error over the rms radius" if self.ranks else "the value shown"
-
     def closest(self) -> dict[tuple[int, str], int]:
         """Return the column of the closest target of every source, by row and model of targets.
 
         Only of models of several views, all of which were compared with the source.
         """
         sign = 1 if self.quantity.closer == "lower" else -1
-        known = self.ranks or self.values
         found = {}
         for model, columns in blocks_of(self.columns):
             for row in range(len(self.rows)):
-                ranks = {column: known.get((row, column)) for column in columns}
-                values = {column: sign * rank for column, rank in ranks.items() if rank is not None}
+                cells = {column: self.values.get((row, column)) for column in columns}
+                values = {column: sign * cell for column, cell in cells.items() if cell is not None}
                 if len(columns) > 1 and len(values) == len(columns):
                     found[row, model] = min(values, key=values.__getitem__)
         return found
 
     def grids(self) -> Iterator[Grid]:
         """Yield a table for each model of the targets, or one where each has one view alone."""
-        what = f"{self.quantity.heading} {self.split}, from rows to columns"
+        heading = self.quantity.heading_across_targets
+        what = f"{heading} {self.rows_text}, from rows to columns"
         blocks = list(blocks_of(self.columns))
         if all(len(places) == 1 for _, places in blocks):
             names = tuple(column.name for column in self.columns)
@@ -116,12 +122,11 @@ class Matrix:
         for model, places in blocks:
             is_last = places[-1] == len(self.columns) - 1
             best = {row: at for (row, of), at in self.closest().items() if of == model}
-            notes = (*self.notes, *([f"closest: by {self.ranked_by}"] if best else []))
             yield Grid(
                 f"{what} of {model}",
                 (*(self.columns[place].short for place in places), *(["closest"] if best else [])),
                 tuple(self._rows(places, best)),
-                notes if is_last else (),
+                self.notes if is_last else (),
             )
 
     def _rows(self, columns: Sequence[int], best: Mapping[int, int]) -> Iterator[GridRow]:
@@ -174,13 +179,11 @@ def make_matrix(records: Sequence[Record], name: str | None = None) -> Matrix:
     splits = {record["split"] for record in chosen}
     split = next(split for split in SPLITS if split in splits)
     chosen = [record for record in chosen if record["split"] == split]
+    counts = [record["n_rows"] for record in chosen]
     values: dict[tuple[View, View], float | None] = {}
-    ranks: dict[tuple[View, View], float | None] = {}
     for record in chosen:
         source, target = (_view(record, side) for side in SIDES)
-        values[source, target] = reading(record, quantity).value
-        if quantity.columns[0] == "error" and record.get(OVER_RADIUS) is not None:
-            ranks[source, target] = record[OVER_RADIUS]
+        values[source, target] = reading_across_targets(record, quantity).value
         if quantity.is_symmetric:
             values.setdefault((target, source), values[source, target])
     views = _ordered(view for pair in values for view in pair)
@@ -193,7 +196,7 @@ def make_matrix(records: Sequence[Record], name: str | None = None) -> Matrix:
         columns=columns,
         values={(rows.index(a), columns.index(b)): value for (a, b), value in values.items()},
         others=tuple(each.name for each in known if each.name != quantity.name),
-        ranks={(rows.index(a), columns.index(b)): rank for (a, b), rank in ranks.items()},
+        n_rows=(min(counts), max(counts)),
     )
 
 
@@ -230,7 +233,6 @@ def arranged(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Mat
         rows=tuple(matrix.rows[row] for row in rows),
         columns=tuple(matrix.columns[column] for column in columns),
         values={(row_of[r], column_of[c]): value for (r, c), value in matrix.values.items()},
-        ranks={(row_of[r], column_of[c]): rank for (r, c), rank in matrix.ranks.items()},
     )
 
 

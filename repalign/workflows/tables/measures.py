@@ -7,7 +7,7 @@ from repalign.workflows.tables.errors import Record, short_number, title_of
 from repalign.workflows.tables.grid import Grid, GridRow, distinct
 
 TITLE = "Measures of similarity: ↑ higher is closer, ↓ lower is closer"
-HELD_OUT = "held-out: on rows that fitted nothing"
+HELD_OUT = "held-out: on rows not used for fitting; measures that fit nothing use all rows"
 SHUFFLED = "null and p: the same on shuffled pairs"
 MORE = "--help and docs/measures.md say what each leaves as it is"
 
@@ -39,7 +39,8 @@ def _note(records: Sequence[Record]) -> str:
 
 def _lines(split: str, by_name: Mapping[str, Record], names: Sequence[str]) -> list[GridRow]:
     counts = distinct(record["n_rows"] for record in by_name.values())
-    label = f"{split}, {' and '.join(map(str, counts))} rows"
+    count = f"{' and '.join(map(str, counts))} rows"
+    label = f"{split}, {count}" if any(map(_fits, by_name)) else f"all {count}"
     lines = [GridRow(label, tuple(_cell(by_name.get(name), "value") for name in names))]
     for title, key in (
         ("  95 %", "ci"),
@@ -51,6 +52,10 @@ def _lines(split: str, by_name: Mapping[str, Record], names: Sequence[str]) -> l
         if any(cells):
             lines.append(GridRow(title, cells, is_detail=True))
     return lines
+
+
+def _fits(name: str) -> bool:
+    return measure_called(name).fits
 
 
 def _cell(record: Record | None, key: str) -> str:

@@ -28,6 +28,7 @@ class Quantity:
         map: The records that hold it: those of this map, or of this measure.
         columns: Their columns of the value and of the ends of its interval.
         is_symmetric: Both directions of a pair have the same value.
+        fits: It fits something to the pairing, so that it is also judged on held-out rows.
     """
 
     name: str
@@ -36,6 +37,23 @@ class Quantity:
     map: str
     columns: tuple[str, str, str] = ("error", "ci_low", "ci_high")
     is_symmetric: bool = False
+    fits: bool = True
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is the error of a map, of which those of different targets differ in unit."""
+        return self.columns[0] == "error"
+
+    @property
+    def heading_across_targets(self) -> str:
+        """The heading of what ``reading_across_targets`` returns."""
+        if not self.is_error:
+            return self.heading
+        return f"{self.heading.removesuffix(' ↓')} error / rms radius ↓"
+
+    def rows_label(self, split: str) -> str:
+        """Say on which rows it was computed."""
+        return split if self.fits else "all rows"
 
 
 class Reading(NamedTuple):
@@ -87,6 +105,21 @@ def reading(record: Record, quantity: Quantity) -> Reading:
     return Reading(*(record.get(name) for name in quantity.columns))
 
 
+def reading_across_targets(record: Record, quantity: Quantity) -> Reading:
+    """Return the value in a unit that compares between targets: of errors the RMS radius.
+
+    The diameter is set by two rows, and differs between targets for reasons of its own.
+    """
+    value = reading(record, quantity)
+    if not quantity.is_error:
+        return value
+    diameter, radius = record.get("diameter"), record.get("rms_radius")
+    if not diameter or not radius:
+        return Reading(None, None, None)
+    unit = diameter / radius
+    return Reading(*(None if number is None else number * unit for number in value))
+
+
 def pair_of(record: Record) -> tuple[str, str]:
     """Return the names of source and target, with their views."""
     return side_name(record, "source"), side_name(record, "target")
@@ -106,4 +139,5 @@ def _value_of(name: str) -> Quantity:
         columns=("value", "ci_low", "ci_high"),
         # what is fitted in one direction is judged on other rows in each
         is_symmetric=measure.is_symmetric and not measure.fits,
+        fits=measure.fits,
     )

@@ -110,14 +110,6 @@ def test_a_permutation_that_fails_for_the_scale_alone_is_told_with_the_map_that_
     assert "permutation+scale" not in warnings_of(x, x[:, ::-1])
 
 
-def test_a_source_of_one_row_only_is_told_as_the_cause() -> None:
-    x = np.random.default_rng(0).laplace(size=(60, 3))
-    told = warnings_of(np.ones((60, 3)), x)
-    assert "the rows of the source are all the same" in told
-    assert "look unrelated" not in told
-    assert "the rows of the target are all the same" in warnings_of(x, np.ones((60, 3)))
-
-
 @pytest.mark.parametrize(
     ("sizes", "says"),
     [

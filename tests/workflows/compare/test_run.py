@@ -132,7 +132,7 @@ def test_held_out_and_in_sample_tell_apart_an_overfitted_linear_map() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((375, 256)), rng.standard_normal((375, 256))
     maps = ("mean", "rigid", "linear")
-    result = compare(x, y, settings=cheap(maps=maps, held_out=0.2, diameter_rows="all"))
+    result = compare(x, y, settings=cheap(maps=maps, held_out=0.2))
     inside, outside = errors(result), errors(result, "held-out")
     assert inside["linear"] < 0.6 * inside["mean"]
     assert outside["linear"] > 2 * outside["mean"]
@@ -289,8 +289,8 @@ def test_rows_of_a_group_are_never_on_both_sides() -> None:
     x = centres[documents] + 0.01 * rng.standard_normal((600, 4))
     y = rng.standard_normal((30, 4))[documents] + 0.01 * rng.standard_normal((600, 4))
     maps = ("mean", "linear")
-    by_row = compare(x, y, settings=cheap(maps=maps, diameter_rows="all"))
-    by_document = compare(x, y, groups=documents, settings=cheap(maps=maps, diameter_rows="all"))
+    by_row = compare(x, y, settings=cheap(maps=maps))
+    by_document = compare(x, y, groups=documents, settings=cheap(maps=maps))
     # 30 independent documents only look like 600 rows: rows of one document give it away
     assert errors(by_document, "held-out")["linear"] > errors(by_row, "held-out")["linear"]
 
@@ -371,13 +371,12 @@ def test_every_column_is_explained_and_every_explanation_has_a_column() -> None:
 def test_every_convention_that_is_asked_for_is_recorded() -> None:
     x, y = planted(200)
     ica = IcaSettings(solver="sklearn", contrast="cube", max_passes=50)
-    settings = cheap(ica=ica, ica_rows="disjoint", diameter_rows="all", maps=("rigid", "ica"))
+    settings = cheap(ica=ica, ica_rows="disjoint", maps=("rigid", "ica"))
     rigid, fitted = compare(x, y, settings=settings).to_records()[:2]
     told = {"ica_solver": "sklearn", "ica_contrast": "cube", "ica_whitening": "pca"}
     told |= {"ica_passes": 50, "ica_rows": "disjoint"}
     assert {name: fitted[name] for name in told} == told
     assert {rigid[name] for name in told} == {None}
-    assert rigid["diameter_rows"] == "all"
 
 
 def test_the_json_is_complete_and_plain() -> None:
@@ -475,22 +474,59 @@ def test_groups_must_be_one_a_row() -> None:
         compare(x, y, groups=[1, 2, 3])
 
 
-def test_rows_that_do_not_vary_are_refused_by_ica_and_undefined_for_the_other_maps() -> None:
-    flat = np.ones((20, 3))
-    with pytest.raises(InputError, match=r"ICA of the source on 20 rows: .*leave ICA out"):
-        compare(flat, flat + 1)
-    result = compare(flat, flat + 1, settings=cheap(maps=("mean", "rigid"), n_null=9))
-    assert set(errors(result).values()) == {None}
-    assert "n/a" in result.table()
+@pytest.mark.parametrize("value", [1.0, 0.1, 1 / 3, 7.7e5])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_collapsed_encoder_has_rank_zero_and_is_named(value: float, side: int) -> None:
+    rng = np.random.default_rng(0)
+    sides = [rng.standard_normal((300, 4)), rng.standard_normal((300, 5))]
+    sides[side] = np.tile(value * rng.standard_normal(4), (300, 1))
+    result = compare(*sides, settings=cheap(measures=("all",), n_null=19), names=("A", "B"))
+    assert {record.map for record in result.records} == {"mean", "permutation", "rigid", "linear"}
+    by_name = {r.measure: r for r in result.measures if r.split == "in-sample"}
+    nothing = {name for name in by_name if name not in ("mutual-knn-10", "procrustes-angle")}
+    assert {by_name[name].value for name in nothing} == {0.0}
+    assert by_name["procrustes-angle"].value == pytest.approx(np.pi / 2)
+    assert all(by_name[name].p_value == 1.0 for name in nothing)
+    assert any(f"{'AB'[side]}: all 300 rows are equal" in text for text in result.warnings)
+    assert not any("unrelated" in text for text in result.warnings)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3, 1 / 3, 3.0, 7.7, 1000.0])
+def test_a_constant_column_changes_no_measure(value: float) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2000, 6))
+    y = x @ rng.standard_normal((6, 4)) + rng.standard_normal((2000, 4))
+    settings = cheap(maps=("none",), measures=("mean-r2", "mcc-pearson"))
+    constant = np.full((2000, 1), value)
+    results = [
+        compare(x, np.hstack([y, column]), settings=settings) for column in (0 * constant, constant)
+    ]
+    zero, other = ([record.value for record in result.measures] for result in results)
+    assert zero == pytest.approx(other, rel=1e-12)
+    both = compare(np.hstack([x, constant]), np.hstack([y, constant]), settings=settings)
+    assert [record.value for record in both.measures][1] == pytest.approx(
+        compare(np.hstack([x, 0 * constant]), np.hstack([y, 0 * constant]), settings=settings)
+        .measures[1]
+        .value,
+        rel=1e-12,
+    )
+
+
+def test_one_ruler_serves_both_splits() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_t(3, size=(300, 4))
+    result = compare(x, x + rng.standard_normal((300, 4)), settings=cheap(maps=("mean", "rigid")))
+    assert len({(r.diameter, r.rms_radius, r.diameter_99) for r in result.records}) == 1
+    inside, outside = errors(result)["mean"], errors(result, "held-out")["mean"]
+    # by the diameter of the held-out rows alone it read half as much again
+    assert outside == pytest.approx(inside, rel=0.15)
 
 
 def test_a_handful_of_rows_gives_defined_or_empty_values() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((5, 1)), rng.standard_normal((5, 1))
     result = compare(x, y, settings=CompareSettings(n_null=9, n_gaussian=0))
-    held_out = [record for record in result.records if record.split == "held-out"]
-    # one held-out row has no diameter
-    assert {record.error for record in held_out} == {None}
+    assert all(np.isfinite(record.error) for record in result.records)
 
 
 def test_least_squares_is_as_good_as_numpys_where_the_moments_are_not() -> None:

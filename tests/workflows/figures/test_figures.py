@@ -26,7 +26,7 @@ def result():
 
 def record(source: str, target: str, error: float | None) -> dict[str, object]:
     names = {"source": source, "target": target, "map": "rigid", "split": "held-out"}
-    return names | {"error": error}
+    return names | {"error": error, "n_rows": 60, "diameter": 2.0, "rms_radius": 2.0}
 
 
 def heat_map(records, **options):

@@ -98,7 +98,7 @@ def test_the_legend_explains_what_is_shown_and_nothing_else() -> None:
     x, y = rng.standard_normal((2, 100, 3))
     plain = CompareSettings(maps=("mean", "rigid"), held_out=0, n_null=0, n_refits=0)
     assert compare(x, y, settings=plain).error_table().legend == (
-        "error: mean ‖prediction − target‖ / diameter of the target, ↓ closer",
+        "error: mean ‖prediction − target‖ / diameter of all target rows, ↓ closer",
     )
     held = CompareSettings(maps=("mean", "rigid"), n_null=0, n_refits=0)
     legend = " ".join(compare(x, y, settings=held).error_table().legend)

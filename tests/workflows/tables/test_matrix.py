@@ -4,10 +4,12 @@ from repalign.cli.formats import as_csv
 from repalign.exceptions import InputError
 from repalign.workflows.tables.grid import as_text
 from repalign.workflows.tables.matrix import arranged, make_matrix
+from repalign.workflows.tables.quantities import quantities_in, reading_across_targets
 
 
 def record(source: str, target: str, error: float | None, *, split="held-out", name="rigid"):
     told = {"map": name, "split": split, "error": error, "ci_low": None, "ci_high": None}
+    told |= {"n_rows": 60, "diameter": 3.0, "rms_radius": 3.0}
     for side, text in (("source", source), ("target", target)):
         model, _, view = text.partition("::")
         told |= {side: model, f"{side}_view": view, f"{side}_layer": None}
@@ -32,7 +34,8 @@ def test_sources_stand_down_and_targets_across() -> None:
     assert [row.name for row in matrix.rows] == ["A::block-1", "A::block-2"]
     assert [column.name for column in matrix.columns] == ["B::block-1", "B::block-2"]
     assert as_csv(matrix.to_records()).splitlines() == [
-        '"rigid, held-out, lower is closer; source \\ target",B::block-1,B::block-2',
+        '"rigid error / rms radius, held-out, 60 rows, lower is closer; source \\ target",'
+        "B::block-1,B::block-2",
         "A::block-1,0.1,0.25",
         "A::block-2,0.3,",
     ]
@@ -71,37 +74,42 @@ def test_one_of_several_is_chosen() -> None:
 def test_a_measure_is_a_quantity_too() -> None:
     matrix = make_matrix([measured("a", "b", 0.9), record("a", "b", 0.1)], "linear-cka")
     assert matrix.values == {(0, 1): 0.9, (1, 0): 0.9}  # the same in both directions
-    assert matrix.what == "linear-cka, held-out, higher is closer"
+    assert matrix.what == "linear-cka, all 60 rows, higher is closer"
 
 
 def test_people_see_a_table_a_model_with_blocks() -> None:
     lines = as_text(list(make_matrix(PAIRS).grids())).splitlines()
     assert lines == [
-        "Rigid ↓ held-out, from rows to columns of B",
+        "Rigid error / rms radius ↓ held-out, 60 rows, from rows to columns of B",
         "           block-1  block-2  closest",
         "from A",
         "  block-1     .100     .250  block-1",
         "  block-2     .300",
         "",
         "blank: 1 of 4 pairs were not compared in this direction",
-        "closest: by the value shown",
     ]
 
 
-def test_the_closest_target_is_that_of_the_best_matches() -> None:
-    radii = [0.4, 0.3, 0.5]  # another order than that of the errors over diameters
-    told = [
-        each | {"error_over_rms_radius": radius} for each, radius in zip(PAIRS, radii, strict=True)
-    ]
-    matrix = make_matrix(told)
+def test_targets_are_compared_over_their_rms_radius() -> None:
+    # by the diameter block-1 of B is closer to block-1 of A, by the radius block-2 is
+    radii = [0.75, 2.5, 1.8]
+    pairs = [pair | {"rms_radius": radius} for pair, radius in zip(PAIRS, radii, strict=True)]
+    matrix = make_matrix(pairs)
+    assert matrix.values == pytest.approx({(0, 0): 0.4, (0, 1): 0.3, (1, 0): 0.5})
     assert matrix.closest() == {(0, "B"): 1}
     assert make_matrix(PAIRS).closest() == {(0, "B"): 0}
     assert arranged(matrix, [1, 0], [1, 0]).closest() == {(1, "B"): 0}
     lines = as_text(list(matrix.grids())).splitlines()
-    assert lines[3] == "  block-1     .100     .250  block-2"
-    assert lines[-1] == "closest: by error over the rms radius"
+    assert lines[3] == "  block-1     .400     .300  block-2"
     higher = [measured("A::1", "B::1", 0.9), measured("A::1", "B::2", 0.8)]
     assert make_matrix(higher).closest()[0, "B"] == 1  # rows: A::1, B::1, B::2
+
+
+def test_the_interval_of_an_error_is_in_the_unit_of_its_value() -> None:
+    (quantity,) = quantities_in(PAIRS[:1])
+    pair = PAIRS[0] | {"ci_low": 0.08, "ci_high": 0.12, "rms_radius": 1.0}
+    assert reading_across_targets(pair, quantity) == pytest.approx((0.3, 0.24, 0.36))
+    assert reading_across_targets(pair | {"rms_radius": 0.0}, quantity) == (None, None, None)
 
 
 def test_a_table_leaves_out_models_that_were_not_compared_with_its_columns() -> None:
@@ -116,7 +124,7 @@ def test_models_of_one_view_share_a_table() -> None:
     pairs = [record("a", "b", 0.1), record("a", "c", None), record("b", "c", 0.3)]
     lines = as_text(list(make_matrix(pairs).grids())).splitlines()
     assert lines[:4] == [
-        "Rigid ↓ held-out, from rows to columns",
+        "Rigid error / rms radius ↓ held-out, 60 rows, from rows to columns",
         "      b     c",
         "a  .100   n/a",
         "b        .300",

@@ -1,4 +1,8 @@
-"""The measures of a pair, in-sample and held-out, and what they are without each group."""
+"""The measures of a pair and what they are without each group.
+
+A measure that fits something to the pairing is judged in-sample and on held-out rows. One that
+fits nothing has nothing to hold out: it is computed once, on all rows.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -100,9 +104,8 @@ class MeasureJudge:
         if self.reads == "moments":
             return None
         n = self.rows.n
-        return hold(
-            self.rows.source.read(0, n), self.rows.target.read(0, n), memory_bytes=self.memory_bytes
-        )
+        source, target = self.rows.source.read(0, n), self.rows.target.read(0, n)
+        return hold(source, target, memory_bytes=self.memory_bytes, seed=self._seed)
 
     def in_sample(self, n_left_out: int) -> SplitValues:
         """Judge on the rows that fit."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from repalign.aliases import Rows
 from repalign.core.inference.nulls import shuffled_null
-from repalign.core.inference.splits import sample_groups
+from repalign.core.inference.splits import no_split, sample_groups
 from repalign.core.moments import pair_moments
 from repalign.core.rows import SubsetRows
 from repalign.core.similarity.distances import RANKED_BYTES
@@ -100,31 +100,46 @@ def measure_shuffle_cost(
     n_rows: int, dims: tuple[int, int], n_judged_parts: int, settings: CompareSettings
 ) -> float:
     """Return about how many multiplications a shuffle of all measures takes."""
-    reads = dict.fromkeys(measure.reads for measure in measures_called(settings.measures))
+    kinds = _kinds(measures_called(settings.measures))
     return sum(
-        _shuffle_cost(min(n_rows, NULL_ROWS[each]), dims, n_judged_parts, each) for each in reads
+        _shuffle_cost(min(n_rows, NULL_ROWS[reads]), dims, n_judged_parts if fits else 0, reads)
+        for reads, fits in kinds
     )
+
+
+def _kinds(measures: Sequence[Measure]) -> dict[tuple[Reads, bool], tuple[Measure, ...]]:
+    """Return measures by what they read and whether they fit something to the pairing."""
+    keys = dict.fromkeys((measure.reads, measure.fits) for measure in measures)
+    return {
+        key: tuple(measure for measure in measures if (measure.reads, measure.fits) == key)
+        for key in keys
+    }
 
 
 def _judges(
     pair: PairData, settings: CompareSettings, machine: Machine
 ) -> Iterator[tuple[MeasureJudge, list[str]]]:
-    """Yield who judges the measures that read the same, with notes on their rows."""
-    asked = measures_called(settings.measures)
-    for reads in dict.fromkeys(measure.reads for measure in asked):
+    """Yield who judges the measures of one kind, with notes on their rows."""
+    for measures in _kinds(measures_called(settings.measures)).values():
         machine.on_stage("measures", 0, 1)
-        chosen = tuple(measure for measure in asked if measure.reads == reads)
-        rows, notes = judged_rows(pair, reads, settings, machine)
+        rows, notes = judged_rows(pair, measures, settings, machine)
         seed, memory_bytes = settings.seed, machine.memory_bytes
-        yield MeasureJudge(chosen, reads, rows, seed=seed, memory_bytes=memory_bytes), notes
+        reads = measures[0].reads
+        yield MeasureJudge(measures, reads, rows, seed=seed, memory_bytes=memory_bytes), notes
 
 
 def judged_rows(
-    pair: PairData, reads: Reads, settings: CompareSettings, machine: Machine
+    pair: PairData, measures: Sequence[Measure], settings: CompareSettings, machine: Machine
 ) -> tuple[JudgedRows, list[str]]:
-    """Return the rows that these measures read, and a note where these are not all."""
-    aligned = pair.aligned
-    split, groups, n = aligned.split, aligned.groups, aligned.n_rows
+    """Return the rows on which measures of one kind are computed, with a note if not all.
+
+    The split is that of the pair for measures that fit something; others have none.
+    """
+    aligned, reads = pair.aligned, measures[0].reads
+    groups, n = aligned.groups, aligned.n_rows
+    split, parts = aligned.split, pair.parts
+    if not measures[0].fits:
+        split, parts = no_split(n), (pair.total,)
     room = rows_that_fit(reads, pair.total.source_dim + pair.total.target_dim, machine)
     wanted = n if reads == "moments" else min(n, settings.measure_rows or n)
     if wanted > room:
@@ -132,7 +147,7 @@ def judged_rows(
     places, _ = input_places(aligned.index)
     if wanted >= n:
         rows = JudgedRows(
-            pair.source, pair.target, pair.parts, split, groups, places, aligned.is_ordered
+            pair.source, pair.target, parts, split, groups, places, aligned.is_ordered
         )
         return rows, []
     chosen = sample_groups(
@@ -146,7 +161,7 @@ def judged_rows(
         if settings.measure_rows and wanted == settings.measure_rows
         else ("as many as the memory cap holds")
     )
-    names = ", ".join(m.name for m in measures_called(settings.measures) if m.reads == reads)
+    names = ", ".join(measure.name for measure in measures)
     note = f"{names}: on {chosen.size} of {n} rows, groups drawn at random, {why}"
     found = JudgedRows(
         *sides, parts, split.rows(chosen), groups[chosen], places[chosen], aligned.is_ordered
@@ -217,8 +232,9 @@ def _nulls(
         rows.groups, rows.split.part_of_row, n_rows, is_ordered=rows.is_ordered, seed=seed
     )
     held = judge.held if chosen.size == rows.n else None
-    given = judging(judge.measures, judge.memory_bytes, held)
-    orders = Orders(given, len(judge.measures), known, share, f"{judge.reads} ")
+    given = judging(judge.measures, judge.memory_bytes, held, seed=seed)
+    label = f"{judge.reads}{' fitted' if judge.measures[0].fits else ''} "
+    orders = Orders(given, len(judge.measures), known, share, label)
     draw = partial(
         shuffled_null,
         rows.source.take(chosen),

@@ -17,7 +17,7 @@ from repalign.workflows.compare.similarity.judge import SplitValues
 from repalign.workflows.compare.similarity.pair import MeasureResult
 
 # Recorded options that mean nothing to a measure.
-_OF_MAPS = ("permutation_cost", "diameter_rows")
+_OF_MAPS = ("permutation_cost",)
 
 
 @dataclass(frozen=True)
