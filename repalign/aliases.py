@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.floating[Any]]
 IntArray = NDArray[np.integer[Any]]
+BoolArray = NDArray[np.bool_]
 
 MismatchPolicy = Literal["refuse", "intersect"]
 

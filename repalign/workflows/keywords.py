@@ -7,6 +7,7 @@ from repalign.workflows.compare.settings import (
     PRESETS,
     CompareSettings,
     IcaRows,
+    MapRows,
     PermutationCost,
     WidthPolicy,
     settings_with,
@@ -49,6 +50,7 @@ class CompareKeywords(RowLabels, total=False):
     ica_passes: int | None
     ica_rows: IcaRows
     permutation_cost: PermutationCost
+    map_rows: MapRows
     widths: WidthPolicy
     on_mismatch: Literal["refuse", "intersect"]
     layers: Names

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from repalign.aliases import BoolArray
 from repalign.arguments import checked
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.exceptions import InputError, StoreError
@@ -15,6 +16,8 @@ from repalign.store import WriteOptions, write_store
 from repalign.store.exchange.imports import stored_type
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
 from repalign.store.sources.opening import open_embeddings
+from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.compare.mapped import encode_rows
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.machine import OnStage, ignore_stage
 
@@ -66,7 +69,9 @@ def check_new_maps(folder: str | Path, names: Iterable[str]) -> None:
 def save_result_maps(
     result: CompareResult, folder: str | Path, *, overwrite: bool = False
 ) -> list[Path]:
-    """Save every map of a comparison, fitted on all rows, and return the files.
+    """Save every map of a comparison and return the files.
+
+    They were fitted on all rows, or on the training rows (``map_rows="training"``).
 
     A file is named after its pair and map: ``01-rigid.safetensors`` for the first pair.
 
@@ -87,17 +92,19 @@ def save_result_maps(
         )
     where = made_folder(folder)
     written = []
-    for number, (pair, maps) in enumerate(zip(result.pairs, result.maps, strict=True), start=1):
+    results = zip(result.pairs, result.maps, result.fitted_rows, strict=True)
+    for number, (pair, maps, rows) in enumerate(results, start=1):
+        fitted_rows = rows.key_hashes()
         metadata = {
             "source": _origin(pair.source),
             "target": _origin(pair.target),
-            "n_rows": pair.n_rows,
+            "n_rows": len(rows),
             "settings": dict(result.settings),
             "versions": dict(result.versions),
         }
         for name, fitted in maps.items():
             path = where / f"{number:02d}-{_file_name(name)}"
-            saved = SavedMap(name, fitted.matrix, fitted.shift, metadata)
+            saved = SavedMap(name, fitted.matrix, fitted.shift, metadata, fitted_rows)
             save_map(saved, path, overwrite=overwrite)
             written.append(path)
     return written
@@ -165,7 +172,8 @@ def apply_map(
         >>> apply_map(path, "x.npy", "mapped.h5").n_rows
         50
     """
-    fitted = read_map(path)
+    saved = load_map(path)
+    fitted = AffineMap(kind=saved.kind, matrix=saved.matrix, shift=saved.shift)
     if inverse:
         fitted = fitted.inverse()
     source = open_embeddings(embeddings)
@@ -177,7 +185,13 @@ def apply_map(
     mapped = MappedRows(source.rows, fitted)
     spec = {
         "made_by": "repalign apply",
-        "map": {"file": Path(path).name, "kind": fitted.kind, "inverse": inverse},
+        "map": {
+            "file": Path(path).name,
+            "kind": fitted.kind,
+            "inverse": inverse,
+            "to": saved.metadata.get("source" if inverse else "target"),
+            "fitted": encode_rows(_fitted(saved, source, inverse=inverse)),
+        },
         "rows": _origin({"name": source.name, "fingerprint": source.fingerprint}),
         "info": dict(source.info),
     }
@@ -191,6 +205,19 @@ def apply_map(
             overwrite=overwrite,
             on_progress=lambda done, total: on_stage("rows", done, total),
         )
+
+
+def _fitted(saved: SavedMap, source: EmbeddingSource, *, inverse: bool) -> BoolArray:
+    """Return which rows of a source fitted a map.
+
+    Rows that only their place identifies are those of the map where the content is the same.
+    """
+    fitted = np.isin(source.index.key_hashes(), saved.fitted_rows)
+    side = saved.metadata.get("target" if inverse else "source")
+    is_named = source.index.ids is not None or source.index.sample_sha is not None
+    if is_named or (isinstance(side, Mapping) and side.get("fingerprint") == source.fingerprint):
+        return fitted
+    return np.zeros_like(fitted)
 
 
 def _origin(side: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,6 +47,7 @@ TOLD_BY = {
     "ica.tolerance": "ica_gradient_rms",
     "ica.sklearn_tolerance": "ica_gradient_rms",
     "ica.n_fit_rows": None,
+    "map_rows": None,
 }
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from repalign import InputError
+from repalign import CompareResult, InputError, write_store
 from repalign.store.sources.opening import open_embeddings
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
@@ -77,3 +77,65 @@ def test_rows_of_another_width_are_refused(pair, tmp_path: Path) -> None:
     np.save(tmp_path / "wide.npy", np.ones((3, 7)))
     with pytest.raises(InputError, match=r"has 7 columns, and the map .* takes 4"):
         apply_map(saved(pair, tmp_path)[2], tmp_path / "wide.npy", tmp_path / "out.h5")
+
+
+def noisy_pair(folder: Path) -> tuple[Path, Path]:
+    """Two stores of 120 named rows, of which a linear map of 20 columns is overfitted."""
+    rng = np.random.default_rng(0)
+    x = rng.laplace(size=(120, 20))
+    y = x @ rng.standard_normal((20, 20)) + 4 * rng.standard_normal((120, 20))
+    ids = [f"row {number}" for number in range(120)]
+    for name, rows in (("a.h5", x), ("b.h5", y)):
+        write_store(folder / name, rows, ids=ids)
+    return folder / "a.h5", folder / "b.h5"
+
+
+def error_of(result: CompareResult, split: str) -> float:
+    return next(record.error for record in result.records if record.split == split)
+
+
+@pytest.mark.parametrize("direction", ["forth", "back"])
+def test_rows_that_fitted_a_map_are_not_held_out_behind_it(tmp_path: Path, direction: str) -> None:
+    source, target = noisy_pair(tmp_path)
+    cheap = {"null": 0, "refits": 0, "maps": "linear"}
+    result = compare(source, target, **cheap)
+    (path,) = save_result_maps(result, tmp_path / "maps")
+    moved = tmp_path / "moved.h5"
+    if direction == "forth":
+        apply_map(path, source, moved)
+        again = compare(moved, target, **cheap | {"maps": "identity"})
+        assert error_of(again, "in-sample") == pytest.approx(error_of(result, "in-sample"))
+    else:
+        apply_map(path, target, moved, inverse=True)
+        again = compare(moved, source, **cheap | {"maps": "identity"})
+    # it said "held-out" of rows that the map was fitted on
+    assert {record.split for record in again.records} == {"in-sample"}
+    assert any("fitted on 120 of these 120 rows" in text for text in again.warnings)
+
+
+def test_a_map_of_the_training_rows_is_judged_on_the_others(tmp_path: Path) -> None:
+    source, target = noisy_pair(tmp_path)
+    cheap = {"null": 0, "refits": 0, "seed": 3}
+    result = compare(source, target, **cheap, maps="linear", map_rows="training")
+    (path,) = save_result_maps(result, tmp_path / "maps")
+    apply_map(path, source, tmp_path / "moved.h5")
+    again = compare(tmp_path / "moved.h5", target, null=0, refits=0, maps="identity")
+    assert error_of(again, "held-out") == pytest.approx(error_of(result, "held-out"))
+    assert {r.n_rows for r in again.records if r.split == "held-out"} == {24}
+    assert any("fitted on 96 of these 120 rows" in text for text in again.warnings)
+
+
+def test_another_target_than_that_of_the_map_is_split_as_always(tmp_path: Path) -> None:
+    source, target = noisy_pair(tmp_path)
+    (path,) = save_result_maps(compare(source, target, quick=True, maps="rigid"), tmp_path / "m")
+    apply_map(path, source, tmp_path / "moved.h5")
+    other = np.random.default_rng(1).standard_normal((120, 20))
+    write_store(tmp_path / "c.h5", other, ids=[f"row {number}" for number in range(120)])
+    result = compare(tmp_path / "moved.h5", tmp_path / "c.h5", null=0, refits=0, maps="identity")
+    assert {record.split for record in result.records} == {"in-sample", "held-out"}
+
+
+def test_a_map_of_the_training_rows_needs_a_held_out_share() -> None:
+    for options in ({"split": 0.0}, {"folds": 3}):
+        with pytest.raises(InputError, match="training"):
+            compare(np.eye(9), np.eye(9), map_rows="training", **options)

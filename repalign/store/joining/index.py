@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from xxhash import xxh3_64_intdigest
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
@@ -95,6 +96,21 @@ class RowIndex:
         keys[name] = first
         keys["token"] = self.token
         return keys
+
+    def key_hashes(self) -> NDArray[np.uint64]:
+        """Return one number for the identity of every row: its key, and its input where known.
+
+        Rows without ids are told apart by the hash of their input, since numbers of samples say
+        only where a row stands.
+        """
+        numbers = self.sample.tolist()
+        names = [str(number).encode() for number in numbers] if self.ids is None else self.ids
+        inputs = self.sample_sha if self.ids is None and self.sample_sha is not None else None
+        hashes = np.empty(len(self), dtype=np.uint64)
+        for row, (name, token) in enumerate(zip(names, self.token.tolist(), strict=True)):
+            content = b"" if inputs is None else inputs[row].tobytes()
+            hashes[row] = xxh3_64_intdigest(b"%b\0%d\0%b" % (name, token, content))
+        return hashes
 
     def name_of(self, row: int) -> str:
         """Return id or sample number of a row, and its token where it is of one."""

@@ -172,7 +172,8 @@ def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> Pai
     scale = fitter.scale() if not judged else first_scale(judged[0])
     report = report_of(pair, judged, scale, nulls=nulls, twins=twins)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
-    maps = {name: fitted.map for name, fitted in judged[0].maps.by_name.items()} if judged else {}
+    fitted = judged[-1 if settings.map_rows == "training" else 0].maps.by_name if judged else {}
+    maps = {name: one.map for name, one in fitted.items()}
     return PairResult(
         records,
         _in_order(measured, source, target, settings),

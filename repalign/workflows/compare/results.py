@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from repalign.core.maps.affine import AffineMap
+    from repalign.store.joining.index import RowIndex
 
 
 @dataclass(frozen=True)
@@ -163,8 +164,9 @@ class CompareResult(TidyResult):
     """The errors of every pair, map and split, with every convention and its provenance.
 
     ``measures`` holds the values of the measures of similarity, where any were asked for, and
-    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows; nothing
-    where those of so many pairs would take more than half of the memory cap. ``matches``
+    ``maps``, for every pair in the order of ``pairs``, the maps fitted on all rows, or on those
+    of ``map_rows``; nothing where those of so many pairs would take more than half of the memory
+    cap. ``fitted_rows`` says for every pair which rows fitted these maps. ``matches``
     says which layer of another model matches each layer best, where there are several, and
     ``request`` is the command that asked for it, empty where that was no command.
 
@@ -189,6 +191,7 @@ class CompareResult(TidyResult):
     request: Mapping[str, Any] = field(default_factory=dict)
     measures: tuple[MeasureRecord, ...] = ()
     matches: tuple[MatchRecord, ...] = ()
+    fitted_rows: tuple["RowIndex", ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -10,9 +10,11 @@ from repalign.arguments import checked
 from repalign.core.compute import choose_device
 from repalign.core.inference.splits import Split
 from repalign.exceptions import InputError
+from repalign.store.joining.index import RowIndex
 from repalign.store.joining.join import KnownMatches, join_sources
 from repalign.store.sources.in_memory import Embeddings
 from repalign.workflows.compare.aligned import AlignedPair, align, make_split, row_groups
+from repalign.workflows.compare.mapped import judge_unseen
 from repalign.workflows.compare.plan import Plan, compare_all
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
@@ -104,6 +106,7 @@ def compare(
         maps=tuple(result.maps for result in results) if plan.keeps_maps else (),
         measures=tuple(record for result in results for record in result.measures),
         matches=best_matches(results),
+        fitted_rows=_fitted_rows(pairs, settings) if plan.keeps_maps else (),
     )
 
 
@@ -120,19 +123,30 @@ def aligned_pairs(
     """
     known = KnownMatches()
     grouped: dict[int, tuple[IntArray, Split]] = {}
-    found = []
+    aligned = []
     for pair in pairs:
         join = join_sources(pair, policy=settings.on_mismatch, known=known)
         if labels is not None:
             groups = _members(labels, pair[0], join.report.is_complete)
-            found.append(align(join, settings, (groups, make_split(groups, settings))))
+            aligned.append(align(join, settings, (groups, make_split(groups, settings))))
             continue
         # known keeps the index, so that its identity stays its own
         if id(join.index) not in grouped:
             groups = row_groups(join.index)
             grouped[id(join.index)] = groups, make_split(groups, settings)
-        found.append(align(join, settings, grouped[id(join.index)]))
-    return found
+        aligned.append(align(join, settings, grouped[id(join.index)]))
+    return [judge_unseen(pair) for pair in aligned]
+
+
+def _fitted_rows(pairs: Sequence[AlignedPair], settings: CompareSettings) -> tuple[RowIndex, ...]:
+    """Return which rows fitted the maps of every result."""
+    indexes = []
+    for pair in pairs:
+        index = pair.index
+        if settings.map_rows == "training" and pair.split.judged:
+            index = index.take(pair.split.fitting_rows(pair.split.judged[0]))
+        indexes += [index] * (2 if settings.both_directions else 1)
+    return tuple(indexes)
 
 
 def _maps_bytes(pairs: Sequence[AlignedPair], settings: CompareSettings) -> int:

@@ -15,6 +15,7 @@ from repalign.options import Settings, option, with_values
 WidthPolicy = Literal["zero-pad", "pca", "refuse"]
 PermutationCost = Literal["inner-product", "correlation"]
 IcaRows = Literal["same", "disjoint"]
+MapRows = Literal["all", "training"]
 
 TRUST = "How far to trust it"
 CHOICE = "What is compared with what"
@@ -51,6 +52,8 @@ class CompareSettings(Settings):
             so that nothing but what holds on new rows can match.
         permutation_cost: What the assignment of columns maximises.
         width_policy: What to do with spaces of different widths.
+        map_rows: Rows that fit the maps which are returned and saved: all, or those of the split
+            that are not held out.
         on_mismatch: Refuse stores whose rows differ, or go on with the common rows.
         layers: Patterns of the views to take of stores given bare; none takes their only one.
         within: Also compare the views of one model with each other.
@@ -147,6 +150,12 @@ class CompareSettings(Settings):
         recorded=True,
         column="width_policy",
     )
+    map_rows: MapRows = option(
+        "all",
+        "Rows that fit the maps of --save-maps: all, or the training rows of the split, which "
+        "leaves the held-out rows to judge what is made with the maps.",
+        panel=CONVENTIONS,
+    )
     on_mismatch: Literal["refuse", "intersect"] = option(
         "refuse",
         "What to do when the stores do not hold the same rows: refuse, or go on with the common "
@@ -185,6 +194,11 @@ class CompareSettings(Settings):
             raise InputError("maps: got none, and no measures; expected at least one")
         if self.n_folds == 1:
             raise InputError("n_folds: got 1, expected 0 or at least 2")
+        if self.map_rows == "training" and (self.n_folds or not self.held_out):
+            raise InputError(
+                "map_rows: got training, expected a held-out share of the rows, not "
+                f"{self.n_folds or 'no'} folds"
+            )
         if self.n_halves is not None and self.n_halves % 2:
             raise InputError(f"n_halves: got {self.n_halves}, expected an even number")
         if self.beyond_groups and self.n_null == 0:
