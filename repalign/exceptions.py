@@ -139,7 +139,7 @@ class MissingExtraError(RepalignError):
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package {package}, which is not installed; "
-            f"install it with: pip install 'repalign[{extra}]'"
+            f"install it with: pip install {package} (extra {extra} of repalign)"
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 
 from repalign.cli.app import app
 from repalign.cli.reference import commands
@@ -209,6 +210,17 @@ def test_the_two_commands_of_the_readme_are_those_of_the_gate() -> None:
         assert command in shown
         for step in command.split(" && "):
             assert f"\n{step}\n" in CI, step
+
+
+@pytest.mark.slow
+def test_the_workflow_of_the_gate_runs_as_written(shell) -> None:
+    (text,) = (b.text for b in blocks_of("gate", TEXTS["docs/gate.md"]) if "runs-on" in b.text)
+    runs = [step["run"] for step in yaml.safe_load(text)["jobs"]["gate"]["steps"] if "run" in step]
+    assert runs[0] == "pip install ."
+    for command in runs[1:]:
+        ran = shell(Step("docs/gate.md", "sh", f"set -e\n{command}"))
+        assert ran.returncode == 0, f"{command}\n{ran.stderr}"
+    assert (shell.folder / "report.html").exists()
 
 
 def test_excerpts_of_the_demo_are_in_its_output() -> None:

@@ -59,7 +59,7 @@ def check_requirement(name: str, specifier: str, *, extra: str | None) -> Findin
     """Say whether one package is there in a version that will do."""
     from packaging.specifiers import SpecifierSet
 
-    fix = f"pip install 'repalign[{extra}]'" if extra else f"pip install -U '{name}{specifier}'"
+    fix = f"pip install -U '{name}{specifier}'"
     try:
         found = version(name)
     except PackageNotFoundError:

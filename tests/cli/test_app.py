@@ -49,7 +49,7 @@ def failing() -> typer.Typer:
     [
         ("input", 1, "error: got 3, expected 2"),
         ("gate", 3, "error: rigid error 0.2 is above 0.15"),
-        ("extra", 1, "install it with: pip install 'repalign[parquet]'"),
+        ("extra", 1, "pip install pyarrow"),
         ("disk", 1, "error: out.h5: No space left on device; free some space"),
         ("memory", 1, "error: the memory does not suffice"),
         ("interrupt", 130, "error: interrupted"),

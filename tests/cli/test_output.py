@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from repalign import InputError
@@ -48,7 +49,7 @@ def test_what_cannot_be_encoded_is_written_as_its_number(tmp_path: Path) -> None
 
 
 def test_a_figure_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    figure = pytest.importorskip("matplotlib.figure").Figure()
+    figure = Figure()
     with pytest.raises(InputError, match=r"--plot .*x\.xls: no figure can be written"):
         output.save_figure(figure, tmp_path / "x.xls")
     output.save_figure(figure, tmp_path / "x.png")

@@ -39,8 +39,6 @@ def judge_fold(
     AUROC, Hoyer sparsity of the split counts and, for every share, the AUROC of the most
     important features (by the splits of the model on all features), of the rest, and the three
     readings of their difference.
-
-    Raises MissingExtraError when LightGBM is not installed.
     """
     train, test = values[fold.train], values[fold.test]
     train_labels, test_labels = labels[fold.train], labels[fold.test]

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from repalign.exceptions import MissingExtraError
-
 
 @dataclass(frozen=True)
 class BoostingSettings:
@@ -39,10 +37,7 @@ def judge(
     *,
     seed: int,
 ) -> Verdict:
-    """Fit a two-class model on (rows, labels) and judge it on others; same seed, same verdict.
-
-    Raises MissingExtraError when LightGBM is not installed.
-    """
+    """Fit a two-class model on (rows, labels) and judge it on others; same seed, same verdict."""
     from sklearn.metrics import roc_auc_score
 
     booster = _fitted(train, settings, {"objective": "binary"}, seed)
@@ -60,8 +55,6 @@ def balanced_accuracy(
     """Fit a model of K classes ``0 .. K-1``; mean over classes of the share told right.
 
     Chance is 1/K.
-
-    Raises MissingExtraError when LightGBM is not installed.
     """
     from sklearn.metrics import balanced_accuracy_score
 
@@ -75,22 +68,9 @@ def balanced_accuracy(
     return float(balanced_accuracy_score(test[1], told))
 
 
-def load_lightgbm() -> Any:
-    """Return the module LightGBM.
-
-    Raises MissingExtraError when it is not installed.
-    """
-    try:
-        import lightgbm
-    except ImportError as failure:
-        raise MissingExtraError(
-            "lightgbm", extra="deconfound", purpose="judging what a representation tells"
-        ) from failure
-    return lightgbm
-
-
 def _fitted(train: Any, settings: BoostingSettings, objective: dict[str, Any], seed: int) -> Any:
-    lightgbm = load_lightgbm()
+    import lightgbm
+
     parameters = {
         **objective,
         "learning_rate": settings.learning_rate,

@@ -10,7 +10,6 @@ from typing import Unpack
 from repalign.aliases import IntArray
 from repalign.arguments import checked, listed
 from repalign.core.batches.judge import FoldMeasure
-from repalign.core.batches.trees import load_lightgbm
 from repalign.core.conditions.fit import Condition
 from repalign.core.score import Score
 from repalign.exceptions import InputError
@@ -66,7 +65,6 @@ def deconfound(
         InputError: an unknown name or keyword, a value that is not allowed, a label that needs a
             control, or more rows than fit into the memory.
         RowMismatchError: rows without label or batch.
-        MissingExtraError: LightGBM is not installed.
 
     Example:
         >>> import numpy as np, repalign
@@ -83,7 +81,6 @@ def deconfound(
     """
     settings = DECONFOUND.settings_of(settings, keywords)
     machine = machine or Machine()
-    load_lightgbm()
     source = as_source(embeddings, name="embeddings")
     labels = listed("labels", labels, "names of columns", str)
     if batch in labels:

@@ -15,7 +15,6 @@ run = partial(lines.printed, "deconfound")
 
 @pytest.fixture
 def cells(tmp_path: Path) -> list[str]:
-    pytest.importorskip("lightgbm")
     rng = np.random.default_rng(0)
     plates, perturbed = np.arange(400) % 5, rng.integers(0, 2, 400)
     values = rng.laplace(size=(400, 6))

@@ -106,7 +106,6 @@ def test_two_views_of_one_file_stay_apart(latents, tmp_path: Path) -> None:
 
 
 def test_the_transform_is_saved_and_applied(latents, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     folder, picture = tmp_path / "fits", tmp_path / "matrix.png"
     arguments = [*latents, *QUICK, "--save-transform", str(folder), "--plot", str(picture)]
     result = invoke(*arguments)
@@ -166,7 +165,6 @@ def test_what_cannot_be_written_is_refused_before_anything_is_computed(
     latents, tmp_path: Path
 ) -> None:
     """The factors do not even exist."""
-    pytest.importorskip("matplotlib")
     wrong = [latents[0], "--factors", str(tmp_path / "none.csv")]
     (tmp_path / "fits").mkdir()
     (tmp_path / "fits" / "pca.safetensors").touch()

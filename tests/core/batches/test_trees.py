@@ -1,10 +1,8 @@
-import sys
 
 import numpy as np
 import pytest
 
 from repalign.core.batches.trees import BoostingSettings, balanced_accuracy, judge
-from repalign.exceptions import MissingExtraError
 
 FAST = BoostingSettings(rounds=20)
 
@@ -32,21 +30,18 @@ def test_defaults_are_the_papers() -> None:
 
 
 def test_a_planted_feature_is_found_and_ranked_first() -> None:
-    pytest.importorskip("lightgbm")
     verdict = judge(planted(0), planted(1), FAST, seed=0)
     assert verdict.auroc > 0.95
     assert verdict.split_counts.argmax() == 2
 
 
 def test_the_same_seed_gives_the_same_verdict() -> None:
-    pytest.importorskip("lightgbm")
     first, again = (judge(planted(0), planted(1), FAST, seed=3) for _ in range(2))
     assert first.auroc == again.auroc
     assert first.split_counts.tolist() == again.split_counts.tolist()
 
 
 def test_shuffled_labels_are_told_no_better_than_chance() -> None:
-    pytest.importorskip("lightgbm")
     values, labels = planted(0, 2000)
     shuffled = np.random.default_rng(5).permutation(labels)
     verdict = judge((values, shuffled), planted(1, 2000), FAST, seed=0)
@@ -55,7 +50,6 @@ def test_shuffled_labels_are_told_no_better_than_chance() -> None:
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_balanced_accuracy_of_planted_classes(n_classes: int) -> None:
-    pytest.importorskip("lightgbm")
     rng = np.random.default_rng(0)
     classes = np.arange(800) % n_classes
     values = rng.normal(size=(800, 3)) + 4 * classes[:, None]
@@ -63,9 +57,3 @@ def test_balanced_accuracy_of_planted_classes(n_classes: int) -> None:
     noise = (rng.normal(size=(400, 3)), classes[400:])
     assert balanced_accuracy(train, test, FAST, seed=0) > 0.9
     assert balanced_accuracy(train, noise, FAST, seed=0) < 1.5 / n_classes
-
-
-def test_without_lightgbm_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'repalign\[deconfound\]'"):
-        judge(planted(0), planted(1), FAST, seed=0)

@@ -2,7 +2,6 @@ import base64
 import hashlib
 import json
 import re
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from repalign.cli import output
 from repalign.cli.formats import as_json
-from repalign.exceptions import InputError, MissingExtraError
+from repalign.exceptions import InputError
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.figures.steps import courses_of, step_of
@@ -215,13 +214,6 @@ def test_a_json_whose_parts_do_not_agree_is_refused(folder: Path, tmp_path: Path
     (tmp_path / "x.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match="records of 3 pairs and details of 2"):
         make_report(tmp_path / "x.json")
-
-
-def test_without_matplotlib_the_extra_is_named(folder: Path, monkeypatch) -> None:
-    for name in ("matplotlib", "matplotlib.figure"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match=r"repalign\[plot\]"):
-        make_report(folder / "results.csv")
 
 
 def test_a_browser_may_run_the_script_of_the_page_and_no_other(text: str) -> None:
