@@ -125,6 +125,12 @@ def sentences(result: Reproduction) -> Sequence[str]:
         f"With all directions instead of 10 random ones: a = {curve.slope:.3f}, R² "
         f"{curve.r2:.2f}, rank correlation {_rank_correlation(exact, exact.exact):.2f}."
     )
+    converged = _rank_correlation(exact, exact.reconstruction)
+    lines.append(
+        f"The rank correlation of rigid error and reconstruction error is {converged:.2f}: the leak "
+        "changes both, so that these pairs do not tell a decoder that is not an isometry from "
+        "one that did not converge."
+    )
     return lines
 
 
