@@ -1,51 +1,49 @@
 """Text from the columns of .csv and .parquet files."""
 
-import csv
 import hashlib
 import threading
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from repalign.data.samples import Sample
+from repalign.delimited import open_delimited
 from repalign.exceptions import InputError, MissingExtraError
-from repalign.files import check_regular, file_sha256, open_regular
+from repalign.files import check_regular, file_sha256
 
 
 class CsvColumn:
     """One column of a .csv file with a header; texts are held in memory.
 
-    Ids come from a column or are row numbers, counted from 1.
+    Ids come from a column or are row numbers, counted from 1. Rows without text are passed over.
 
-    Raises InputError for a missing column or a file that is no CSV.
+    Raises InputError for a missing column, or a row with more or fewer cells than the header.
     """
 
     def __init__(self, path: Path, column: str | None, id_column: str | None) -> None:
         self._path = path
         self._column = column or "text"
         self._id_column = id_column
+        # rows with names would be rows whose first text was cut in two
+        table = open_delimited(path, has_header=True, row_names=False)
+        check_columns(table.names, self._column, id_column, path.name)
+        self._layout = table.layout if table.delimiter != "," else {}
+        text = table.place(self._column)
+        label = None if id_column is None else table.place(id_column)
         self._rows: list[tuple[str, str]] = []
-        try:
-            with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
-                self._read(csv.DictReader(file))
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{path.name} is no readable CSV in UTF-8: {error}") from error
-
-    def _read(self, reader: "csv.DictReader[str]") -> None:
-        check_columns(reader.fieldnames or [], self._column, self._id_column, self._path.name)
-        for number, row in enumerate(reader, start=1):
-            text = row[self._column]
-            if not text or not text.strip():
+        for number, cells in enumerate(table.records(), start=1):
+            if not cells[text].strip():
                 continue
-            label = str(number) if self._id_column is None else row[self._id_column]
-            self._rows.append((label, text))
+            if label is not None and not cells[label]:
+                raise InputError(f"row {number} of {path.name} has no {id_column!r}; give it an id")
+            self._rows.append((str(number) if label is None else cells[label], cells[text]))
 
     @property
     def description(self) -> dict[str, object]:
         """What the data are, as plain values."""
-        return describe_table("csv", self._path, self._column, self._id_column)
+        described = describe_table("csv", self._path, self._column, self._id_column)
+        return {**described, **self._layout}
 
     def __len__(self) -> int:
         return len(self._rows)

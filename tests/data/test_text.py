@@ -89,6 +89,19 @@ def test_tables_give_the_same_samples(tmp_path: Path, ending: str) -> None:
         contents(open_data(str(path), "text"))
 
 
+def test_a_table_with_semicolons_is_read_and_described_so(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id;text\na;hello, world\nb;two\n")
+    source = open_data(str(tmp_path / "t.csv"), "text", ReadOptions(id_column="id"))
+    assert contents(source) == [("a", "hello, world"), ("b", "two")]
+    assert source.description["delimiter"] == ";"
+
+
+def test_a_row_of_a_table_without_its_id_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,text\na,one\n,two\n")
+    with pytest.raises(InputError, match=r"row 2 .*'id'"):
+        open_data(str(tmp_path / "t.csv"), "text", ReadOptions(id_column="id"))
+
+
 def test_the_description_names_content_and_not_places(tmp_path: Path, poem: Path) -> None:
     before = open_data(str(poem), "text").description
     moved = tmp_path / "elsewhere"
@@ -109,7 +122,10 @@ def test_the_description_names_content_and_not_places(tmp_path: Path, poem: Path
         ("x.jsonl", b'{"text": 3}', "'text' in line 1 of x.jsonl is no text"),
         ("x.jsonl", b'{"a": 3}', "no field 'text' in line 1 of x.jsonl; found a"),
         ("x.csv", b"a,b\n1,2\n", "no column 'text' in x.csv; found a, b"),
-        ("x.csv", b"text\n\xff\xfe\n", r"x.csv is no readable CSV in UTF-8"),
+        ("x.csv", b"text\n\xff\xfe\n", r"x.csv: .*UTF-8"),
+        ("x.csv", b"text\nhello, world\n", "x.csv: line 2 "),
+        ("x.csv", b"id,text\na,one\ntwo\n", "x.csv: line 3 "),
+        ("x.csv", b"text,label\none, two,1\nthree, four,0\n", "x.csv: line 2 "),
         ("x.parquet", b"PAR0", r"x.parquet is no readable Parquet file"),
         ("x.txt", b"ok\n\xff\xfe\n", r"text at line 2 of x.txt is not UTF-8"),
         ("x.bin", b"", r"x.bin is no text that is read; expected \.csv"),

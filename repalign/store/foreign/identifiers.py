@@ -4,14 +4,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from repalign.delimited import open_delimited
 from repalign.exceptions import InputError
 from repalign.files import check_regular, open_regular
 from repalign.store.foreign.budget import check_identities
 from repalign.store.foreign.contents import ID_NAMES
-from repalign.store.foreign.damage import refuse_damage
 
 FILE_NAMES = "file_names.txt"  # of thingsvision, one image per line in the order of the rows
-TABLES = {".csv": ",", ".tsv": "\t"}
+TABLES = (".csv", ".tsv")
 
 
 def read_ids(locator: str) -> list[str]:
@@ -58,25 +58,12 @@ def read_id_lines(path: Path) -> list[str]:
 
 
 def _read_column(path: Path, column: str | None) -> list[str]:
-    import pandas as pd
-
-    with refuse_damage(f"{path}: is no readable table of ids"):
-        names = list(pd.read_csv(path, sep=TABLES[path.suffix.lower()], nrows=0).columns)
-        wanted = column or _only_column(path, names)
-        if wanted not in names:
-            raise InputError(f"{path}: has no column {wanted!r}; it has {_some(names)}")
-        table = pd.read_csv(
-            path,
-            sep=TABLES[path.suffix.lower()],
-            usecols=[wanted],
-            dtype=str,
-            keep_default_na=False,
-            na_filter=False,
-            skip_blank_lines=False,
-        )
-    ids: list[str] = table[wanted].tolist()
+    table = open_delimited(path, has_header=True)
+    name = column or _only_column(path, table.names)
+    place = table.place(name)
+    ids = [record[place] for record in table.records()]
     if "" in ids:
-        raise InputError(f"{path}: row {ids.index('')} of column {wanted!r} is empty; give an id")
+        raise InputError(f"{path}: row {ids.index('')} of column {name!r} is empty; give an id")
     return ids
 
 

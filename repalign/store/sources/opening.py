@@ -1,6 +1,6 @@
 """Open embeddings of any kind: a repalign store or a foreign file, told apart by content."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +29,7 @@ def open_embeddings(
     view: str | None = None,
     ids: str | Path | Sequence[str] | None = None,
     id_column: str | None = None,
+    leave_out: Collection[str] = (),
 ) -> EmbeddingSource:
     """Open one set of embeddings for reading in blocks.
 
@@ -38,6 +39,8 @@ def open_embeddings(
         ids: one id per row of a foreign file that carries none: a list, a file of lines, or
             ``table.csv::column``.
         id_column: column or array of the same foreign file that holds the ids.
+        leave_out: columns of a foreign table that are no values, such as labels and batches;
+            those named ``Metadata_…`` and those of text never are.
 
     Raises:
         InputError: no such file, an unknown layout, or values that cannot be embeddings.
@@ -54,7 +57,9 @@ def open_embeddings(
     locator = parse_locator(path)
     if view is not None and locator.view is not None and view != locator.view:
         raise InputError(f"{path}: names the view {locator.view!r}, asked is {view!r}; give one")
-    request = ForeignRequest(locator.path, view=view or locator.view, id_column=id_column)
+    request = ForeignRequest(
+        locator.path, view=view or locator.view, id_column=id_column, leave_out=leave_out
+    )
     check_exists(request.path)
     if not is_store(request.path):
         return _open_foreign(request, ids=ids)
@@ -102,7 +107,12 @@ def _open_foreign(
         index=_index(matrix, rows.shape[0]),
         identity="row order" if matrix.ids is None else "ids",
         chunk_rows=matrix.chunk_rows,
-        info={"layout": matrix.layout, "ids_from": matrix.ids_from or "row order"},
+        info={
+            "layout": matrix.layout,
+            "ids_from": matrix.ids_from or "row order",
+            **matrix.details,
+            **({"left_out": list(matrix.left_out)} if matrix.left_out else {}),
+        },
         columns=None if matrix.columns is None else tuple(matrix.columns),
     )
 

@@ -27,6 +27,7 @@ def test_lines_are_ids(tmp_path: Path, text: str) -> None:
     [
         ("m.csv", "image\na\n007\n", ""),
         ("m.csv", "label,id\nx,a\ny,007\n", ""),
+        ("m.csv", "image;label\na;x\n007;y\n", "::image"),
         ("m.tsv", "image\tlabel\na\tx\n007\ty\n", "::image"),
     ],
 )
@@ -42,7 +43,8 @@ def test_a_column_of_a_table_gives_ids(tmp_path: Path, name: str, text: str, col
         ("m.csv", "image,label\na,x\n", "", r"has the columns image, label; choose one: .*::image"),
         ("m.csv", "image,label\na,x\n", "::key", "has no column 'key'; it has image, label"),
         ("m.csv", "image,label\n,x\n", "::image", "row 0 of column 'image' is empty"),
-        ("m.csv", "", "", "is no readable table of ids"),
+        ("m.csv", "", "", "is empty"),
+        ("m.csv", "image,label\na,x\nb\n", "::image", "line 3 "),
     ],
 )
 def test_files_without_ids_are_refused(
