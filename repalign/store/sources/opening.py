@@ -95,13 +95,22 @@ def _open_foreign(
     request: ForeignRequest, *, ids: str | Path | Sequence[str] | None
 ) -> EmbeddingSource:
     matrix = _with_ids(request, _read(request), ids)
-    label = f"{request.path}::{matrix.view}"
+    return matrix_source(matrix, name=str(request.path), path=request.path)
+
+
+def matrix_source(matrix: ForeignMatrix, *, name: str, path: Path | None) -> EmbeddingSource:
+    """Return a foreign matrix, of a file or of a frame in memory, as a source.
+
+    Raises:
+        InputError: values that are no numbers, or not one id for every row.
+    """
+    label = name if path is None else f"{path}::{matrix.view}"
     rows = FloatRows(matrix.raw, label=label, bfloat16=matrix.bfloat16)
     if matrix.ids is not None:
         check_id_count(matrix.ids, rows.shape[0], ids_from=matrix.ids_from, label=label)
     return EmbeddingSource(
-        name=str(request.path),
-        path=request.path,
+        name=name,
+        path=path,
         view=matrix.view,
         rows=rows,
         index=_index(matrix, rows.shape[0]),
