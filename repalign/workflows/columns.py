@@ -26,6 +26,7 @@ from repalign.store.foreign.budget import check_copy
 from repalign.store.foreign.contents import METADATA_PREFIX
 from repalign.store.joining.index import POOLED, decode_ids, pooled_index
 from repalign.store.joining.matching import MatchKey, match_rows
+from repalign.store.joining.report import unverified_ids
 from repalign.store.sources.in_memory import frame_ids
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import EmbeddingSource, parse_locator
@@ -259,7 +260,9 @@ def _places(
     match = match_rows([samples, pooled_index(table.n_rows, ids=table.ids)], key=key)
     places = np.full(first.size, -1, dtype=np.int64)
     places[match.positions[0]] = match.positions[1]
-    notes = []
+    notes: list[str] = []
+    if key == "ids":
+        notes += unverified_ids(source)
     if key == "sample numbers":
         notes.append(f"{table.source} was matched to the sample numbers of {source.name}")
     return places[member], notes

@@ -48,6 +48,7 @@ class ForeignMatrix:
         layout: what kind of file it is, for reports.
         ids: one text per row, or None.
         ids_from: where the ids were found, or empty.
+        ids_of: fingerprint of the values that the file of the ids says they belong to, or None.
         token: token position of each row, or None.
         sample_sha: hash of each row's input, or None.
         bfloat16: the 16-bit words of ``raw`` are bfloat16 values.
@@ -62,6 +63,7 @@ class ForeignMatrix:
     layout: str
     ids: Sequence[str] | None = None
     ids_from: str = ""
+    ids_of: str | None = None
     token: NDArray[Any] | None = None
     sample_sha: NDArray[np.uint8] | None = None
     bfloat16: bool = False

@@ -11,13 +11,18 @@ from repalign.exceptions import InputError
 from repalign.files import check_local
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
 from repalign.store.foreign.formats import BY_SUFFIX, of_folder
-from repalign.store.foreign.identifiers import FILE_NAMES, read_id_lines, read_ids
+from repalign.store.foreign.identifiers import FILE_NAMES, read_bound_ids, read_ids
 from repalign.store.format.directory import parts_directory
 from repalign.store.joining.index import POOLED, RowIndex, encode_ids
 from repalign.store.joining.matching import number_samples
 from repalign.store.rows.floats import FloatRows
 from repalign.store.sources.native import is_store, native_source
-from repalign.store.sources.source import EmbeddingSource, parse_locator
+from repalign.store.sources.source import (
+    EmbeddingSource,
+    fingerprint_of,
+    parse_locator,
+    values_root,
+)
 
 SIDECAR_SUFFIX = ".ids.txt"
 
@@ -108,13 +113,24 @@ def matrix_source(matrix: ForeignMatrix, *, name: str, path: Path | None) -> Emb
     rows = FloatRows(matrix.raw, label=label, bfloat16=matrix.bfloat16)
     if matrix.ids is not None:
         check_id_count(matrix.ids, rows.shape[0], ids_from=matrix.ids_from, label=label)
+    index = _index(matrix, rows.shape[0])
+    known_fingerprint = None
+    if matrix.ids_of is not None:
+        root = values_root(rows)
+        if matrix.ids_of != fingerprint_of(rows, root):
+            raise InputError(
+                f"{matrix.ids_from}: its ids belong to other values than those of {label}; export "
+                "both again, or remove it and give ids that belong to these rows (--ids)"
+            )
+        known_fingerprint = fingerprint_of(rows, root, index, "ids")
     return EmbeddingSource(
         name=name,
         path=path,
         view=matrix.view,
         rows=rows,
-        index=_index(matrix, rows.shape[0]),
+        index=index,
         identity="row order" if matrix.ids is None else "ids",
+        known_fingerprint=known_fingerprint,
         chunk_rows=matrix.chunk_rows,
         info={
             "layout": matrix.layout,
@@ -164,7 +180,11 @@ def _with_ids(
     found = next((path for path in beside if path.is_file()), None)
     if found is None:
         return matrix
-    return replace(matrix, ids=read_id_lines(found), ids_from=str(found))
+    ids, ids_of = read_bound_ids(found)
+    details = dict(matrix.details)
+    if found.name != FILE_NAMES:  # which an extractor writes with the features
+        details["ids_verified"] = ids_of is not None
+    return replace(matrix, ids=ids, ids_from=str(found), ids_of=ids_of, details=details)
 
 
 def _index(matrix: ForeignMatrix, n_rows: int) -> RowIndex:

@@ -9,7 +9,10 @@ import torch
 
 from repalign.exceptions import InputError
 from repalign.store.foreign.identifiers import read_ids
+from repalign.store.joining.join import join_sources
+from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.opening import open_embeddings
+from repalign.workflows.columns import align_columns, open_columns
 
 
 def write(path: Path, text: str) -> str:
@@ -81,6 +84,22 @@ def test_ids_beside_the_file_are_found(tmp_path: Path, values: np.ndarray) -> No
 
     assert source.index.ids.tolist() == [b"x", b"y"]
     assert source.info["ids_from"] == str(tmp_path / "a.ids.txt")
+
+
+def test_ids_that_do_not_say_what_they_belong_to_are_used_with_a_warning(
+    tmp_path: Path, values: np.ndarray
+) -> None:
+    np.save(tmp_path / "a.npy", values[:2])
+    write(tmp_path / "a.ids.txt", "x\ny\n")
+    found, given = open_embeddings(tmp_path / "a.npy"), as_source(values[:2], ids=["x", "y"])
+
+    (warning,) = join_sources([given, found]).report.warnings
+
+    assert "a.ids.txt" in warning
+    table = open_columns({"id": ["y", "x"], "label": [0, 1]})
+    assert any("a.ids.txt" in note for note in align_columns(found, table).notes)
+    named = open_embeddings(tmp_path / "a.npy", ids=tmp_path / "a.ids.txt")
+    assert join_sources([given, named]).report.warnings == ()
 
 
 def test_a_wrong_number_of_ids_is_refused(tmp_path: Path, values: np.ndarray) -> None:
