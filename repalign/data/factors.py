@@ -5,8 +5,10 @@ Readable are CSV, TSV, Parquet and npz files. An id column tells which row is wh
 
 import math
 import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from repalign.delimited import ID_NAMES, MAX_COLUMNS, open_delimited
 from repalign.exceptions import InputError, MissingExtraError, first_line
-from repalign.files import check_regular
+from repalign.files import check_regular, open_regular
 from repalign.printable import counted
 
 if TYPE_CHECKING:
@@ -199,10 +201,15 @@ def _read_parquet(
             schema = file.schema_arrow
             lists = [field.name for field in schema if types.is_nested(field.type)]
             names = [name for name in schema.names if name not in lists]
-            frame = file.read(columns=names).to_pandas(ignore_metadata=True)
+            repeated = [name for name, count in Counter(names).items() if count > 1]
+            if repeated:
+                raise InputError(f"{source}: has two columns {repeated[0]!r}; rename one")
+            table = file.read(columns=names)
+            # column by column: what pandas says in the metadata of the table may be damaged
+            columns = {name: table[name].to_pandas().to_numpy() for name in table.column_names}
     except (ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{source}: is no readable table ({first_line(error)})") from error
-    return _with_index(_plain_columns(frame)), ()
+    return _with_index({name: _plain(values) for name, values in columns.items()}), ()
 
 
 def _plain_columns(frame: "pd.DataFrame") -> dict[str, NDArray[Any]]:
@@ -242,11 +249,29 @@ def _check_width(n_columns: int, source: Path) -> None:
 def _read_npz(
     source: Path, check_bytes: CheckBytes
 ) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+    with open_regular(source) as stream:
+        with _npz_damage(source):
+            file = np.load(stream, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise InputError(f"{source}: is no npz file but one array; expected arrays with names")
+        return _npz_columns(file, source, check_bytes)
+
+
+@contextmanager
+def _npz_damage(source: Path) -> Iterator[None]:
+    """Refuse a file of which zip or numpy cannot read something."""
     try:
-        with np.load(source, allow_pickle=False) as file:
-            return _npz_columns(file, source, check_bytes)
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"{source}: is no readable npz file ({error})") from error
+        yield
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        KeyError,  # of a member under another name
+        RuntimeError,  # of one with a password or of an unknown method
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise InputError(f"{source}: is no readable npz file ({first_line(error)})") from error
 
 
 def _npz_columns(
@@ -258,20 +283,23 @@ def _npz_columns(
     for name in file.files:
         if name.endswith("_names") and name.removesuffix("_names") in file.files:
             continue
-        shape, dtype = _npz_header(source, name)
+        with _npz_damage(source):
+            shape, dtype = _npz_header(source, name)
         if dtype.hasobject or len(shape) not in (1, 2):
             notes.append(f"{source}: the array {name} of shape {shape} is no column, passed over")
             continue
         n_bytes += math.prod(shape) * dtype.itemsize
         check_bytes(n_bytes)
         _check_width(shape[1] if len(shape) == 2 else 1, source)
-        values = file[name]
+        with _npz_damage(source):
+            values = file[name]
         if values.ndim == 1:
             columns[name] = _plain(values)
             continue
         titles = [f"{name}.{j}" for j in range(values.shape[1])]
         if f"{name}_names" in file.files:
-            titles = [str(title) for title in file[f"{name}_names"]]
+            with _npz_damage(source):
+                titles = [str(title) for title in file[f"{name}_names"]]
         if len(titles) != values.shape[1]:
             raise InputError(
                 f"{source}: {len(titles)} names for {values.shape[1]} columns of {name}"

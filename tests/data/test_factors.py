@@ -1,4 +1,7 @@
+import random
 import sys
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +9,7 @@ import pandas as pd
 import pytest
 
 from repalign.data.factors import has_missing, read_columns, table_of
-from repalign.exceptions import InputError, MissingExtraError
+from repalign.exceptions import InputError, MissingExtraError, RepalignError
 
 
 def frame() -> pd.DataFrame:
@@ -187,3 +190,32 @@ def test_lists_of_a_parquet_file_are_no_columns(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pd.DataFrame({"vec": [[1.0], [2.0]], "x": [1, 2]}).to_parquet(tmp_path / "f.parquet")
     assert list(read_columns(tmp_path / "f.parquet").columns) == ["x"]
+
+
+@pytest.mark.parametrize("name", ["f.npz", "packed.npz", "f.parquet", "f.csv"])
+def test_damaged_tables_are_read_or_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if path.suffix == ".npz":
+        save = np.savez_compressed if name == "packed.npz" else np.savez
+        save(path, x=np.arange(40.0), ids=np.arange(40).astype(str), m=np.eye(40)[:, :3])
+    elif path.suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        frame().to_parquet(path)
+    else:
+        frame().to_csv(path)
+    content, chance = path.read_bytes(), random.Random(name)
+    for _ in range(80):
+        damaged = bytearray(content)
+        for _ in range(chance.choice([1, 4])):
+            damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        with suppress(RepalignError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read_columns(path)
+
+
+def test_an_array_that_is_called_npz_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", np.arange(3))
+    (tmp_path / "f.npy").rename(tmp_path / "f.npz")
+    with pytest.raises(InputError, match="one array"):
+        read_columns(tmp_path / "f.npz")
