@@ -34,8 +34,9 @@ class ForeignRequest:
     leave_out: Collection[str] = ()
 
     def leaves_out(self, name: str) -> bool:
-        """Tell whether a column of a table is metadata: by its name, or because it was named."""
-        return is_metadata(name) or name in self.leave_out
+        """Tell whether a column of a table is no value: by its name, or because it was named."""
+        is_id = name.lower() in ID_NAMES  # also where another column is taken for the ids
+        return is_id or name.startswith(METADATA_PREFIX) or name in self.leave_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +72,6 @@ class ForeignMatrix:
     columns: Sequence[str] | None = None
     left_out: Sequence[str] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
-
-
-def is_metadata(name: str) -> bool:
-    """Tell whether a column is metadata by its name, as Cell Painting profiles write it."""
-    return name.startswith(METADATA_PREFIX)
 
 
 def choose_view(request: ForeignRequest, available: Mapping[str, tuple[int, ...]]) -> str:

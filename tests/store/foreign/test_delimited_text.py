@@ -143,6 +143,13 @@ def test_tables_of_r_and_of_a_german_spreadsheet_keep_their_columns(
     assert source.index.ids.tolist() == [b"1", b"2"]
 
 
+def test_ids_that_are_not_taken_are_no_values(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "id,sample_id,well,e0\n7,0,B02,1\n8,1,B03,2\n")
+    assert open_embeddings(path).columns == ("e0",)
+    source = open_embeddings(path, id_column="well")
+    assert (source.columns, source.index.ids.tolist()) == (("e0",), [b"B02", b"B03"])
+
+
 def test_an_index_beside_ids_is_no_value(tmp_path: Path) -> None:
     source = open_embeddings(write(tmp_path / "a.csv", ",id,e0\n0,x,1\n1,y,2\n"))
     assert (source.columns, source.index.ids.tolist()) == (("e0",), [b"x", b"y"])
