@@ -46,8 +46,8 @@ def is_number(cell: str, decimal: str = ".") -> bool:
 
 def is_text(cell: str) -> bool:
     """Tell whether a cell is text, and nothing that could be meant as a number."""
-    stripped = cell.strip()
-    return not is_number(stripped) and _NUMBER_LIKE.fullmatch(stripped) is None
+    text = cell.strip()
+    return not is_number(text) and _NUMBER_LIKE.fullmatch(text) is None
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,9 @@ def open_delimited(
             f"{path}: has {len(names)} columns; at most {MAX_COLUMNS} are read from text, save "
             "wider tables as .npy"
         )
-    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
-    if repeated is not None:
-        raise InputError(f"{path}: has two columns {repeated!r}; rename one")
+    duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
+    if duplicate is not None:
+        raise InputError(f"{path}: has two columns {duplicate!r}; rename one")
     head = tuple(best.records[has_header]) if len(best.records) > has_header else ()
     return DelimitedText(path, best.delimiter, best.decimal, names, has_header, head)
 
@@ -265,13 +265,12 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, str, int]]:
                 if blank:
                     raise InputError(f"{path}: line {blank} is blank; remove it, or fill the row")
                 if '"' in line:
-                    read = [line]
+                    row_lines = [line]
                     is_whole = line.count('"') % 2 == 0
-                    n_cells = len(
-                        next(_reader(read if is_whole else _read_on(read, lines), delimiter))
-                    )
-                    number += len(read) - 1
-                    text = "".join(read)
+                    row = row_lines if is_whole else _more_lines(row_lines, lines)
+                    n_cells = len(next(_reader(row, delimiter)))
+                    number += len(row_lines) - 1
+                    text = "".join(row_lines)
                 elif delimiter == WHITE_SPACE:
                     n_cells = len(line.split())
                 else:
@@ -287,11 +286,11 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, str, int]]:
             ) from error
 
 
-def _read_on(read: list[str], lines: Iterator[str]) -> Iterator[str]:
+def _more_lines(row_lines: list[str], lines: Iterator[str]) -> Iterator[str]:
     """Yield the line that is read already, and more of them, which are added to the list."""
-    yield read[0]
+    yield row_lines[0]
     for line in lines:
-        read.append(line)
+        row_lines.append(line)
         yield line
 
 

@@ -201,9 +201,9 @@ def _read_parquet(
             schema = file.schema_arrow
             lists = [field.name for field in schema if types.is_nested(field.type)]
             names = [name for name in schema.names if name not in lists]
-            repeated = [name for name, count in Counter(names).items() if count > 1]
-            if repeated:
-                raise InputError(f"{source}: has two columns {repeated[0]!r}; rename one")
+            duplicates = [name for name, count in Counter(names).items() if count > 1]
+            if duplicates:
+                raise InputError(f"{source}: has two columns {duplicates[0]!r}; rename one")
             table = file.read(columns=names)
             # column by column: what pandas says in the metadata of the table may be damaged
             columns = {name: table[name].to_pandas().to_numpy() for name in table.column_names}

@@ -95,8 +95,8 @@ class JsonLines:
             raise InputError(f"{self._column!r} in {where} is no text; choose another --column")
         label = str(number)
         if self._id_column is not None:
-            found = _field(record, self._id_column, where, "--id-column")
-            label = checked_label(found, self._id_column, where)
+            value = _field(record, self._id_column, where, "--id-column")
+            label = checked_label(value, self._id_column, where)
         return text_sample(label, text, where)
 
 

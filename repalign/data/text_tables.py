@@ -115,13 +115,13 @@ class ParquetColumn:
                 columns = [c for c in (self._column, self._id_column) if c is not None]
                 try:
                     table = self._file.read_row_group(group, columns=columns)
-                    held = {name: table[name].to_pylist() for name in columns}
+                    values = {name: table[name].to_pylist() for name in columns}
                 except (self._damage, OSError, UnicodeDecodeError) as error:
                     raise InputError(
                         f"{self._path.name} is no readable Parquet file: {first_line(error)}"
                     ) from error
-                labels = None if self._id_column is None else held[self._id_column]
-                self._held = (group, held[self._column], labels)
+                labels = None if self._id_column is None else values[self._id_column]
+                self._held = (group, values[self._column], labels)
             return self._held[1], self._held[2]
 
 

@@ -143,23 +143,27 @@ def is_own_table(source: EmbeddingSource, table: ColumnTable) -> bool:
 
 
 def feature_notes(
-    source: EmbeddingSource, table: ColumnTable, named: Collection[str], *, is_own: bool = False
+    source: EmbeddingSource,
+    table: ColumnTable,
+    not_features: Collection[str],
+    *,
+    is_own: bool = False,
 ) -> list[str]:
     """Name the columns taken as features where labels lie in the same table.
 
     Args:
         source: the embeddings.
         table: the labels, batches or factors.
-        named: columns that an option names; of any table they are never features.
+        not_features: columns that an option names; of any table they are never features.
         is_own: whether the table is the embeddings' own, as is one of the same file.
     """
     left_out = list(source.info.get("left_out", ()))
     is_own = is_own or is_own_table(source, table)
-    if source.columns is None or not (is_own or set(named) & set(left_out)):
+    if source.columns is None or not (is_own or set(not_features) & set(left_out)):
         return []
-    beside = f"; left out: {listing(left_out)}" if left_out else ""
-    shown = f"{len(source.columns)} columns are features: {listing(source.columns)}"
-    return [f"{source.name}: {shown}{beside}"]
+    others = f"; left out: {listing(left_out)}" if left_out else ""
+    features = f"{len(source.columns)} columns are features: {listing(source.columns)}"
+    return [f"{source.name}: {features}{others}"]
 
 
 def check_features(
@@ -221,8 +225,8 @@ def _is_copy(member: IntArray, code: IntArray) -> bool:
     n_classes, n_codes = member.max() + 1, code.max() + 1
     if n_classes == n_codes:
         return _determines(member, code)
-    marked = [code[member == side] for side in (0, 1)] if n_classes == 2 else []
-    return any((m == m[0]).all() and m.size == (code == m[0]).sum() for m in marked)
+    sides = [code[member == side] for side in (0, 1)] if n_classes == 2 else []
+    return any((s == s[0]).all() and s.size == (code == s[0]).sum() for s in sides)
 
 
 def _of_other_data(source: EmbeddingSource, table: ColumnTable) -> list[str]:

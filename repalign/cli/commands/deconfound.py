@@ -69,9 +69,9 @@ def deconfound(
 
     chosen = shared.check_outputs()
     settings = given.settings(BatchSettings())
-    own, beside = (shared.id_column, None) if table is None else (None, shared.id_column)
-    named = [name for name in (*label, batch, beside) if name is not None]
-    source = open_embeddings(store, ids=shared.ids, id_column=own, leave_out=named)
+    own_ids, table_ids = (shared.id_column, None) if table is None else (None, shared.id_column)
+    not_features = [name for name in (*label, batch, table_ids) if name is not None]
+    source = open_embeddings(store, ids=shared.ids, id_column=own_ids, leave_out=not_features)
     columns = open_columns(table or _own_table(store), id_column=shared.id_column)
     talk = talk_of(context)
     with talk.stages("deconfounding") as on_stage:

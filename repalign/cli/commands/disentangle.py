@@ -83,11 +83,14 @@ def disentangle(
     settings = given.settings(FactorSettings())
     if plot is not None:
         output.check_figure(plot)
-    named = [*named_columns(settings, groups), *([shared.id_column] if shared.id_column else [])]
+    not_features = [
+        *named_columns(settings, groups),
+        *([shared.id_column] if shared.id_column else []),
+    ]
     talk = talk_of(context)
     with talk.stages("disentangling") as on_stage:
         result = run(
-            [open_embeddings(store, ids=shared.ids, leave_out=named) for store in stores],
+            [open_embeddings(store, ids=shared.ids, leave_out=not_features) for store in stores],
             open_columns(factors, id_column=shared.id_column),
             groups=groups,
             settings=settings,

@@ -45,10 +45,10 @@ def read_delimited_text(request: ForeignRequest) -> ForeignMatrix:
     ]
     blocks = table.blocks()
     first = next(blocks, None)
-    values, parsed = candidates, None
+    values, first_cells = candidates, None
     if first is not None and candidates:
         try:
-            parsed = _floats(table, first, candidates, identities)
+            first_cells = _floats(table, first, candidates, identities)
         except ValueError:
             values = _number_columns(table, first, candidates)
     if not values:
@@ -56,7 +56,7 @@ def read_delimited_text(request: ForeignRequest) -> ForeignMatrix:
     row_identities = RowIdentities(id_name=id_name, label=label)
     texts = chain([] if first is None else [first], blocks)
     raw = spool_blocks(
-        _value_blocks(table, texts, values, row_identities, parsed),
+        _value_blocks(table, texts, values, row_identities, first_cells),
         # a value takes at least two bytes of text: this bounds the rows before they are counted
         n_rows=request.path.stat().st_size // (2 * len(values)) + 1,
         n_columns=len(values),
@@ -83,10 +83,10 @@ def _id_column(request: ForeignRequest, table: DelimitedText) -> str | None:
         return table.names[table.place(request.id_column)]
     if not table.has_header:
         return None
-    named = next((name for name in table.names if name.lower() in ID_NAMES), None)
+    id_name = next((name for name in table.names if name.lower() in ID_NAMES), None)
     name = table.names[0]
-    if named is not None or name in INDEX_NAMES:
-        return name if named is None else named
+    if id_name is not None or name in INDEX_NAMES:
+        return name if id_name is None else id_name
     has_text = bool(table.head) and is_text(table.head[0])
     return name if has_text and not request.leaves_out(name) else None
 
@@ -107,14 +107,14 @@ def _value_blocks(
     blocks: Iterable[str],
     values: list[str],
     row_identities: RowIdentities,
-    parsed: "pd.DataFrame | None",
+    first_cells: "pd.DataFrame | None",
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the numbers of the blocks, the first of which may be parsed already."""
     names = [name for name in table.names if name in row_identities.names]
     row = 0
     for block in blocks:
         try:
-            cells = _floats(table, block, values, names) if parsed is None else parsed
+            cells = _floats(table, block, values, names) if first_cells is None else first_cells
             numbers = cells[values].to_numpy()
         except ValueError:
             cells = table.parse(block, [*values, *names], dtype=str, na_filter=False)
@@ -122,7 +122,7 @@ def _value_blocks(
             numbers = np.stack(columns, axis=1)
         row_identities.add({name: cells[name].tolist() for name in names})
         yield numbers
-        parsed = None
+        first_cells = None
         row += len(numbers)
 
 

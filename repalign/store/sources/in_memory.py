@@ -125,9 +125,9 @@ def _frame_matrix(frame: "pd.DataFrame", name: str, leave_out: Collection[str]) 
     """Return the columns of numbers of a frame, with what its other columns say of the rows."""
     request = ForeignRequest(Path(name), leave_out=leave_out)
     names = [str(column) for column in frame.columns]
-    repeated = next((column for column, count in Counter(names).items() if count > 1), None)
-    if repeated is not None:
-        raise InputError(f"{name}: has two columns {repeated!r}; rename one")
+    duplicate = next((column for column, count in Counter(names).items() if count > 1), None)
+    if duplicate is not None:
+        raise InputError(f"{name}: has two columns {duplicate!r}; rename one")
     columns = {column: frame.iloc[:, place] for place, column in enumerate(names)}
     id_name = next((column for column in names if column.lower() in ID_NAMES), None)
     identities = RowIdentities(id_name=id_name, label=name)

@@ -93,17 +93,17 @@ def deconfound(
     machine = machine or Machine()
     load_lightgbm()
     labels = listed("labels", labels, "names of columns", str)
-    named = (*labels, batch)
-    source = as_source(embeddings, name="embeddings", leave_out=named)
+    not_features = (*labels, batch)
+    source = as_source(embeddings, name="embeddings", leave_out=not_features)
     table = open_columns(columns)
     is_own = embeddings is columns
     if batch in labels:
         raise InputError(f"the column {batch} is asked for as label and as batch; choose two")
-    aligned = align_columns(source, table, named, policy=settings.on_mismatch, is_own=is_own)
+    aligned = align_columns(source, table, not_features, policy=settings.on_mismatch, is_own=is_own)
     tasks = label_tasks(aligned.columns, labels, settings.control)
     raw = source.rows.take(aligned.rows)
     check_features(source, raw, aligned.columns, aligned.columns[batch])
-    features = feature_notes(source, table, named, is_own=is_own)
+    features = feature_notes(source, table, not_features, is_own=is_own)
     how = condition_settings(settings.transform, settings.seed)
     fitted = fit_conditions(settings.transform.conditions, raw, how, machine)
     batches = aligned.columns[batch]

@@ -153,8 +153,8 @@ class _Study:
             kinds=settings.kinds,
             n_bins=settings.n_bins,
         )
-        named = named_columns(settings, self.groups)
-        features = feature_notes(source, self.table, named, is_own=is_own)
+        not_features = named_columns(settings, self.groups)
+        features = feature_notes(source, self.table, not_features, is_own=is_own)
         notes = (*features, *aligned.notes, *notes)
         return ScoredRows(rows[drawn], encoded, groups.take(drawn), notes)
 
@@ -184,7 +184,7 @@ def _check_memory(source: EmbeddingSource, scored: ScoredRows, machine: Machine)
 
 
 def _sources(
-    embeddings: "Embeddings | Sequence[EmbeddingSource]", named: Sequence[str]
+    embeddings: "Embeddings | Sequence[EmbeddingSource]", not_features: Sequence[str]
 ) -> list[EmbeddingSource]:
     if isinstance(embeddings, list | tuple) and all(
         isinstance(one, EmbeddingSource) for one in embeddings
@@ -192,4 +192,4 @@ def _sources(
         if not embeddings:
             raise InputError("no embeddings were given; expected at least one set")
         return list(embeddings)
-    return [as_source(embeddings, name="latents", leave_out=named)]
+    return [as_source(embeddings, name="latents", leave_out=not_features)]
