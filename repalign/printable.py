@@ -7,6 +7,7 @@ shows text sends it through one of these functions.
 import html
 import re
 import unicodedata
+from collections.abc import Sequence
 
 # Joiners that words and emoji are written with; they move nothing.
 _HARMLESS = {"\u200c", "\u200d"}
@@ -94,6 +95,17 @@ def for_html(text: str) -> str:
 def for_figure(text: str) -> str:
     """Return text in which matplotlib finds no mathematics."""
     return printable(text).replace("$", r"\$")
+
+
+def listing(names: Sequence[str], most: int = 12) -> str:
+    """Return names in a row; of many the first ones and the last.
+
+    Example:
+        >>> listing(["a", "b"]), listing(list("abcdefgh"), most=4)
+        ('a, b', 'a, b, c, …, h')
+    """
+    shown = list(names) if len(names) <= most else [*names[: most - 1], "…", names[-1]]
+    return ", ".join(name or "(no name)" for name in shown)
 
 
 def counted(number: int, what: str) -> str:

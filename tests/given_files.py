@@ -49,6 +49,11 @@ def plates(folder: Path) -> None:
     store(folder / "cells.h5", cells, ids)
     table = {"id": ids, "plate": plate, "gene": gene, "perturbed": (gene != "DMSO").astype(int)}
     pd.DataFrame(table).to_csv(folder / "wells.csv", index=False)
+    own = pd.DataFrame(cells, columns=[f"f{number}" for number in range(8)]).assign(**table)
+    own.assign(shape=rng.integers(0, 3, 360)).to_csv(folder / "cells.csv", index=False)
+    observations = pd.DataFrame(table).drop(columns="id").set_axis(ids)
+    anndata = pytest.importorskip("anndata")
+    anndata.AnnData(cells, obs=observations).write_h5ad(folder / "cells.h5ad")
     with gzip.open(DATA / "cell-painting" / "profiles.gct.gz", "rt") as file:
         version, _, *lines = file.read().splitlines()
     fewer = ["\t".join(line.split("\t")[:301]) for line in lines]

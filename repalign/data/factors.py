@@ -5,23 +5,28 @@ Readable are CSV, TSV, Parquet and npz files. An id column tells which row is wh
 
 import math
 import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.delimited import ID_NAMES, MAX_COLUMNS, open_delimited
 from repalign.exceptions import InputError, MissingExtraError, first_line
 from repalign.files import check_regular, open_regular
 from repalign.printable import counted
 
-ID_NAMES = ("id", "ids")
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Of an index: of pandas and R in text, of pandas in parquet.
+INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet")
-MOST_COLUMNS = 2**15
-_LONGEST_LINE = 2**26
 # Told how many bytes values take, before they are read; raises if these are too many.
 CheckBytes = Callable[[int], None]
 
@@ -69,7 +74,8 @@ def read_columns(
         path: a CSV, TSV, Parquet or npz file. Of an npz file, arrays of one dimension are
             columns and arrays of two dimensions several (``name.0``, ``name.1``, …, or as the
             array ``<name>_names`` calls them).
-        id_column: the column of ids; by default one that is called ``id`` or ``ids``.
+        id_column: the column of ids; by default one that is called ``id``, ``ids`` or
+            ``sample_id``, or an index that does not merely count the rows.
         only: the columns wanted; by default all.
         check_bytes: refuses what a compressed file may not become.
 
@@ -83,14 +89,18 @@ def read_columns(
     suffix = source.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{source}: cannot be read; expected one of {', '.join(SUFFIXES)}")
-    read = _read_npz if suffix == ".npz" else _read_frame
-    columns, notes = read(source, check_bytes)
+    if suffix == ".npz":
+        columns, notes = _read_npz(source, check_bytes)
+    elif suffix == ".parquet":
+        columns, notes = _read_parquet(source, check_bytes)
+    else:
+        columns, notes = _read_text(source, id_column)
     return _checked_table(str(source), columns, id_column=id_column, only=only, notes=notes)
 
 
 def has_ids(columns: Mapping[str, Any]) -> bool:
     """Tell whether a column is called as one of ids is."""
-    return any(name in columns for name in ID_NAMES)
+    return any(name.lower() in ID_NAMES for name in columns)
 
 
 def table_of(
@@ -139,13 +149,15 @@ def _checked_table(
         raise InputError(f"{source}: columns of unequal length ({shown}); expected one value a row")
     table = ColumnTable(source, columns, None, notes)
     if id_column is None:
-        id_column = next((name for name in ID_NAMES if name in columns), "")
+        id_column = next((name for name in columns if name.lower() in ID_NAMES), "")
     ids = tuple(map(str, table.column(id_column).tolist())) if id_column else None
     wanted = [name for name in columns if name != id_column] if only is None else list(only)
     kept = {name: table.column(name) for name in wanted}
     if not kept or table.n_rows == 0:
         raise InputError(f"{source}: holds no column of values; expected at least one")
     if ids is not None:
+        if "" in ids:
+            raise InputError(f"{source}: row {ids.index('')} has no id; give every row one")
         most_common, count = Counter(ids).most_common(1)[0]
         if count > 1:
             raise InputError(
@@ -154,28 +166,66 @@ def _checked_table(
     return ColumnTable(source, kept, ids, notes)
 
 
-def _read_frame(
+def _read_text(
+    source: Path, id_column: str | None
+) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+    """Read a table of text; its first column may be an index, as pandas and R write it."""
+    table = open_delimited(source, has_header=True)
+    text = "".join(table.blocks())
+    if not text:
+        raise InputError(f"{source}: holds no row below its header; expected at least one")
+    identifiers = [name for name in table.names if name == id_column or name.lower() in ID_NAMES]
+    index = [name for name in table.names[:1] if name in INDEX_NAMES]
+    others = [name for name in table.names if name not in (*identifiers, *index)]
+    columns = _plain_columns(table.parse(text, others))
+    # an id may be called NA, and 001 is not 1
+    ids = _plain_columns(table.parse(text, [*identifiers, *index], dtype=str, na_filter=False))
+    return _with_index({**ids, **columns}), (
+        (f"{source}: has {table.layout['delimiter']} between cells and decimal commas",)
+        if table.decimal == ","
+        else ()
+    )
+
+
+def _read_parquet(
     source: Path, check_bytes: CheckBytes
 ) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
-    import pandas
-
+    """Read the columns of single values; one of lists is no column."""
     try:
-        if source.suffix.lower() == ".parquet":
-            _check_parquet(source, check_bytes)
-            frame = pandas.read_parquet(source)
-        else:
-            separator = "\t" if source.suffix.lower() == ".tsv" else ","
-            with open_regular(source) as file:
-                _check_width(1 + file.readline(_LONGEST_LINE).count(separator.encode()), source)
-            text = dict.fromkeys(ID_NAMES, str)
-            # exact; the faster ways of pandas crash on a number with a long exponent
-            exact = {"float_precision": "round_trip"}
-            frame = pandas.read_csv(source, sep=separator, dtype=text, **exact)
+        from pyarrow import ArrowException, parquet, types
     except ImportError as error:
         raise MissingExtraError("pyarrow", extra="parquet", purpose=f"reading {source}") from error
-    except (ValueError, OSError) as error:
+    try:
+        _check_parquet(source, check_bytes)
+        with parquet.ParquetFile(source) as file:
+            schema = file.schema_arrow
+            lists = [field.name for field in schema if types.is_nested(field.type)]
+            names = [name for name in schema.names if name not in lists]
+            duplicates = [name for name, count in Counter(names).items() if count > 1]
+            if duplicates:
+                raise InputError(f"{source}: has two columns {duplicates[0]!r}; rename one")
+            table = file.read(columns=names)
+            # column by column: what pandas says in the metadata of the table may be damaged
+            columns = {name: table[name].to_pandas().to_numpy() for name in table.column_names}
+    except (ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{source}: is no readable table ({first_line(error)})") from error
-    return {str(name): _plain(frame[name].to_numpy()) for name in frame.columns}, ()
+    return _with_index({name: _plain(values) for name, values in columns.items()}), ()
+
+
+def _plain_columns(frame: "pd.DataFrame") -> dict[str, NDArray[Any]]:
+    return {str(name): _plain(frame[name].to_numpy()) for name in frame.columns}
+
+
+def _with_index(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return columns of which an index, if there is one, gives the ids, unless it counts rows."""
+    name = next((name for name in INDEX_NAMES if name in columns), None)
+    if name is None:
+        return columns
+    index = [str(value) for value in columns.pop(name).tolist()]
+    counts = ([str(row + first) for row in range(len(index))] for first in (0, 1))
+    if has_ids(columns) or index in counts:
+        return columns
+    return {ID_NAMES[0]: np.array(index), **columns}
 
 
 def _check_parquet(source: Path, check_bytes: CheckBytes) -> None:
@@ -192,18 +242,36 @@ def _check_parquet(source: Path, check_bytes: CheckBytes) -> None:
 
 
 def _check_width(n_columns: int, source: Path) -> None:
-    if n_columns > MOST_COLUMNS:
-        raise InputError(f"{source}: has {n_columns} columns; at most {MOST_COLUMNS} are read")
+    if n_columns > MAX_COLUMNS:
+        raise InputError(f"{source}: has {n_columns} columns; at most {MAX_COLUMNS} are read")
 
 
 def _read_npz(
     source: Path, check_bytes: CheckBytes
 ) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+    with open_regular(source) as stream:
+        with _npz_damage(source):
+            file = np.load(stream, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise InputError(f"{source}: is no npz file but one array; expected arrays with names")
+        return _npz_columns(file, source, check_bytes)
+
+
+@contextmanager
+def _npz_damage(source: Path) -> Iterator[None]:
+    """Refuse a file of which zip or numpy cannot read something."""
     try:
-        with np.load(source, allow_pickle=False) as file:
-            return _npz_columns(file, source, check_bytes)
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"{source}: is no readable npz file ({error})") from error
+        yield
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        KeyError,  # of a member under another name
+        RuntimeError,  # of one with a password or of an unknown method
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise InputError(f"{source}: is no readable npz file ({first_line(error)})") from error
 
 
 def _npz_columns(
@@ -215,20 +283,23 @@ def _npz_columns(
     for name in file.files:
         if name.endswith("_names") and name.removesuffix("_names") in file.files:
             continue
-        shape, dtype = _npz_header(source, name)
+        with _npz_damage(source):
+            shape, dtype = _npz_header(source, name)
         if dtype.hasobject or len(shape) not in (1, 2):
             notes.append(f"{source}: the array {name} of shape {shape} is no column, passed over")
             continue
         n_bytes += math.prod(shape) * dtype.itemsize
         check_bytes(n_bytes)
         _check_width(shape[1] if len(shape) == 2 else 1, source)
-        values = file[name]
+        with _npz_damage(source):
+            values = file[name]
         if values.ndim == 1:
             columns[name] = _plain(values)
             continue
         titles = [f"{name}.{j}" for j in range(values.shape[1])]
         if f"{name}_names" in file.files:
-            titles = [str(title) for title in file[f"{name}_names"]]
+            with _npz_damage(source):
+                titles = [str(title) for title in file[f"{name}_names"]]
         if len(titles) != values.shape[1]:
             raise InputError(
                 f"{source}: {len(titles)} names for {values.shape[1]} columns of {name}"

@@ -4,7 +4,7 @@ import hashlib
 from typing import Any
 
 from repalign.data.images import decode_image
-from repalign.data.samples import Kind, Sample
+from repalign.data.samples import Kind, Sample, checked_label, text_sample
 from repalign.data.sounds import decode_sound
 from repalign.data.text_tables import check_columns
 from repalign.exceptions import InputError, MissingExtraError, first_line
@@ -40,15 +40,17 @@ class HubDataset:
     def read(self, index: int) -> Sample:
         """Return one sample."""
         row = self._rows[index]
-        label = str(index) if self._id_column is None else str(row[self._id_column])
+        label, where = str(index), f"row {index} of {self._name}"
+        if self._id_column is not None:
+            label = checked_label(row[self._id_column], self._id_column, where)
         value = row[self._column]
         if self._kind == "text":
             if not isinstance(value, str):
-                raise InputError(f"row {index} of {self._name} has no text in {self._column!r}")
-            return Sample(label, hashlib.sha256(value.encode()).digest(), value)
+                raise InputError(f"{where} has no text in {self._column!r}")
+            return text_sample(label, value, where)
         raw = value["bytes"]
         if raw is None:
-            raise InputError(f"row {index} of {self._name} holds no {self._kind} bytes")
+            raise InputError(f"{where} holds no {self._kind} bytes")
         decode = decode_image if self._kind == "image" else decode_sound
         return Sample(label, hashlib.sha256(raw).digest(), decode(raw, f"row {index}"))
 

@@ -1,5 +1,6 @@
 """Inputs of a model, one by one: what a data source is, and choosing some of its samples."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -30,6 +31,32 @@ class Sample:
     id: str
     sha256: bytes
     value: "str | Image | Sound"
+
+
+def text_sample(label: str, text: str, where: str) -> Sample:
+    """Return a text as a sample.
+
+    Raises InputError for text with half a surrogate pair, which JSON can spell and UTF-8 cannot.
+    """
+    try:
+        return Sample(label, hashlib.sha256(text.encode()).digest(), text)
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{where} has half a surrogate pair at character {error.start}, which is no text; "
+            "repair it"
+        ) from error
+
+
+def checked_label(value: object, column: str, where: str) -> str:
+    """Return the value of a column of ids as text.
+
+    Raises InputError for what is no text or whole number, or empty.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise InputError(
+            f"{where} has {value!r} in {column!r}; expected an id, a text or a whole number"
+        )
+    return str(value)
 
 
 class Source(Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.data.read_options import Unit
-from repalign.data.samples import Sample
+from repalign.data.samples import Sample, checked_label, text_sample
 from repalign.exceptions import InputError
 from repalign.files import file_sha256, open_regular
 
@@ -95,8 +95,9 @@ class JsonLines:
             raise InputError(f"{self._column!r} in {where} is no text; choose another --column")
         label = str(number)
         if self._id_column is not None:
-            label = str(_field(record, self._id_column, where, "--id-column"))
-        return Sample(label, hashlib.sha256(text.encode()).digest(), text)
+            value = _field(record, self._id_column, where, "--id-column")
+            label = checked_label(value, self._id_column, where)
+        return text_sample(label, text, where)
 
 
 def _field(record: dict[str, object], name: str, where: str, option: str) -> object:

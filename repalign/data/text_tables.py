@@ -1,59 +1,56 @@
 """Text from the columns of .csv and .parquet files."""
 
-import csv
-import hashlib
 import threading
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from repalign.data.samples import Sample
-from repalign.exceptions import InputError, MissingExtraError
-from repalign.files import check_regular, file_sha256, open_regular
+from repalign.data.samples import Sample, checked_label, text_sample
+from repalign.delimited import open_delimited
+from repalign.exceptions import InputError, MissingExtraError, first_line
+from repalign.files import check_regular, file_sha256
 
 
 class CsvColumn:
     """One column of a .csv file with a header; texts are held in memory.
 
-    Ids come from a column or are row numbers, counted from 1.
+    Ids come from a column or are row numbers, counted from 1. Rows without text are passed over.
 
-    Raises InputError for a missing column or a file that is no CSV.
+    Raises InputError for a missing column, or a row with more or fewer cells than the header.
     """
 
     def __init__(self, path: Path, column: str | None, id_column: str | None) -> None:
         self._path = path
         self._column = column or "text"
         self._id_column = id_column
+        # rows with names would be rows whose first text was cut in two
+        table = open_delimited(path, has_header=True, row_names=False)
+        check_columns(table.names, self._column, id_column, path.name)
+        self._layout = table.layout if table.delimiter != "," else {}
+        text = table.place(self._column)
+        label = None if id_column is None else table.place(id_column)
         self._rows: list[tuple[str, str]] = []
-        try:
-            with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
-                self._read(csv.DictReader(file))
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{path.name} is no readable CSV in UTF-8: {error}") from error
-
-    def _read(self, reader: "csv.DictReader[str]") -> None:
-        check_columns(reader.fieldnames or [], self._column, self._id_column, self._path.name)
-        for number, row in enumerate(reader, start=1):
-            text = row[self._column]
-            if not text or not text.strip():
+        for number, cells in enumerate(table.records(), start=1):
+            if not cells[text].strip():
                 continue
-            label = str(number) if self._id_column is None else row[self._id_column]
-            self._rows.append((label, text))
+            name = str(number)
+            if label is not None and id_column is not None:
+                name = checked_label(cells[label], id_column, f"row {number} of {path.name}")
+            self._rows.append((name, cells[text]))
 
     @property
     def description(self) -> dict[str, object]:
         """What the data are, as plain values."""
-        return describe_table("csv", self._path, self._column, self._id_column)
+        described = describe_table("csv", self._path, self._column, self._id_column)
+        return {**described, **self._layout}
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def read(self, index: int) -> Sample:
         """Return one sample."""
-        label, text = self._rows[index]
-        return Sample(label, hashlib.sha256(text.encode()).digest(), text)
+        return text_sample(*self._rows[index], where=self._path.name)
 
 
 class ParquetColumn:
@@ -72,6 +69,7 @@ class ParquetColumn:
                 "pyarrow", extra="parquet", purpose="reading .parquet"
             ) from error
         check_regular(path)
+        self._damage = ArrowException
         self._path = path
         self._column = column or "text"
         self._id_column = id_column
@@ -101,21 +99,29 @@ class ParquetColumn:
         texts, labels = self._group(group)
         place = index - int(self._starts[group])
         text = texts[place]
+        where = f"row {index + 1} of {self._path.name}"
         if not isinstance(text, str):
             raise InputError(
-                f"row {index + 1} of {self._path.name} has no text in {self._column!r}; "
-                "choose another --column or drop the row"
+                f"{where} has no text in {self._column!r}; choose another --column or drop the row"
             )
-        label = str(index + 1) if labels is None else str(labels[place])
-        return Sample(label, hashlib.sha256(text.encode()).digest(), text)
+        label = str(index + 1)
+        if labels is not None and self._id_column is not None:
+            label = checked_label(labels[place], self._id_column, where)
+        return text_sample(label, text, where)
 
     def _group(self, group: int) -> tuple[list[Any], list[Any] | None]:
         with self._lock:
             if self._held[0] != group:
                 columns = [c for c in (self._column, self._id_column) if c is not None]
-                table = self._file.read_row_group(group, columns=columns)
-                labels = None if self._id_column is None else table[self._id_column].to_pylist()
-                self._held = (group, table[self._column].to_pylist(), labels)
+                try:
+                    table = self._file.read_row_group(group, columns=columns)
+                    values = {name: table[name].to_pylist() for name in columns}
+                except (self._damage, OSError, UnicodeDecodeError) as error:
+                    raise InputError(
+                        f"{self._path.name} is no readable Parquet file: {first_line(error)}"
+                    ) from error
+                labels = None if self._id_column is None else values[self._id_column]
+                self._held = (group, values[self._column], labels)
             return self._held[1], self._held[2]
 
 
@@ -130,6 +136,8 @@ def check_columns(names: Any, column: str, id_column: str | None, file: str) -> 
                 f"no column {name!r} in {file}; found {', '.join(names) or 'none'}: "
                 f"choose one with {option}"
             )
+        if list(names).count(name) > 1:
+            raise InputError(f"{file} has two columns {name!r}; rename one")
 
 
 def describe_table(form: str, path: Path, column: str, id_column: str | None) -> dict[str, object]:

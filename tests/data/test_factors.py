@@ -1,4 +1,7 @@
+import random
 import sys
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +9,7 @@ import pandas as pd
 import pytest
 
 from repalign.data.factors import has_missing, read_columns, table_of
-from repalign.exceptions import InputError, MissingExtraError
+from repalign.exceptions import InputError, MissingExtraError, RepalignError
 
 
 def frame() -> pd.DataFrame:
@@ -45,7 +48,7 @@ def test_tables_are_read_with_ids_as_text_and_missing_values_marked(
 def test_the_id_column_can_be_another_and_columns_can_be_chosen(tmp_path: Path) -> None:
     frame().rename(columns={"id": "well"}).to_csv(tmp_path / "f.csv", index=False)
     table = read_columns(tmp_path / "f.csv", id_column="well", only=["x"])
-    assert table.ids == ("1", "2", "3")
+    assert table.ids == ("001", "002", "003")
     assert list(table.columns) == ["x"]
     assert read_columns(tmp_path / "f.csv", only=["x"]).ids is None
 
@@ -110,7 +113,10 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no readable npz file"):
         read_columns(tmp_path / "a.npz")
     (tmp_path / "a.csv").write_text("")
-    with pytest.raises(InputError, match="is no readable table"):
+    with pytest.raises(InputError, match="is empty"):
+        read_columns(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("plate,treated\nA,1\nB\n")
+    with pytest.raises(InputError, match="line 3 "):
         read_columns(tmp_path / "a.csv")
     np.savez(tmp_path / "b.npz", a=np.zeros((2, 3)), a_names=np.array(["x"]))
     with pytest.raises(InputError, match="1 names for 3 columns of a"):
@@ -144,3 +150,72 @@ def test_numbers_are_read_to_the_last_bit(tmp_path: Path) -> None:
     text = "".join(f"{value!r}\n" for value in values.tolist())
     (tmp_path / "factors.csv").write_text(f"size\n{text}")
     np.testing.assert_array_equal(read_columns(tmp_path / "factors.csv").column("size"), values)
+
+
+def test_tables_with_semicolons_and_decimal_commas_say_so(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("id;dose;plate\nNA;0,5;A\n02;1,25;B\n")
+    table = read_columns(tmp_path / "f.csv")
+    assert table.ids == ("NA", "02")
+    assert table.column("dose").tolist() == [0.5, 1.25]
+    assert any("decimal comma" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("index", "ids"), [([0, 1, 2], None), ([1, 2, 3], None), (["a", "b", "c"], ("a", "b", "c"))]
+)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_an_index_gives_ids_unless_it_counts_rows_and_is_no_factor(
+    tmp_path: Path, index: list, ids: tuple[str, ...] | None, suffix: str
+) -> None:
+    path = tmp_path / f"f{suffix}"
+    table = pd.DataFrame({"x": [0.5, 1.5, 2.5]}, index=index)
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        table.to_parquet(path)
+    else:
+        table.to_csv(path)
+
+    found = read_columns(path)
+
+    assert (found.ids, list(found.columns)) == (ids, ["x"])
+
+
+def test_a_row_without_an_id_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("id,x\na,1\n,2\n")
+    with pytest.raises(InputError, match="row 1 has no id"):
+        read_columns(tmp_path / "f.csv")
+
+
+def test_lists_of_a_parquet_file_are_no_columns(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"vec": [[1.0], [2.0]], "x": [1, 2]}).to_parquet(tmp_path / "f.parquet")
+    assert list(read_columns(tmp_path / "f.parquet").columns) == ["x"]
+
+
+@pytest.mark.parametrize("name", ["f.npz", "packed.npz", "f.parquet", "f.csv"])
+def test_damaged_tables_are_read_or_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if path.suffix == ".npz":
+        save = np.savez_compressed if name == "packed.npz" else np.savez
+        save(path, x=np.arange(40.0), ids=np.arange(40).astype(str), m=np.eye(40)[:, :3])
+    elif path.suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        frame().to_parquet(path)
+    else:
+        frame().to_csv(path)
+    content, chance = path.read_bytes(), random.Random(name)
+    for _ in range(80):
+        damaged = bytearray(content)
+        for _ in range(chance.choice([1, 4])):
+            damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        with suppress(RepalignError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read_columns(path)
+
+
+def test_an_array_that_is_called_npz_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", np.arange(3))
+    (tmp_path / "f.npy").rename(tmp_path / "f.npz")
+    with pytest.raises(InputError, match="one array"):
+        read_columns(tmp_path / "f.npz")

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import random
+from contextlib import suppress
 from pathlib import Path
 
 import pandas
@@ -10,7 +12,7 @@ import pytest
 from repalign.data.open_data import open_data
 from repalign.data.read_options import ReadOptions
 from repalign.data.samples import Source, select_samples
-from repalign.exceptions import InputError, MissingExtraError
+from repalign.exceptions import InputError, MissingExtraError, RepalignError
 
 
 def contents(source: Source) -> list[tuple[str, str]]:
@@ -89,6 +91,19 @@ def test_tables_give_the_same_samples(tmp_path: Path, ending: str) -> None:
         contents(open_data(str(path), "text"))
 
 
+def test_a_table_with_semicolons_is_read_and_described_so(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id;text\na;hello, world\nb;two\n")
+    source = open_data(str(tmp_path / "t.csv"), "text", ReadOptions(id_column="id"))
+    assert contents(source) == [("a", "hello, world"), ("b", "two")]
+    assert source.description["delimiter"] == ";"
+
+
+def test_a_row_of_a_table_without_its_id_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,text\na,one\n,two\n")
+    with pytest.raises(InputError, match=r"row 2 .*'id'"):
+        open_data(str(tmp_path / "t.csv"), "text", ReadOptions(id_column="id"))
+
+
 def test_the_description_names_content_and_not_places(tmp_path: Path, poem: Path) -> None:
     before = open_data(str(poem), "text").description
     moved = tmp_path / "elsewhere"
@@ -108,8 +123,12 @@ def test_the_description_names_content_and_not_places(tmp_path: Path, poem: Path
         ("x.jsonl", b"[1]", "holds a list, expected an object"),
         ("x.jsonl", b'{"text": 3}', "'text' in line 1 of x.jsonl is no text"),
         ("x.jsonl", b'{"a": 3}', "no field 'text' in line 1 of x.jsonl; found a"),
+        ("x.jsonl", b'{"text": "lone \\ud800"}', "line 1 of x.jsonl .*surrogate"),
         ("x.csv", b"a,b\n1,2\n", "no column 'text' in x.csv; found a, b"),
-        ("x.csv", b"text\n\xff\xfe\n", r"x.csv is no readable CSV in UTF-8"),
+        ("x.csv", b"text\n\xff\xfe\n", r"x.csv: .*UTF-8"),
+        ("x.csv", b"text\nhello, world\n", "x.csv: line 2 "),
+        ("x.csv", b"id,text\na,one\ntwo\n", "x.csv: line 3 "),
+        ("x.csv", b"text,label\none, two,1\nthree, four,0\n", "x.csv: line 2 "),
         ("x.parquet", b"PAR0", r"x.parquet is no readable Parquet file"),
         ("x.txt", b"ok\n\xff\xfe\n", r"text at line 2 of x.txt is not UTF-8"),
         ("x.bin", b"", r"x.bin is no text that is read; expected \.csv"),
@@ -121,6 +140,64 @@ def test_unusable_text_gets_one_line(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         contents(open_data(str(tmp_path / name), "text"))
+
+
+@pytest.mark.parametrize("label", ["null", "true", '""', "{}", "[1]", "1.5"])
+def test_ids_that_are_no_text_or_whole_number_are_refused(tmp_path: Path, label: str) -> None:
+    (tmp_path / "x.jsonl").write_text(f'{{"text": "a", "id": {label}}}\n')
+    with pytest.raises(InputError, match=r"line 1 of x.jsonl .*'id'"):
+        contents(open_data(str(tmp_path / "x.jsonl"), "text", ReadOptions(id_column="id")))
+
+
+def test_damaged_pages_and_missing_ids_of_parquet_are_refused(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"id": ["a", None], "text": ["some thing", "other thing"]})
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+    with pytest.raises(InputError, match=r"row 2 of t.parquet .*'id'"):
+        contents(open_data(str(path), "text", ReadOptions(id_column="id")))
+    whole = path.read_bytes()
+    for old, new in ((b"some thing", b"some \xff\xfeing"), (b"\x0a\x00\x00\x00some", b"\xff" * 8)):
+        assert old in whole
+        path.write_bytes(whole.replace(old, new))
+        with pytest.raises(InputError, match=r"t.parquet is no readable Parquet"):
+            contents(open_data(str(path), "text"))
+    pq.write_table(pa.table([["a"], ["b"]], names=["text", "text"]), path)
+    with pytest.raises(InputError, match="two columns"):
+        open_data(str(path), "text")
+
+
+def damaged(content: bytes, chance: random.Random) -> bytes:
+    """Flip a bit, put a delimiter, cut the end off, or cut a piece out."""
+    parts, at = bytearray(content), chance.randrange(len(content))
+    kind = chance.randrange(4)
+    if kind == 0:
+        parts[at] ^= 1 << chance.randrange(8)
+    elif kind == 1:
+        parts[at] = chance.choice(b'",;\n\t\0\r\\{}')
+    else:
+        del parts[at : None if kind == 2 else at + chance.randrange(1, 40)]
+    return bytes(parts)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "txt", "parquet"])
+def test_damaged_texts_are_read_or_refused(tmp_path: Path, ending: str) -> None:
+    lines = [f"the {number}th, “quoted” line" for number in range(30)]
+    frame = pandas.DataFrame({"id": [f"r{number}" for number in range(30)], "text": lines})
+    path = tmp_path / f"t.{ending}"
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path, row_group_size=10)
+    elif ending == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        rows = lines if ending == "txt" else map(json.dumps, frame.to_dict("records"))
+        path.write_text("\n".join(rows))
+    content, chance = path.read_bytes(), random.Random(ending)
+    for _ in range(60):
+        path.write_bytes(damaged(content, chance))
+        with suppress(RepalignError):
+            contents(open_data(str(path), "text", ReadOptions(id_column="id")))
 
 
 def test_missing_and_empty_data(tmp_path: Path) -> None:

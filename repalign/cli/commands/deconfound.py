@@ -69,8 +69,9 @@ def deconfound(
 
     chosen = shared.check_outputs()
     settings = given.settings(BatchSettings())
-    own = shared.id_column if table is None else None
-    source = open_embeddings(store, ids=shared.ids, id_column=own)
+    own_ids, table_ids = (shared.id_column, None) if table is None else (None, shared.id_column)
+    not_features = [name for name in (*label, batch, table_ids) if name is not None]
+    source = open_embeddings(store, ids=shared.ids, id_column=own_ids, leave_out=not_features)
     columns = open_columns(table or _own_table(store), id_column=shared.id_column)
     talk = talk_of(context)
     with talk.stages("deconfounding") as on_stage:
@@ -87,10 +88,12 @@ def deconfound(
 
 
 def _own_table(store: str) -> str:
-    from repalign.data.factors import SUFFIXES
+    from repalign.store.sources.source import parse_locator
+    from repalign.workflows.columns import TABLES
 
-    if Path(store).suffix.lower() not in SUFFIXES:
+    path = parse_locator(store).path
+    if path.suffix.lower() not in TABLES:
         raise InputError(
             f"{store}: holds no columns of labels and batches; give the table that does (--table)"
         )
-    return store
+    return str(path)

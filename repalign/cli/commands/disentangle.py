@@ -36,8 +36,8 @@ def disentangle(
     factors: Annotated[
         str,
         typer.Option(
-            help="Ground-truth factors, a column each: .csv, .tsv, .parquet, .npz, store.h5::view, "
-            "or builtin:digits.",
+            help="Ground-truth factors, a column each: .csv, .tsv, .parquet, .npz, .h5ad (obs), "
+            "store.h5::view, or builtin:digits.",
             rich_help_panel=FACTORS,
         ),
     ],
@@ -74,6 +74,7 @@ def disentangle(
     from repalign.store.sources.opening import open_embeddings
     from repalign.workflows.columns import open_columns
     from repalign.workflows.disentangle.run import disentangle as run
+    from repalign.workflows.disentangle.run import named_columns
 
     chosen = shared.check_outputs()
     conditions = ("transform", "conditions")
@@ -82,10 +83,14 @@ def disentangle(
     settings = given.settings(FactorSettings())
     if plot is not None:
         output.check_figure(plot)
+    not_features = [
+        *named_columns(settings, groups),
+        *([shared.id_column] if shared.id_column else []),
+    ]
     talk = talk_of(context)
     with talk.stages("disentangling") as on_stage:
         result = run(
-            [open_embeddings(store, ids=shared.ids) for store in stores],
+            [open_embeddings(store, ids=shared.ids, leave_out=not_features) for store in stores],
             open_columns(factors, id_column=shared.id_column),
             groups=groups,
             settings=settings,

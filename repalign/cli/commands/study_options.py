@@ -27,7 +27,9 @@ ROWS = "Rows"
 IdColumnOption = Annotated[
     str | None,
     typer.Option(
-        help="Column of ids in the table.", rich_help_panel=ROWS, show_default="id or ids"
+        help="Column of ids in the table.",
+        rich_help_panel=ROWS,
+        show_default="id, ids or sample_id",
     ),
 ]
 IdsOption = Annotated[

@@ -11,10 +11,11 @@ from repalign.files import check_output, protecting, writing
 from repalign.store.exchange.export_arrays import write_npy, write_npz, write_safetensors
 from repalign.store.exchange.export_tables import write_csv, write_parquet
 from repalign.store.foreign.formats import ExportFormat
+from repalign.store.foreign.identifiers import bound_ids_text
 from repalign.store.joining.index import POOLED, RowIndex, decode_ids
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.opening import SIDECAR_SUFFIX
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.sources.source import EmbeddingSource, fingerprint_of, values_root
 
 OnProgress = Callable[[int, int], None]
 WRITERS: dict[ExportFormat, Callable[[Path, EmbeddingSource, OnProgress], None]] = {
@@ -61,7 +62,8 @@ def export_store(
 
     npz, csv and parquet hold ids, token positions and hashes beside the values; npy and
     safetensors get their ids as lines of a file ``<name>.ids.txt``, which is found again when the
-    embeddings are opened. A pipe or device, ``-`` for standard output, gets no such file.
+    embeddings are opened; its first line says to which values they belong, and that is checked.
+    A pipe or device, ``-`` for standard output, gets no such file.
 
     Args:
         source: what to write: a path (``file::view``), an array, open embeddings, ….
@@ -89,7 +91,7 @@ def export_store(
     is_file = check_output(out) is not None
     if chosen in WITHOUT_INDEX and source.index.ids is not None and is_file:
         ids_path = out.with_name(out.stem + SIDECAR_SUFFIX)
-        lines = _id_lines(source.index)
+        lines = _id_lines(source)
     if not overwrite:
         check_output(out, overwrite=False)
         if ids_path is not None and not _holds(ids_path, lines):
@@ -128,16 +130,17 @@ def _holds(path: Path, text: str) -> bool:
     return path.is_file() and path.read_bytes() == text.encode()
 
 
-def _id_lines(index: RowIndex) -> str:
-    assert index.ids is not None, "called only where there are ids"
-    ids = decode_ids(index.ids)
+def _id_lines(source: EmbeddingSource) -> str:
+    """Return the text of the file of ids, which is bound to the values."""
+    assert source.index.ids is not None, "called only where there are ids"
+    ids = decode_ids(source.index.ids)
     broken = next((name for name in ids if "\n" in name or "\r" in name), None)
     if broken is not None:
         raise InputError(
             f"the id {broken!r} has a line break, which a file of lines cannot hold; export to "
             "npz or parquet"
         )
-    return "".join(f"{name}\n" for name in ids)
+    return bound_ids_text(ids, fingerprint_of(source.rows, values_root(source.rows)))
 
 
 def _lost(index: RowIndex, file_format: ExportFormat, *, has_ids_beside: bool) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
 from repalign.store.foreign.contents import (
@@ -51,6 +52,54 @@ def read_anndata(request: ForeignRequest) -> ForeignMatrix:
         ids_from=ids_from,
         columns=columns,
     )
+
+
+def read_observations(
+    path: Path, *, id_column: str | None = None
+) -> tuple[dict[str, NDArray[Any]], list[str] | None]:
+    """Return the columns of ``obs``, without those of rare types, and the ids of the rows.
+
+    Raises:
+        InputError: there are no observations, or they cannot be read.
+    """
+    label = f"{path}::obs"
+    with open_file(path) as file, told_as_input_error(label):
+        ids, ids_from = _observation_ids(ForeignRequest(path, id_column=id_column), file)
+        obs = open_member(file, "obs", label) if "obs" in file else {}
+        if not obs or "__categories" in obs:
+            raise InputError(f"{label}: is not there, or older than AnnData 0.8; write it again")
+        columns = {
+            name: _column_values(open_member(obs, name, f"{label}/{name}"), path=path)
+            for name in obs
+            if f"{label}/{name}" != ids_from
+        }
+    return {name: values for name, values in columns.items() if values is not None}, ids
+
+
+def _column_values(column: Any, *, path: Path) -> NDArray[Any] | None:
+    """Return a column as numbers or texts, NaN or empty where missing; None of other types."""
+    if isinstance(column, h5py.Dataset):
+        if column.ndim != 1:
+            return None
+        if h5py.check_string_dtype(column.dtype) is not None:
+            return np.array(read_texts(column, path=path), dtype=str)
+        check_dataset(column, f"{path}::{column.name}")
+        return column[()] if column.dtype.kind in "iufb" else None
+    # of a category the codes, of a column with missing numbers the numbers and where they are
+    names = ("categories", "codes") if "codes" in column else ("values", "mask")
+    if not set(names) <= set(column):
+        return None
+    label = f"{path}::{column.name}"
+    first, second = (
+        _column_values(open_member(column, name, f"{label}/{name}"), path=path) for name in names
+    )
+    if first is None or second is None or second.dtype.kind not in "ib":
+        return None
+    missing = second < 0 if "codes" in column else second
+    values = first[second] if "codes" in column else first
+    if not missing.any():
+        return values
+    return np.where(missing, "" if values.dtype.kind == "U" else np.nan, values)
 
 
 def _matrices(file: Any, label: str) -> tuple[dict[str, Any], list[str]]:

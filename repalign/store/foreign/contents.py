@@ -1,7 +1,7 @@
 """What a foreign file holds: the matrix that was chosen and what is known of its rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import Rows
+from repalign.delimited import ID_NAMES as ID_NAMES
 from repalign.exceptions import InputError, SeveralViewsError
 
 MAX_COLUMNS = 2**17  # as many as a view of a store has
 MAX_ROWS = 2**40
-ID_NAMES = ("id", "ids", "sample_id")  # arrays and columns of these names are identifiers
+METADATA_PREFIX = "Metadata_"  # of columns that describe a row, in profiles of cells
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,18 @@ class ForeignRequest:
         path: the file, or a directory of the thingsvision layout.
         view: which array, column or layer; None where there is only one.
         id_column: array or column of the same file that holds the ids, or None.
+        leave_out: columns of a table that are no values, such as labels, whatever they hold.
     """
 
     path: Path
     view: str | None = None
     id_column: str | None = None
+    leave_out: Collection[str] = ()
+
+    def leaves_out(self, name: str) -> bool:
+        """Tell whether a column of a table is no value: by its name, or because it was named."""
+        is_id = name.lower() in ID_NAMES  # also where another column is taken for the ids
+        return is_id or name.startswith(METADATA_PREFIX) or name in self.leave_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +49,14 @@ class ForeignMatrix:
         layout: what kind of file it is, for reports.
         ids: one text per row, or None.
         ids_from: where the ids were found, or empty.
+        ids_of: fingerprint of the values that the file of the ids says they belong to, or None.
         token: token position of each row, or None.
         sample_sha: hash of each row's input, or None.
         bfloat16: the 16-bit words of ``raw`` are bfloat16 values.
         chunk_rows: rows that are always read together; 1 where any row can be read alone.
         columns: what the file calls the columns of the matrix, or None.
+        left_out: other columns of a table, which are neither values nor identify a row.
+        details: what else there is to say of the file, for reports.
     """
 
     view: str
@@ -53,11 +64,14 @@ class ForeignMatrix:
     layout: str
     ids: Sequence[str] | None = None
     ids_from: str = ""
+    ids_of: str | None = None
     token: NDArray[Any] | None = None
     sample_sha: NDArray[np.uint8] | None = None
     bfloat16: bool = False
     chunk_rows: int = 1
     columns: Sequence[str] | None = None
+    left_out: Sequence[str] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 def choose_view(request: ForeignRequest, available: Mapping[str, tuple[int, ...]]) -> str:

@@ -1,17 +1,20 @@
 """Ids of rows from a file beside the embeddings: lines of text, or a column of a table."""
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from repalign.delimited import open_delimited
 from repalign.exceptions import InputError
 from repalign.files import check_regular, open_regular
 from repalign.store.foreign.budget import check_identities
 from repalign.store.foreign.contents import ID_NAMES
-from repalign.store.foreign.damage import refuse_damage
 
+# First line of a file of ids that an export wrote; behind it the fingerprint of the values.
+BINDING = "# ids of the values "
 FILE_NAMES = "file_names.txt"  # of thingsvision, one image per line in the order of the rows
-TABLES = {".csv": ",", ".tsv": "\t"}
+TABLES = (".csv", ".tsv")
 
 
 def read_ids(locator: str) -> list[str]:
@@ -34,8 +37,22 @@ def read_ids(locator: str) -> list[str]:
     return read_id_lines(path)
 
 
+def bound_ids_text(ids: Sequence[str], fingerprint: str) -> str:
+    """Return the text of a file of ids that says to which values they belong."""
+    return "".join(f"{line}\n" for line in (f"{BINDING}{fingerprint}", *ids))
+
+
 def read_id_lines(path: Path) -> list[str]:
     """Read one id per line of UTF-8 text.
+
+    Raises:
+        InputError: a line is empty, or the file is not UTF-8.
+    """
+    return read_bound_ids(path)[0]
+
+
+def read_bound_ids(path: Path) -> tuple[list[str], str | None]:
+    """Read one id per line, and the fingerprint of the values to which they belong, or None.
 
     Raises:
         InputError: a line is empty, or the file is not UTF-8.
@@ -54,29 +71,18 @@ def read_id_lines(path: Path) -> list[str]:
     ids = [line.removesuffix("\r") for line in lines]
     if "" in ids:
         raise InputError(f"{path}: line {ids.index('') + 1} is empty; expected one id per line")
-    return ids
+    if ids and re.fullmatch(rf"{BINDING}[0-9a-f]{{64}}", ids[0]):
+        return ids[1:], ids[0].removeprefix(BINDING)
+    return ids, None
 
 
 def _read_column(path: Path, column: str | None) -> list[str]:
-    import pandas as pd
-
-    with refuse_damage(f"{path}: is no readable table of ids"):
-        names = list(pd.read_csv(path, sep=TABLES[path.suffix.lower()], nrows=0).columns)
-        wanted = column or _only_column(path, names)
-        if wanted not in names:
-            raise InputError(f"{path}: has no column {wanted!r}; it has {_some(names)}")
-        table = pd.read_csv(
-            path,
-            sep=TABLES[path.suffix.lower()],
-            usecols=[wanted],
-            dtype=str,
-            keep_default_na=False,
-            na_filter=False,
-            skip_blank_lines=False,
-        )
-    ids: list[str] = table[wanted].tolist()
+    table = open_delimited(path, has_header=True)
+    name = column or _only_column(path, table.names)
+    place = table.place(name)
+    ids = [record[place] for record in table.records()]
     if "" in ids:
-        raise InputError(f"{path}: row {ids.index('')} of column {wanted!r} is empty; give an id")
+        raise InputError(f"{path}: row {ids.index('')} of column {name!r} is empty; give an id")
     return ids
 
 

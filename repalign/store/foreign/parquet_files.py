@@ -33,7 +33,7 @@ def read_parquet(request: ForeignRequest) -> ForeignMatrix:
 
     A column of lists of numbers is a view of its name; the columns of single numbers form the
     view ``columns``. Ids are the column ``id_column``, one named ``id``, ``ids`` or
-    ``sample_id``, or the only column of text.
+    ``sample_id``, or the only column of text. Other columns are left out.
     """
     try:
         import pyarrow as pa
@@ -76,7 +76,7 @@ def read_table(request: ForeignRequest, table: Table) -> ForeignMatrix:
     """Read one matrix of a table of columns."""
     schema = table.schema_arrow
     id_name = _id_column(request, schema)
-    views = _views(schema, id_name, n_rows=table.metadata.num_rows)
+    views = _views(request, schema, id_name, n_rows=table.metadata.num_rows)
     view = choose_view(request, {name: shape for name, (shape, _) in views.items()})
     columns = views[view][1]
     label = f"{request.path}::{view}"
@@ -104,7 +104,10 @@ def read_table(request: ForeignRequest, table: Table) -> ForeignMatrix:
         ids_from="" if id_name is None else f"{request.path}::{id_name}",
         token=kept.token(),
         sample_sha=kept.sample_sha(),
-        columns=columns if len(columns) == shape[1] else None,
+        columns=columns if view == COLUMNS_VIEW else None,
+        left_out=[name for name in schema.names if name not in (*columns, *extra)]
+        if view == COLUMNS_VIEW
+        else (),
     )
 
 
@@ -138,6 +141,7 @@ def _id_column(request: ForeignRequest, schema: "pa.Schema") -> str | None:
         for field in schema
         if (kinds.is_string(field.type) or kinds.is_large_string(field.type))
         and field.name not in RowIdentities.NAMES
+        and not request.leaves_out(field.name)
     ]
     # the index that pandas writes when it has no name
     index = "__index_level_0__" if "__index_level_0__" in schema.names else None
@@ -145,7 +149,7 @@ def _id_column(request: ForeignRequest, schema: "pa.Schema") -> str | None:
 
 
 def _views(
-    schema: "pa.Schema", id_name: str | None, *, n_rows: int
+    request: ForeignRequest, schema: "pa.Schema", id_name: str | None, *, n_rows: int
 ) -> dict[str, tuple[tuple[int, ...], list[str]]]:
     """Return shape and columns of every matrix of the table; a width of 0 is not known yet."""
     import pyarrow.types as kinds
@@ -159,6 +163,8 @@ def _views(
             views[field.name] = ((n_rows, field.type.list_size), [field.name])
         elif kinds.is_list(field.type) or kinds.is_large_list(field.type):
             views[field.name] = ((n_rows, 0), [field.name])
+        elif request.leaves_out(field.name):
+            continue
         elif kinds.is_floating(field.type) or kinds.is_integer(field.type):
             single.append(field.name)
     if (single and not views) or len(single) > 1:

@@ -29,6 +29,11 @@ class RowIdentities:
         self._columns: dict[str, list[str]] = {}
         self._n_bytes = 0
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns that identify a row, in a table that has them."""
+        return self.NAMES if self._id_name is None else (self._id_name, *self.NAMES)
+
     def add(self, columns: Mapping[str, Sequence[Any]]) -> None:
         """Add the next rows: lists of text or integers by the name of the column."""
         for name, values in columns.items():

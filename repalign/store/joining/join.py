@@ -116,7 +116,7 @@ def join_sources(
         sources=tuple(sources),
         rows=tuple(rows for rows, _ in arranged),
         index=common,
-        report=replace(report, warnings=join_warnings(report)),
+        report=replace(report, warnings=join_warnings(report, sources)),
         positions=tuple(
             None if is_in_place(positions, source.n_rows) else positions
             for source, positions in zip(sources, match.positions, strict=True)

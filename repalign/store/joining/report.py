@@ -1,11 +1,13 @@
 """What a join found out about the rows of its sources, for results and for people."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from repalign.aliases import MismatchPolicy
 from repalign.printable import counted
 from repalign.store.rows.gathered import Access
+from repalign.store.sources.source import EmbeddingSource
 
 MatchedBy = Literal[
     "ids and hashes", "ids", "sample numbers and hashes", "sample numbers", "row order"
@@ -44,9 +46,22 @@ class JoinReport:
         return all(count == self.n_common for count in self.n_rows)
 
 
-def join_warnings(report: JoinReport) -> tuple[str, ...]:
+def unverified_ids(source: EmbeddingSource) -> list[str]:
+    """Warn of ids that lie beside the values and do not say that they belong to them."""
+    if source.info.get("ids_verified", True):
+        return []
+    return [
+        f"the ids of {source.name} are those of {source.info['ids_from']}, which does not say to "
+        "which values they belong: if these were written again since, rows are confused; import "
+        "both into a store to be sure (repalign store import)"
+    ]
+
+
+def join_warnings(report: JoinReport, sources: Sequence[EmbeddingSource]) -> tuple[str, ...]:
     """Return the sentences that a user must see beside a result."""
     warnings = []
+    if report.matched_by in ("ids", "ids and hashes"):
+        warnings += [text for source in sources for text in unverified_ids(source)]
     if report.matched_by == "row order":
         warnings.append(
             f"matched by row order: nothing proves that row i of {report.names[0]} and of "

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import SeveralViewsError
+from repalign.printable import listing
 from repalign.store.joining.index import POOLED, RowIndex, decode_ids
 from repalign.store.reading.store import open_store
 from repalign.store.sources.native import identity_of, is_store
@@ -46,9 +47,11 @@ class EmbeddingsDescription:
         content = self.to_json()
         details = content.pop("details")
         flat = flatten({**content, "views": {v["name"]: _view_text(v) for v in self.views}})
+        names = {key: listing(details[key]) for key in ("columns", "left_out") if key in details}
         told = {name: value for name, value in flat.items() if value not in (None, "")}
         return [
-            {"field": name, "value": value} for name, value in (told | flatten(details)).items()
+            {"field": name, "value": value}
+            for name, value in (told | flatten({**details, **names})).items()
         ]
 
 
@@ -128,7 +131,10 @@ def _describe_foreign(source: EmbeddingSource) -> EmbeddingsDescription:
         views=({"name": source.view, "dim": source.dim, "dtype": str(source.rows.dtype)},),
         row_identity=source.identity,
         n_bytes=_size_of(source.path),
-        details={"ids_from": source.info["ids_from"]},
+        details={
+            **{name: value for name, value in source.info.items() if name != "layout"},
+            **({"columns": list(source.columns)} if source.columns else {}),
+        },
     )
 
 

@@ -1,6 +1,8 @@
 """Arrays, tensors and data frames as sets of embeddings."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -9,13 +11,21 @@ from numpy.typing import NDArray
 from repalign.aliases import Rows
 from repalign.arguments import checked, is_a
 from repalign.exceptions import InputError
+from repalign.printable import listing
 from repalign.rows import ArrayRows
-from repalign.store.foreign.contents import check_matrix_shape, texts_of
+from repalign.store.foreign.contents import (
+    ID_NAMES,
+    ForeignMatrix,
+    ForeignRequest,
+    check_matrix_shape,
+    texts_of,
+)
+from repalign.store.foreign.row_identities import RowIdentities
 from repalign.store.foreign.torch_files import tensor_rows
 from repalign.store.joining.index import pooled_index
 from repalign.store.reading.store import Store, StoreView
 from repalign.store.rows.floats import FloatRows, unmasked
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.sources.opening import matrix_source, open_embeddings
 from repalign.store.sources.source import EmbeddingSource, with_ids
 
 if TYPE_CHECKING:
@@ -30,16 +40,23 @@ Embeddings: TypeAlias = (
 
 @checked
 def as_source(
-    embeddings: Embeddings, *, ids: Sequence[str] | None = None, name: str = "array"
+    embeddings: Embeddings,
+    *,
+    ids: Sequence[str] | None = None,
+    name: str = "array",
+    leave_out: Collection[str] = (),
 ) -> EmbeddingSource:
     """Return embeddings of any kind as a source; paths are opened, sources are passed on.
 
     Args:
         embeddings: a source, a path (``file::view``), an open store of one view, a numpy array, a
-            torch tensor, a pandas frame (its index gives the ids, unless it is a plain range),
-            nested lists, or anything that is read in slices (``Rows``).
+            torch tensor, a pandas frame (a column called ``id`` gives the ids, or the index,
+            unless it is a plain range), nested lists, or anything that is read in slices
+            (``Rows``).
         ids: one id per row, for embeddings that carry none; their own ids are kept.
         name: how messages and results call an object in memory.
+        leave_out: columns of a table or frame that are no values, such as labels and batches;
+            those named ``Metadata_…`` and those of text never are.
 
     Raises:
         InputError: not a matrix of finite numbers, or not one id per row.
@@ -53,19 +70,19 @@ def as_source(
     if isinstance(embeddings, EmbeddingSource):
         source = embeddings
     elif isinstance(embeddings, str | Path):
-        source = open_embeddings(embeddings)
+        source = open_embeddings(embeddings, leave_out=leave_out)
     elif isinstance(embeddings, Store):
         source = open_embeddings(embeddings.path)
+    elif is_a(embeddings, "pandas", "DataFrame"):
+        source = matrix_source(_frame_matrix(embeddings, name, leave_out), name=name, path=None)
     else:
         source = _object_source(embeddings, name=name)
     return source if ids is None else with_ids(source, ids)
 
 
 def _object_source(values: Any, *, name: str) -> EmbeddingSource:
-    """Return an object in memory as a source; only a frame has ids."""
+    """Return an object in memory as a source without ids."""
     raw: Rows
-    ids: Sequence[str] | None = None
-    columns: tuple[str, ...] | None = None
     is_bfloat16 = False
     if isinstance(values, StoreView):
         raise InputError(
@@ -75,10 +92,6 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
         raw = values
     elif is_a(values, "torch", "Tensor"):
         raw, is_bfloat16 = tensor_rows(values, label=name)
-    elif is_a(values, "pandas", "DataFrame"):
-        raw = _array_rows(_frame_values(values, name=name), name=name)
-        ids = frame_ids(values, name=name)
-        columns = tuple(map(str, values.columns))
     else:
         raw = _array_rows(_plain_array(values, name=name), name=name)
     rows = FloatRows(raw, label=name, bfloat16=is_bfloat16)
@@ -87,10 +100,9 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
         path=None,
         view=name,
         rows=rows,
-        index=pooled_index(rows.shape[0], ids=ids),
-        identity="row order" if ids is None else "ids",
+        index=pooled_index(rows.shape[0]),
+        identity="row order",
         info={"layout": f"{type(values).__name__} in memory"},
-        columns=columns,
     )
 
 
@@ -109,14 +121,56 @@ def _array_rows(array: NDArray[Any], *, name: str) -> ArrayRows:
     return ArrayRows(array)
 
 
-def _frame_values(frame: "pd.DataFrame", *, name: str) -> NDArray[Any]:
-    bad = [str(column) for column in frame.columns if frame[column].dtype.kind not in "fiub"]
-    if bad:
+def _frame_matrix(frame: "pd.DataFrame", name: str, leave_out: Collection[str]) -> ForeignMatrix:
+    """Return the columns of numbers of a frame, with what its other columns say of the rows."""
+    request = ForeignRequest(Path(name), leave_out=leave_out)
+    names = [str(column) for column in frame.columns]
+    duplicate = next((column for column, count in Counter(names).items() if count > 1), None)
+    if duplicate is not None:
+        raise InputError(f"{name}: has two columns {duplicate!r}; rename one")
+    columns = {column: frame.iloc[:, place] for place, column in enumerate(names)}
+    id_name = next((column for column in names if column.lower() in ID_NAMES), None)
+    identities = RowIdentities(id_name=id_name, label=name)
+    identities.add({key: columns[key].tolist() for key in identities.names if key in columns})
+    values = [
+        column
+        for column in names
+        if column not in identities.names
+        and not request.leaves_out(column)
+        and _holds_numbers(columns[column], f"{name}: the column {column!r}")
+    ]
+    if not values:
+        raise InputError(f"{name}: has no column of numbers; it has {listing(names)}")
+    ids = identities.ids() if id_name is not None else frame_ids(frame, name=name)
+    numbers = frame.iloc[:, [names.index(column) for column in values]]
+    return ForeignMatrix(
+        view=name,
+        raw=_array_rows(numbers.infer_objects().to_numpy(), name=name),
+        layout="DataFrame in memory",
+        ids=ids,
+        ids_from="" if ids is None else f"{name} ({id_name or 'index'})",
+        token=identities.token(),
+        sample_sha=identities.sample_sha(),
+        columns=values,
+        left_out=[column for column in names if column not in (*values, *identities.names)],
+    )
+
+
+def _holds_numbers(column: "pd.Series[Any]", label: str) -> bool:
+    """Tell whether a column of a frame holds numbers.
+
+    Raises:
+        InputError: most of its values are numbers, and some are not.
+    """
+    if column.dtype.kind != "O":
+        return column.dtype.kind in "fiu"
+    is_number = [isinstance(v, Real) and not isinstance(v, bool) for v in column.tolist()]
+    if 2 * sum(is_number) > len(is_number) and not all(is_number):
+        row = is_number.index(False)
         raise InputError(
-            f"{name}: the column {bad[0]!r} holds no numbers; keep only the columns of the "
-            "embedding and put the ids into the index"
+            f"{label} holds {column.iloc[row]!r} in row {row}; expected a number in every row"
         )
-    return frame.to_numpy()
+    return 2 * sum(is_number) > len(is_number)
 
 
 def frame_ids(frame: "pd.DataFrame", *, name: str) -> list[str] | None:

@@ -1,6 +1,6 @@
 """Open embeddings of any kind: a repalign store or a foreign file, told apart by content."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +11,18 @@ from repalign.exceptions import InputError
 from repalign.files import check_local
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
 from repalign.store.foreign.formats import BY_SUFFIX, of_folder
-from repalign.store.foreign.identifiers import FILE_NAMES, read_id_lines, read_ids
+from repalign.store.foreign.identifiers import FILE_NAMES, read_bound_ids, read_ids
 from repalign.store.format.directory import parts_directory
 from repalign.store.joining.index import POOLED, RowIndex, encode_ids
 from repalign.store.joining.matching import number_samples
 from repalign.store.rows.floats import FloatRows
 from repalign.store.sources.native import is_store, native_source
-from repalign.store.sources.source import EmbeddingSource, parse_locator
+from repalign.store.sources.source import (
+    EmbeddingSource,
+    fingerprint_of,
+    parse_locator,
+    values_root,
+)
 
 SIDECAR_SUFFIX = ".ids.txt"
 
@@ -29,6 +34,7 @@ def open_embeddings(
     view: str | None = None,
     ids: str | Path | Sequence[str] | None = None,
     id_column: str | None = None,
+    leave_out: Collection[str] = (),
 ) -> EmbeddingSource:
     """Open one set of embeddings for reading in blocks.
 
@@ -38,6 +44,8 @@ def open_embeddings(
         ids: one id per row of a foreign file that carries none: a list, a file of lines, or
             ``table.csv::column``.
         id_column: column or array of the same foreign file that holds the ids.
+        leave_out: columns of a foreign table that are no values, such as labels and batches;
+            those named ``Metadata_…`` and those of text never are.
 
     Raises:
         InputError: no such file, an unknown layout, or values that cannot be embeddings.
@@ -54,7 +62,9 @@ def open_embeddings(
     locator = parse_locator(path)
     if view is not None and locator.view is not None and view != locator.view:
         raise InputError(f"{path}: names the view {locator.view!r}, asked is {view!r}; give one")
-    request = ForeignRequest(locator.path, view=view or locator.view, id_column=id_column)
+    request = ForeignRequest(
+        locator.path, view=view or locator.view, id_column=id_column, leave_out=leave_out
+    )
     check_exists(request.path)
     if not is_store(request.path):
         return _open_foreign(request, ids=ids)
@@ -90,19 +100,44 @@ def _open_foreign(
     request: ForeignRequest, *, ids: str | Path | Sequence[str] | None
 ) -> EmbeddingSource:
     matrix = _with_ids(request, _read(request), ids)
-    label = f"{request.path}::{matrix.view}"
+    return matrix_source(matrix, name=str(request.path), path=request.path)
+
+
+def matrix_source(matrix: ForeignMatrix, *, name: str, path: Path | None) -> EmbeddingSource:
+    """Return a foreign matrix, of a file or of a frame in memory, as a source.
+
+    Raises:
+        InputError: values that are no numbers, or not one id for every row.
+    """
+    label = name if path is None else f"{path}::{matrix.view}"
     rows = FloatRows(matrix.raw, label=label, bfloat16=matrix.bfloat16)
     if matrix.ids is not None:
         check_id_count(matrix.ids, rows.shape[0], ids_from=matrix.ids_from, label=label)
+    index = _index(matrix, rows.shape[0])
+    known_fingerprint = None
+    if matrix.ids_of is not None:
+        root = values_root(rows)
+        if matrix.ids_of != fingerprint_of(rows, root):
+            raise InputError(
+                f"{matrix.ids_from}: its ids belong to other values than those of {label}; export "
+                "both again, or remove it and give ids that belong to these rows (--ids)"
+            )
+        known_fingerprint = fingerprint_of(rows, root, index, "ids")
     return EmbeddingSource(
-        name=str(request.path),
-        path=request.path,
+        name=name,
+        path=path,
         view=matrix.view,
         rows=rows,
-        index=_index(matrix, rows.shape[0]),
+        index=index,
         identity="row order" if matrix.ids is None else "ids",
+        known_fingerprint=known_fingerprint,
         chunk_rows=matrix.chunk_rows,
-        info={"layout": matrix.layout, "ids_from": matrix.ids_from or "row order"},
+        info={
+            "layout": matrix.layout,
+            "ids_from": matrix.ids_from or "row order",
+            **matrix.details,
+            **({"left_out": list(matrix.left_out)} if matrix.left_out else {}),
+        },
         columns=None if matrix.columns is None else tuple(matrix.columns),
     )
 
@@ -145,7 +180,11 @@ def _with_ids(
     found = next((path for path in beside if path.is_file()), None)
     if found is None:
         return matrix
-    return replace(matrix, ids=read_id_lines(found), ids_from=str(found))
+    ids, ids_of = read_bound_ids(found)
+    details = dict(matrix.details)
+    if found.name != FILE_NAMES:  # which an extractor writes with the features
+        details["ids_verified"] = ids_of is not None
+    return replace(matrix, ids=ids, ids_from=str(found), ids_of=ids_of, details=details)
 
 
 def _index(matrix: ForeignMatrix, n_rows: int) -> RowIndex:

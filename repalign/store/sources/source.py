@@ -99,7 +99,8 @@ class EmbeddingSource:
         """
         if self.known_fingerprint is not None:
             return self.known_fingerprint
-        return _fingerprint_of(self.rows, self.index, self.identity)
+        root = values_root(self.rows)
+        return fingerprint_of(self.rows, root, self.index, self.identity)
 
 
 def parse_locator(text: str | Path) -> Locator:
@@ -145,17 +146,32 @@ def row_blocks(rows: Rows, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int
         yield start, rows.read(start, min(start + step, n_rows))
 
 
-def _fingerprint_of(rows: Rows, index: RowIndex, identity: Identity) -> str:
-    """Hash everything once, in blocks."""
-    values = view_column("", rows.shape[1], rows.dtype.name, None)
-    whole_leaves = max(1, BLOCK_BYTES // (values.leaf_rows * values.row_bytes))
-    step = whole_leaves * values.leaf_rows
+def values_root(rows: Rows) -> str:
+    """Return the digest of all values, read once in blocks."""
+    column = view_column("", rows.shape[1], rows.dtype.name, None)
+    whole_leaves = max(1, BLOCK_BYTES // (column.leaf_rows * column.row_bytes))
+    step = whole_leaves * column.leaf_rows
     leaves: list[bytes] = []
     for start in range(0, rows.shape[0], step):
         block = rows.read(start, min(start + step, rows.shape[0]))
-        leaves += leaf_digests(values, np.ascontiguousarray(block, dtype=values.dtype))
-    roots = {"values": column_root(leaves)}
-    for name in IDENTIFYING[identity]:
-        column = index_column(name, 1)
-        roots[name] = column_root(leaf_digests(column, index.columns[name]))
+        leaves += leaf_digests(column, np.ascontiguousarray(block, dtype=column.dtype))
+    return column_root(leaves)
+
+
+def fingerprint_of(
+    rows: Rows, root: str, index: RowIndex | None = None, identity: Identity = "row order"
+) -> str:
+    """Return the fingerprint of rows from the digest of their values; without ids, of these alone.
+
+    Args:
+        rows: the values, for their shape and type.
+        root: what ``values_root`` returns.
+        index: who the rows are, where anything identifies them.
+        identity: what of the index does.
+    """
+    roots = {"values": root}
+    if index is not None:
+        for name in IDENTIFYING[identity]:
+            roots[name] = column_root(leaf_digests(index_column(name, 1), index.columns[name]))
+    values = view_column("", rows.shape[1], rows.dtype.name, None)
     return content_fingerprint(rows.shape[0], values, roots)

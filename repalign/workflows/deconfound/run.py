@@ -15,7 +15,13 @@ from repalign.core.score import Score
 from repalign.exceptions import InputError
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.columns import Columns, align_columns, open_columns
+from repalign.workflows.columns import (
+    Columns,
+    align_columns,
+    check_features,
+    feature_notes,
+    open_columns,
+)
 from repalign.workflows.conditions.fit import condition_settings, fit_conditions
 from repalign.workflows.conditions.keywords import DECONFOUND, BatchKeywords
 from repalign.workflows.deconfound.cache import FoldCache, key_of
@@ -53,7 +59,8 @@ def deconfound(
 
     Args:
         embeddings: one set: path, ``path::view``, array, ….
-        columns: a file, or a mapping from names to values, with the labels and the batches.
+        columns: a file, or a mapping from names to values, with the labels and the batches. It
+            may be that of the embeddings: columns named here are never features.
         labels: names of label columns (see ``label_tasks`` for what they may hold).
         batch: name of the column of batches: plates, sites, donors.
         settings: all conventions as one object, for programs; instead of keywords.
@@ -63,7 +70,8 @@ def deconfound(
 
     Raises:
         InputError: an unknown name or keyword, a value that is not allowed, a label that needs a
-            control, or more rows than fit into the memory.
+            control, a feature that determines a label or the batch, or more rows than fit into
+            the memory.
         RowMismatchError: rows without label or batch.
 
     Example:
@@ -81,15 +89,18 @@ def deconfound(
     """
     settings = DECONFOUND.settings_of(settings, keywords)
     machine = machine or Machine()
-    source = as_source(embeddings, name="embeddings")
     labels = listed("labels", labels, "names of columns", str)
+    not_features = (*labels, batch)
+    source = as_source(embeddings, name="embeddings", leave_out=not_features)
+    table = open_columns(columns)
+    is_own = embeddings is columns
     if batch in labels:
         raise InputError(f"the column {batch} is asked for as label and as batch; choose two")
-    aligned = align_columns(
-        source, open_columns(columns), (*labels, batch), policy=settings.on_mismatch
-    )
+    aligned = align_columns(source, table, not_features, policy=settings.on_mismatch, is_own=is_own)
     tasks = label_tasks(aligned.columns, labels, settings.control)
     raw = source.rows.take(aligned.rows)
+    check_features(source, raw, aligned.columns, aligned.columns[batch])
+    features = feature_notes(source, table, not_features, is_own=is_own)
     how = condition_settings(settings.transform, settings.seed)
     fitted = fit_conditions(settings.transform.conditions, raw, how, machine)
     batches = aligned.columns[batch]
@@ -101,7 +112,7 @@ def deconfound(
     return DeconfoundResult(
         records=batch_records(source, answers, inputs),
         settings=asdict(settings) | {"labels": list(labels), "batch": batch},
-        warnings=(*aligned.notes, *fitted.notes, *_warnings(fitted.conditions, answers)),
+        warnings=(*features, *aligned.notes, *fitted.notes, *_warnings(fitted.conditions, answers)),
         transforms={
             (source.name, source.view, name): one.transform
             for name, one in fitted.conditions.items()

@@ -12,9 +12,17 @@ from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.encoding import encode_factors
 from repalign.data.factors import ColumnTable
 from repalign.exceptions import InputError
+from repalign.printable import listing
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.columns import Columns, align_columns, open_columns
+from repalign.workflows.columns import (
+    Columns,
+    align_columns,
+    check_features,
+    feature_notes,
+    is_own_table,
+    open_columns,
+)
 from repalign.workflows.conditions.keywords import DISENTANGLE, FactorKeywords
 from repalign.workflows.disentangle.grouping import (
     Groups,
@@ -55,7 +63,7 @@ def disentangle(
         embeddings: one set (path, ``path::view``, array, …), or several open sources that are
             scored side by side.
         factors: a file, ``store.h5::view``, ``builtin:digits``, or a mapping from names to
-            values.
+            values. It may be that of the embeddings: factors that are named are no features.
         groups: which rows belong together (documents, plates, objects): a column of the
             factors' table, a file with a group a line, or a value for each row; by default rows
             of one sample. Shuffles and half-samples keep them together.
@@ -80,8 +88,9 @@ def disentangle(
     """
     settings = DISENTANGLE.settings_of(settings, keywords)
     machine = machine or Machine()
-    study = _Study(open_columns(factors), settings, groups)
-    sources = _sources(embeddings)
+    sources = _sources(embeddings, named_columns(settings, groups))
+    is_own = embeddings is factors
+    study = _Study(open_columns(factors), settings, groups, is_own)
     chosen = [study.rows_of(source) for source in sources]
     for source, scored in zip(sources, chosen, strict=True):
         _check_memory(source, scored, machine)
@@ -109,6 +118,7 @@ class _Study:
     table: ColumnTable
     settings: FactorSettings
     groups: Groups
+    is_own: bool
 
     def rows_of(self, source: EmbeddingSource) -> ScoredRows:
         """Return the rows of a source that are scored, with their factors and groups."""
@@ -117,8 +127,20 @@ class _Study:
         column = asked if isinstance(asked, str) else None
         names = settings.factors or tuple(name for name in self.table.columns if name != column)
         wanted = names if column is None or column in names else (*names, column)
-        aligned = align_columns(source, self.table, wanted, policy=settings.on_mismatch)
+        is_own = self.is_own or is_own_table(source, self.table)
+        both = sorted(set(names) & set(source.columns or ())) if is_own else ()
+        if both:
+            raise InputError(
+                f"{source.name}: {listing(both)} would be both features and factors; say which "
+                "columns are factors (--factor)"
+            )
+        aligned = align_columns(
+            source, self.table, wanted, policy=settings.on_mismatch, is_own=is_own
+        )
         rows = aligned.rows
+        if is_own:
+            targets = {name: aligned.columns[name] for name in names}
+            check_features(source, source.rows.take(rows), targets)
         if column is not None:
             groups = column_groups(aligned.columns[column])
         elif asked is not None:
@@ -131,8 +153,15 @@ class _Study:
             kinds=settings.kinds,
             n_bins=settings.n_bins,
         )
-        notes = (*aligned.notes, *notes)
+        not_features = named_columns(settings, self.groups)
+        features = feature_notes(source, self.table, not_features, is_own=is_own)
+        notes = (*features, *aligned.notes, *notes)
         return ScoredRows(rows[drawn], encoded, groups.take(drawn), notes)
+
+
+def named_columns(settings: FactorSettings, groups: Groups = None) -> tuple[str, ...]:
+    """Return the columns that options name, which are never features."""
+    return (*settings.factors, *((groups,) if isinstance(groups, str) else ()))
 
 
 def _drawn(groups: RowGroups, settings: FactorSettings) -> tuple[IntArray, tuple[str, ...]]:
@@ -154,11 +183,13 @@ def _check_memory(source: EmbeddingSource, scored: ScoredRows, machine: Machine)
         )
 
 
-def _sources(embeddings: "Embeddings | Sequence[EmbeddingSource]") -> list[EmbeddingSource]:
+def _sources(
+    embeddings: "Embeddings | Sequence[EmbeddingSource]", not_features: Sequence[str]
+) -> list[EmbeddingSource]:
     if isinstance(embeddings, list | tuple) and all(
         isinstance(one, EmbeddingSource) for one in embeddings
     ):
         if not embeddings:
             raise InputError("no embeddings were given; expected at least one set")
         return list(embeddings)
-    return [as_source(embeddings, name="latents")]
+    return [as_source(embeddings, name="latents", leave_out=not_features)]

@@ -70,6 +70,31 @@ def test_the_embeddings_own_table_can_hold_the_columns(cells, tmp_path: Path) ->
     assert rows[0]["n_batches"] == "5"
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_features_beside_the_label_are_listed_and_the_label_is_none(
+    tmp_path: Path, suffix: str
+) -> None:
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((300, 3)), columns=["a", "b", "c"])
+    frame = frame.assign(
+        treated=rng.integers(0, 2, 300), plate=np.arange(300) % 6, Metadata_Well="B02"
+    )
+    path = tmp_path / f"cells.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    words = ["--label", "treated", "--batch", "plate", "--conditions", "raw", "--top", "50"]
+
+    result = invoke(str(path), *words)
+
+    auroc = next(row for row in rows_of(result.stdout) if row["measure"] == "AUROC")
+    assert abs(float(auroc["value"]) - 0.5) < 0.1
+    assert "a, b, c; left out: treated, plate, Metadata_Well" in result.stderr
+    frame.assign(code=1 - frame["treated"]).to_csv(path.with_suffix(".csv"))
+    refused = invoke(str(path.with_suffix(".csv")), *words)
+    assert refused.exit_code == 1
+    assert "'code'" in refused.stderr
+
+
 def test_half_a_question_is_wrong_usage(cells) -> None:
     for words in (["--label", "perturbed"], ["--batch", "plate"]):
         result = invoke(cells[0], "--table", cells[2], *words)

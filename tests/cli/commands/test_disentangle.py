@@ -228,3 +228,21 @@ def test_impossible_requests_are_one_line_and_exit_1(latents, arguments, message
     result = invoke(*latents, "--null", "0", "--halves", "0", *arguments)
     assert result.exit_code == 1
     assert message in result.stderr
+
+
+def test_embeddings_and_factors_of_one_file_have_no_column_in_common(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((200, 3)), columns=["a", "b", "c"])
+    frame.assign(size=rng.integers(0, 3, 200), scene=np.arange(200) // 5).to_csv(
+        tmp_path / "all.csv", index=False
+    )
+    path = str(tmp_path / "all.csv")
+    words = [path, "--factors", path, "--groups", "scene", "--scores", "mcc", "--conditions", "raw"]
+
+    result = invoke(*words, "--factor", "size")
+
+    assert rows_of(result.stdout)[0]["n_latents"] == "3"
+    assert "a, b, c; left out: size, scene" in result.stderr
+    refused = invoke(*words)
+    assert refused.exit_code == 1
+    assert "--factor" in refused.stderr

@@ -247,6 +247,19 @@ def test_import_without_ids_warns(tmp_path: Path) -> None:
     assert again.exit_code == 0
 
 
+def test_info_names_the_columns_of_a_table(tmp_path: Path) -> None:
+    names = [f"f{number}" for number in range(40)]
+    rows = [",".join([*names, "well"]), ",".join(["0.5"] * 40 + ["B02"])]
+    (tmp_path / "a.csv").write_text("\n".join([*rows, ""]))
+    found = json.loads(run("info", tmp_path / "a.csv", "-f", "json").stdout)["details"]
+    assert (found["columns"], found["left_out"]) == (names, ["well"])
+    assert (found["delimiter"], found["decimal"]) == (",", ".")
+    table = run("info", tmp_path / "a.csv", "-f", "csv").stdout
+    assert "f0, f1, " in table
+    assert "f39" in table
+    assert "f30" not in table
+
+
 def test_import_takes_ids_from_a_column(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("key,e0\n7,1.5\n8,2.5\n")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from repalign.exceptions import InputError, StoreError
 from repalign.store import WriteOptions, open_store, write_store
@@ -93,6 +93,25 @@ def test_other_libraries_read_the_exports(pooled_store: Path) -> None:
         assert archive["ids"].tolist() == NAMES
     tensors = load_file(pooled_store.with_suffix(".safetensors"))
     np.testing.assert_array_equal(tensors["embedding"], VALUES)
+
+
+@pytest.mark.parametrize("file_format", ["npy", "safetensors"])
+def test_ids_beside_other_values_than_theirs_are_refused(
+    pooled_store: Path, file_format: str
+) -> None:
+    out = pooled_store.with_suffix(f".{file_format}")
+    export_store(pooled_store, out)
+    assert open_embeddings(out).fingerprint == open_embeddings(pooled_store).fingerprint
+    other = VALUES[::-1].copy()
+    np.save(out, other) if file_format == "npy" else save_file({"embedding": other}, out)
+
+    with pytest.raises(InputError, match=r"a\.ids\.txt.*other values"):
+        open_embeddings(out)
+
+    given = open_embeddings(out, ids=NAMES[::-1])
+    assert join_sources([open_embeddings(pooled_store), given]).report.warnings == ()
+    # the same ids, said of other rows on purpose
+    assert open_embeddings(out, ids=out.with_suffix(".ids.txt")).index.ids[0] == NAMES[0].encode()
 
 
 def test_existing_files_are_kept_unless_told(pooled_store: Path) -> None:

@@ -87,27 +87,72 @@ def test_token_and_hash_columns_are_part_of_the_identity(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is empty; expected a table of numbers"),
+        ("", "is empty"),
         ("id,e0,e0\na,1,2\n", "has two columns 'e0'; rename one"),
-        ("id\na\n", "has no column of numbers beside the ids"),
+        ("id\na\n", "has no column of numbers"),
         ("id,e0\na,1\nb,x\n", "row 1 has 'x' in column 'e0'; expected a number"),
-        ("id,e0,label\na,1,cat\n", "row 0 has 'cat' in column 'label'"),
         (
             "id,e0\na,1\nb,\n",
             "row 1 has a missing value in column 'e0'; expected a number in every cell",
         ),
         ("id,e0\na,1\n,2\n", "row 1 has no id"),
-        ("id,e0\na,1\nb,2,3\n", "is no readable table .*Expected 2 fields in line 3, saw 3"),
+        ("id,e0\na,1\nb,2,3\n", "line 3 has 3 cells"),
         ("id,token,e0\na,x,1\n", "column 'token' holds invalid literal"),
         ("id,sample_sha,e0\na,zz,1\n", "column 'sample_sha' holds no hexadecimal hash"),
         ("id,sample_sha,e0\na,00ff,1\n", "row 0 has a 'sample_sha' of 2 bytes; expected 16"),
-        ("id," + "e" * 200_000 + "\na,1\n", "is no readable table .field larger than field limit"),
+        ("id,e0\na,1_000\nb,2\n", "row 0 has '1_000' in column 'e0'"),
+        ("id,e0\na,１２\nb,2\n", "row 0 has '１２' in column 'e0'"),
+        ("id,e0\na,1\nb,True\n", "row 1 has 'True' in column 'e0'"),
+        ("id,e0\na,True\nb,False\n", "has no column of numbers"),
+        ("id;e0\na;1,5\nb;2,5\nc;2.5\n", "row 2 has '2.5' in column 'e0'"),
+        ("id;e0\na;1,5\nb;1.234,5\n", "row 1 has '1.234,5' in column 'e0'"),
         ("id,e0\n", "has shape 0 × 1; it holds no value"),
     ],
 )
 def test_tables_that_are_no_embeddings_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=rf"a.csv.*{message}"):
         open_embeddings(write(tmp_path / "a.csv", text))
+
+
+def test_columns_of_text_are_left_out_and_named(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.csv", "id,e0,well,e1,on\na,1,B02,2,True\nb,3,3,4,False\nc,5,C1,6,True\n"
+    )
+
+    source = open_embeddings(path)
+
+    assert source.columns == ("e0", "e1")
+    assert source.info["left_out"] == ["well", "on"]
+    np.testing.assert_array_equal(source.rows.read(0, 3), [[1, 2], [3, 4], [5, 6]])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("r.csv", '"V1","V2"\n"1",0.5,1.5\n"2",2.5,3.5\n'),
+        ("r.txt", '"V1" "V2"\n"1" 0.5 1.5\n"2" 2.5 3.5\n'),
+        ("german.csv", '"";"V1";"V2"\n"1";0,5;1,5\n"2";2,5;3,5\n'),
+    ],
+)
+def test_tables_of_r_and_of_a_german_spreadsheet_keep_their_columns(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    source = open_embeddings(write(tmp_path / name, text))
+
+    np.testing.assert_array_equal(source.rows.read(0, 2), [[0.5, 1.5], [2.5, 3.5]])
+    assert source.index.ids.tolist() == [b"1", b"2"]
+
+
+def test_ids_that_are_not_taken_are_no_values(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "id,sample_id,well,e0\n7,0,B02,1\n8,1,B03,2\n")
+    assert open_embeddings(path).columns == ("e0",)
+    source = open_embeddings(path, id_column="well")
+    assert (source.columns, source.index.ids.tolist()) == (("e0",), [b"B02", b"B03"])
+
+
+def test_an_index_beside_ids_is_no_value(tmp_path: Path) -> None:
+    source = open_embeddings(write(tmp_path / "a.csv", ",id,e0\n0,x,1\n1,y,2\n"))
+    assert (source.columns, source.index.ids.tolist()) == (("e0",), [b"x", b"y"])
 
 
 def test_nan_is_refused_by_row(tmp_path: Path) -> None:

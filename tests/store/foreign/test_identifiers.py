@@ -9,7 +9,10 @@ import torch
 
 from repalign.exceptions import InputError
 from repalign.store.foreign.identifiers import read_ids
+from repalign.store.joining.join import join_sources
+from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.opening import open_embeddings
+from repalign.workflows.columns import align_columns, open_columns
 
 
 def write(path: Path, text: str) -> str:
@@ -27,6 +30,7 @@ def test_lines_are_ids(tmp_path: Path, text: str) -> None:
     [
         ("m.csv", "image\na\n007\n", ""),
         ("m.csv", "label,id\nx,a\ny,007\n", ""),
+        ("m.csv", "image;label\na;x\n007;y\n", "::image"),
         ("m.tsv", "image\tlabel\na\tx\n007\ty\n", "::image"),
     ],
 )
@@ -42,7 +46,8 @@ def test_a_column_of_a_table_gives_ids(tmp_path: Path, name: str, text: str, col
         ("m.csv", "image,label\na,x\n", "", r"has the columns image, label; choose one: .*::image"),
         ("m.csv", "image,label\na,x\n", "::key", "has no column 'key'; it has image, label"),
         ("m.csv", "image,label\n,x\n", "::image", "row 0 of column 'image' is empty"),
-        ("m.csv", "", "", "is no readable table of ids"),
+        ("m.csv", "", "", "is empty"),
+        ("m.csv", "image,label\na,x\nb\n", "::image", "line 3 "),
     ],
 )
 def test_files_without_ids_are_refused(
@@ -79,6 +84,22 @@ def test_ids_beside_the_file_are_found(tmp_path: Path, values: np.ndarray) -> No
 
     assert source.index.ids.tolist() == [b"x", b"y"]
     assert source.info["ids_from"] == str(tmp_path / "a.ids.txt")
+
+
+def test_ids_that_do_not_say_what_they_belong_to_are_used_with_a_warning(
+    tmp_path: Path, values: np.ndarray
+) -> None:
+    np.save(tmp_path / "a.npy", values[:2])
+    write(tmp_path / "a.ids.txt", "x\ny\n")
+    found, given = open_embeddings(tmp_path / "a.npy"), as_source(values[:2], ids=["x", "y"])
+
+    (warning,) = join_sources([given, found]).report.warnings
+
+    assert "a.ids.txt" in warning
+    table = open_columns({"id": ["y", "x"], "label": [0, 1]})
+    assert any("a.ids.txt" in note for note in align_columns(found, table).notes)
+    named = open_embeddings(tmp_path / "a.npy", ids=tmp_path / "a.ids.txt")
+    assert join_sources([given, named]).report.warnings == ()
 
 
 def test_a_wrong_number_of_ids_is_refused(tmp_path: Path, values: np.ndarray) -> None:

@@ -71,6 +71,19 @@ def test_the_column_of_ids_can_be_named_or_is_the_only_text(tmp_path: Path) -> N
         open_embeddings(path, id_column="x")
 
 
+def test_columns_of_text_metadata_and_labels_are_left_out_and_named(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.parquet",
+        {"Metadata_Well": ["B02", "B03"], "x": [1.0, 2.0], "Metadata_n": [3, 4],
+         "on": [True, False], "label": [0, 1], "y": [5, 6]},
+    )  # fmt: skip
+
+    source = open_embeddings(path, leave_out=["label"])
+
+    assert (source.columns, source.identity) == (("x", "y"), "row order")
+    assert source.info["left_out"] == ["Metadata_Well", "Metadata_n", "on", "label"]
+
+
 def test_token_and_hash_columns_are_part_of_the_identity(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.parquet",

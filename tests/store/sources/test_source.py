@@ -113,6 +113,18 @@ def test_the_index_of_a_frame_gives_ids() -> None:
     assert as_source(frame.sort_index(ascending=False)).index.ids[0] == b"cat-5"
 
 
+def test_a_frame_is_read_by_the_rules_of_tables() -> None:
+    frame = pd.DataFrame(VALUES, columns=["a", "b", "c"]).assign(
+        id=NAMES, label=1, Metadata_n=2, well="B02", is_control=True
+    )
+
+    source = as_source(frame, leave_out=["label"])
+
+    np.testing.assert_array_equal(source.rows.read(0, 6), VALUES)
+    assert (source.columns, source.index.ids[5]) == (("a", "b", "c"), b"cat-5")
+    assert source.info["left_out"] == ["label", "Metadata_n", "well", "is_control"]
+
+
 def test_sources_and_paths_are_passed_on(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", VALUES)
     source = as_source(tmp_path / "a.npy", ids=NAMES)
@@ -129,7 +141,9 @@ def test_sources_and_paths_are_passed_on(tmp_path: Path) -> None:
         ([1.0, 2.0], r"has shape \(2,\), one value per row"),
         (np.array([["a"]]), "has values of type <U1"),
         (np.array([[None]]), "holds Python objects"),
-        (pd.DataFrame({"x": ["a"]}), "the column 'x' holds no numbers"),
+        (pd.DataFrame({"x": ["a"]}), "has no column of numbers"),
+        (pd.DataFrame({"x": [1.0, 2.0, "a"]}), "the column 'x' .*'a' in row 2"),
+        (pd.DataFrame([[1.0, 2.0]], columns=["x", "x"]), "two columns 'x'"),
         (
             pd.DataFrame(VALUES, index=pd.MultiIndex.from_arrays([NAMES, NAMES])),
             "has an index of several levels; give one id per row",
