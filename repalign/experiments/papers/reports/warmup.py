@@ -127,8 +127,8 @@ def sentences(result: Reproduction) -> Sequence[str]:
     )
     converged = _rank_correlation(exact, exact.reconstruction)
     lines.append(
-        f"The rank correlation of rigid error and reconstruction error is {converged:.2f}: the leak "
-        "changes both, so that these pairs do not tell a decoder that is not an isometry from "
+        f"The rank correlation of rigid error and reconstruction error is {converged:.2f}: the "
+        "leak changes both, so that these pairs do not tell a decoder that is not an isometry from "
         "one that did not converge."
     )
     return lines
