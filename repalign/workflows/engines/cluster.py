@@ -15,8 +15,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir, contextmanager, redirect_stdout, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -24,12 +24,18 @@ from urllib.parse import urlsplit
 
 from repalign.exceptions import InputError, MissingExtraError, RepalignError, first_line
 from repalign.printable import printable
+from repalign.workflows.environment import environment
 
 # Arrays that units share, and results on their way; what does not fit goes to the disk.
 OBJECT_STORE_BYTES = 2**30
 SMALLEST_STORE = 80 * 2**20
 SHARED_MEMORY = "/dev/shm"
 SCRATCH = "repalign-ray-"
+# Ray opens the folder that it is given to everybody: it is one inside ours, which is closed.
+RAY_FOLDER = "r"
+# Ray puts the folder in which it starts on the path of its workers, on every node: this one exists
+# on all of them, and only the administrator writes into it.
+ROOT = "/"
 # How Ray starts what nothing here needs: what adds machines, serves a page, copies logs.
 NEEDLESS = ("start_monitor", "start_api_server", "start_log_monitor")
 # The thread in which Ray prints, on standard output, that a process or a node died.
@@ -72,7 +78,7 @@ def connected(address: str | None, workers: int | None) -> Iterator[None]:
             "Ray was imported before repalign could keep its cluster to the loopback address; "
             "import it later, or start a cluster and give its --ray-address"
         )
-    with _environment({} if address else _private()):
+    with environment({} if address else _private()):
         ray = _import_ray()
         if ray.is_initialized():
             raise InputError("this process is connected to Ray already; call ray.shutdown() first")
@@ -135,18 +141,19 @@ def _connect(ray: Any, address: str | None, workers: int | None, scratch: str | 
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
         if address is None:
-            with _only_needed():
+            with chdir(str(scratch)), _only_needed():
                 ray.init(
                     address="local",
                     num_cpus=workers,
                     include_dashboard=False,
                     object_store_memory=object_store_bytes(),
-                    _temp_dir=scratch,
+                    _temp_dir=f"{scratch}/{RAY_FOLDER}",
                     **quiet,
                 )
         else:
             _check_answers(address)
-            ray.init(address=address, **quiet)
+            with chdir(ROOT):
+                ray.init(address=address, **quiet)
     except Exception as failure:  # where a process of its own does not start, Ray raises just that
         why = first_line(failure)
         if address is None:
@@ -263,22 +270,3 @@ def _remove(scratch: Path) -> None:
 
 def _short_temporary() -> str | None:
     return "/tmp" if os.path.isdir("/tmp") else None  # noqa: PTH112
-
-
-@contextmanager
-def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Set variables while the block runs."""
-    before = {name: os.environ.get(name) for name in values}
-    _set(values)
-    try:
-        yield
-    finally:
-        _set(before)
-
-
-def _set(values: Mapping[str, str | None]) -> None:
-    for name, value in values.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value

@@ -145,6 +145,8 @@ def test_a_cluster_of_this_machine_is_private(tasks) -> None:
     assert os.environ["RAY_AUTH_MODE"] == "token"
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
     assert nodes[0]["Resources"]["object_store_memory"] <= cluster.OBJECT_STORE_BYTES
+    sockets = Path(nodes[0]["RayletSocketName"])
+    assert any(folder.stat().st_mode & 0o077 == 0 for folder in sockets.parents)  # others stay out
 
 
 def test_a_cluster_of_this_machine_listens_on_loopback_and_runs_what_is_needed(tasks) -> None:
