@@ -32,7 +32,9 @@ def test_compressed_values_read_in_place_expand_no_further(
     path = tmp_path / name
     if path.suffix == ".zarr":
         zarr = pytest.importorskip("zarr")
-        zarr.create_array(str(path), shape=(ROWS, COLUMNS), chunks=(10_000, COLUMNS), dtype="f4")
+        zeros = np.zeros((ROWS, COLUMNS), np.float32)
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            zarr.create_array(str(path), data=zeros, chunks=(10_000, COLUMNS))
     else:
         with h5py.File(path, "w") as file:
             zeros = np.zeros((ROWS, COLUMNS), np.float32)

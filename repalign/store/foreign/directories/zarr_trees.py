@@ -32,10 +32,10 @@ _ANNDATA = ("X", "obsm/", "layers/")
 class ZarrRows:
     """Rows of an array, read chunk by chunk where they lie."""
 
-    def __init__(self, array: Any, *, label: str) -> None:
+    def __init__(self, array: Any, folder: Path, *, label: str) -> None:
         self._array = array
         self._label = label
-        _check_chunks(array, label=label)
+        _check_chunks(array, folder, label=label)
         check_expansion(int(array.nbytes_stored()), int(array.nbytes), label=label)
         self.shape = check_matrix_shape(array.shape, label=label)
         self.dtype: np.dtype[Any] = np.dtype(array.dtype)
@@ -99,33 +99,50 @@ def _matrix(
         views = {name: array for name, array in views.items() if array.ndim == 2}
     asked = ForeignRequest(request.path, view=wanted, id_column=request.id_column)
     view = choose_view(asked, {name: tuple(array.shape) for name, array in views.items()})
-    raw = ZarrRows(views[view], label=f"{request.path}::{view}")
+    raw = ZarrRows(views[view], request.path, label=f"{request.path}::{view}")
     ids_from = "" if id_name is None else f"{request.path}::{id_name}"
     return ForeignMatrix(
         view=view,
         raw=raw,
         layout="AnnData in zarr" if is_anndata else "zarr",
-        ids=None if id_name is None else _texts(arrays[id_name], label=ids_from),
+        ids=None if id_name is None else _texts(arrays[id_name], request.path, label=ids_from),
         ids_from=ids_from,
         chunk_rows=raw.chunk_rows,
     )
 
 
-def _texts(array: Any, *, label: str) -> list[str]:
-    _check_chunks(array, label=label)
+def _texts(array: Any, folder: Path, *, label: str) -> list[str]:
+    _check_chunks(array, folder, label=label)
     check_identities(array.size * max(array.dtype.itemsize, 1), label=label)
     values = np.asarray(array[:])
     # texts of any length, a type of numpy 2
     return texts_of(values.astype(object) if values.dtype.kind == "T" else values, label=label)
 
 
-def _check_chunks(array: Any, *, label: str) -> None:
-    """Check that a chunk, which is expanded as a whole, is of a size that can be meant."""
-    sizes = getattr(array, "shards", None) or array.chunks
-    n_bytes = math.prod(int(size) for size in sizes) * array.dtype.itemsize
+def _check_chunks(array: Any, folder: Path, *, label: str) -> None:
+    """Check that no chunk is missing, or too large to be expanded as a whole.
+
+    Args:
+        array: the array.
+        folder: the zarr directory that it is in.
+        label: of the array, for messages.
+    """
+    sizes = [int(size) for size in getattr(array, "shards", None) or array.chunks]
+    n_bytes = math.prod(sizes) * array.dtype.itemsize
     if n_bytes > MAX_CHUNK_BYTES:
         raise InputError(
             f"{label}: has chunks of {n_bytes} bytes; at most {MAX_CHUNK_BYTES} are read"
+        )
+    place = folder / array.path
+    files = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
+    counts = [-(-length // size) for length, size in zip(array.shape, sizes, strict=True)]
+    key = array.metadata.encode_chunk_key
+    # compared first, since a small description may declare more chunks than can be looked for
+    if math.prod(counts) > len(files) or any(key(at) not in files for at in np.ndindex(*counts)):
+        raise InputError(
+            f"{label}: lacks some of its {math.prod(counts)} chunks, which would be read as "
+            f"{array.fill_value}; it is incomplete: copy it again (zarr also leaves chunks out "
+            "that hold nothing else, unless its setting array.write_empty_chunks is on)"
         )
 
 
