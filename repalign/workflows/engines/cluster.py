@@ -14,15 +14,14 @@ import socket
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager, redirect_stdout, suppress
-from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, TextIO, cast
 from urllib.parse import urlsplit
 
 from repalign.exceptions import InputError, MissingExtraError, RepalignError, first_line
+from repalign.files import private_folder
 from repalign.printable import printable
 from repalign.workflows.environment import environment
 
@@ -83,7 +82,10 @@ def connected(address: str | None, workers: int | None) -> Iterator[None]:
         if ray.is_initialized():
             raise InputError("this process is connected to Ray already; call ray.shutdown() first")
         with ExitStack() as stack:
-            scratch = stack.enter_context(_scratch()) if address is None else None
+            scratch = None
+            if address is None:
+                # a short path: sockets in it may have 107 characters in all
+                scratch = stack.enter_context(private_folder(_short_temporary(), SCRATCH))
             stack.callback(ray.shutdown)
             stack.enter_context(redirect_stdout(cast(TextIO, WithoutRay(sys.stdout))))
             with _signals_kept():
@@ -137,7 +139,7 @@ def _signals_kept() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _connect(ray: Any, address: str | None, workers: int | None, scratch: str | None) -> None:
+def _connect(ray: Any, address: str | None, workers: int | None, scratch: Path | None) -> None:
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
         if address is None:
@@ -232,41 +234,5 @@ def _token() -> str:
     return secrets.token_hex(32)  # Ray keeps the first one for as long as the process lives
 
 
-@contextmanager
-def _scratch() -> Iterator[str]:
-    """Hold a folder for the files of a cluster; remove it, and those of commands that were killed.
-
-    Whoever lives holds the lock of its own, so that one that can be locked is nobody's.
-    """
-    # a short path: sockets in it may have 107 characters in all
-    own = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=_short_temporary()))
-    with (own / "new").open("w") as held:
-        flock(held, LOCK_EX)
-        (own / "new").rename(own / "lock")
-        for other in own.parent.glob(f"{SCRATCH}*"):
-            with suppress(OSError):  # held, or gone
-                if other.lstat().st_uid == os.getuid():
-                    _remove_if_left(other)
-        try:
-            yield str(own)
-        finally:
-            _remove(own)
-
-
-def _remove_if_left(scratch: Path) -> None:
-    with (scratch / "lock").open() as lock:
-        flock(lock, LOCK_EX | LOCK_NB)
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _remove(scratch: Path) -> None:
-    """Remove the files of a cluster that ends: its last processes may still write a line."""
-    for _ in range(20):
-        shutil.rmtree(scratch, ignore_errors=True)
-        if not scratch.exists():
-            return
-        time.sleep(0.1)
-
-
-def _short_temporary() -> str | None:
-    return "/tmp" if os.path.isdir("/tmp") else None  # noqa: PTH112
+def _short_temporary() -> Path:
+    return Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())

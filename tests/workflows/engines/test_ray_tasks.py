@@ -131,7 +131,7 @@ def test_failures_are_one_line(tasks, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_second_cluster_is_refused_and_leaves_no_files(
     tasks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_short_temporary", lambda: str(tmp_path))
+    monkeypatch.setattr(cluster, "_short_temporary", lambda: tmp_path)
     with pytest.raises(InputError, match="connected to Ray already"), RayTasks(1):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -182,20 +182,6 @@ def family(root: int) -> dict[int, str]:
     while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
         ours |= more
     return {pid: lines[pid] for pid in ours if lines.get(pid)}
-
-
-def test_folders_of_commands_that_were_killed_are_removed_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster, "_short_temporary", lambda: str(tmp_path))
-    left, foreign = tmp_path / f"{cluster.SCRATCH}left", tmp_path / "others"
-    for folder in (left, foreign):
-        folder.mkdir()
-        (folder / "lock").touch()
-    with cluster._scratch() as first, cluster._scratch() as second:
-        here = {Path(first), Path(second), foreign}
-        assert set(tmp_path.iterdir()) == here
-    assert list(tmp_path.iterdir()) == [foreign]
 
 
 def test_a_cluster_that_does_not_start_is_one_line(tasks, monkeypatch: pytest.MonkeyPatch) -> None:
