@@ -11,7 +11,9 @@ import numpy as np
 
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError, MissingExtraError
-from repalign.files import check_regular, file_sha256, open_regular
+from repalign.expansion import check_copy
+from repalign.files import file_sha256, open_regular
+from repalign.parquet import declared_bytes, open_parquet, text_lengths
 
 
 class CsvColumn:
@@ -66,21 +68,22 @@ class ParquetColumn:
 
     def __init__(self, path: Path, column: str | None, id_column: str | None) -> None:
         try:
-            from pyarrow import ArrowException, parquet
+            from pyarrow import ArrowException
         except ImportError as error:
             raise MissingExtraError(
                 "pyarrow", extra="parquet", purpose="reading .parquet"
             ) from error
-        check_regular(path)
         self._path = path
         self._column = column or "text"
         self._id_column = id_column
+        self._columns = [name for name in (self._column, id_column) if name is not None]
         try:
-            self._file = parquet.ParquetFile(path)
+            self._file = open_parquet(path, self._columns)
         except (ArrowException, OSError) as error:
             raise InputError(f"{path.name} is no readable Parquet file: {error}") from error
         names = self._file.schema_arrow.names
         check_columns(names, self._column, id_column, path.name)
+        check_copy(path, declared_bytes(self._file, self._columns), label=path.name)
         metadata = self._file.metadata
         sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
         self._starts = np.cumsum([0, *sizes])
@@ -112,8 +115,9 @@ class ParquetColumn:
     def _group(self, group: int) -> tuple[list[Any], list[Any] | None]:
         with self._lock:
             if self._held[0] != group:
-                columns = [c for c in (self._column, self._id_column) if c is not None]
-                table = self._file.read_row_group(group, columns=columns)
+                table = self._file.read_row_group(group, columns=self._columns)
+                n_bytes = sum(text_lengths(column)[0] for column in table.columns)
+                check_copy(self._path, n_bytes, label=self._path.name)
                 labels = None if self._id_column is None else table[self._id_column].to_pylist()
                 self._held = (group, table[self._column].to_pylist(), labels)
             return self._held[1], self._held[2]

@@ -13,7 +13,7 @@ from repalign.arguments import is_a
 from repalign.data.builtin_factors import BUILTIN_PREFIX, builtin_columns
 from repalign.data.factors import ColumnTable, has_ids, has_missing, read_columns, table_of
 from repalign.exceptions import RowMismatchError
-from repalign.store.foreign.budget import check_copy
+from repalign.expansion import check_copy
 from repalign.store.joining.index import POOLED, decode_ids, pooled_index
 from repalign.store.joining.matching import MatchKey, match_rows
 from repalign.store.sources.in_memory import frame_ids

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from repalign.exceptions import InputError
+from repalign.expansion import check_identities
 from repalign.files import check_regular, open_regular
-from repalign.store.foreign.budget import check_identities
 from repalign.store.foreign.contents import ID_NAMES
 from repalign.store.foreign.damage import refuse_damage
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
+from repalign.expansion import TEXT_BYTES, check_copy, check_identities
 from repalign.store.foreign.archives import data_start
-from repalign.store.foreign.budget import check_copy, check_identities
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -30,15 +30,11 @@ class _Header:
     """Shape, order and type of one array, and where its values start in the stream."""
 
     def __init__(self, stream: IO[bytes], *, label: str) -> None:
-        readers = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }
         with refuse_damage(f"{label}: is no readable npy array"):
             version = np.lib.format.read_magic(stream)
-            if version not in readers:
-                raise InputError(f"{label}: is an array of npy version {version}; expected 1 or 2")
-            self.shape, self.is_fortran, self.dtype = readers[version](stream)
+            if version != (1, 0):  # the others hold records, under headers of up to 4 GiB
+                raise InputError(f"{label}: is an array of npy version {version}; expected (1, 0)")
+            self.shape, self.is_fortran, self.dtype = np.lib.format.read_array_header_1_0(stream)
         if self.dtype.hasobject:
             raise InputError(
                 f"{label}: holds Python objects, which are never loaded, since they can run code; "
@@ -141,7 +137,9 @@ def _read_small(
         )
     header = headers[name]
     n_values = int(np.prod(header.shape, dtype=object))
-    check_identities(n_values * header.dtype.itemsize, label=label)
+    # numbers stay an array, texts become those of Python
+    n_bytes = n_values * (header.dtype.itemsize + (TEXT_BYTES if "S" in kinds else 0))
+    check_identities(n_bytes, label=label, stored=request.path.stat().st_size)
     if header.dtype.kind not in kinds:
         raise InputError(
             f"{label}: is {header.dtype} of shape {header.shape}; expected one text or integer per "

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
+from repalign.expansion import check_copy
 from repalign.rows import ArrayRows
 from repalign.store.foreign.archives import data_start
-from repalign.store.foreign.budget import check_copy
 from repalign.store.foreign.contents import (
     ID_NAMES,
     MAX_COLUMNS,
@@ -218,7 +218,7 @@ def _file_rows(path: Path, tensor: "torch.Tensor", *, label: str) -> tuple[FileR
     if is_turned:
         n_rows, n_columns, row_step, column_step = n_columns, n_rows, column_step, row_step
     width = (n_columns - 1) * column_step + 1
-    first = tensor.storage_offset()
+    first = int(tensor.storage_offset())
     _check_stored(path, tensor, first + (n_rows - 1) * row_step + width, label=label)
     rows = open_file_rows(
         path,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError, MissingExtraError
+from repalign.expansion import TEXT_BYTES, check_expansion, check_identities
 from repalign.files import check_regular, open_regular
-from repalign.store.foreign.budget import MAX_CHUNK_BYTES, check_expansion, check_identities
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -35,8 +35,7 @@ class ZarrRows:
     def __init__(self, array: Any, folder: Path, *, label: str) -> None:
         self._array = array
         self._label = label
-        _check_chunks(array, folder, label=label)
-        check_expansion(int(array.nbytes_stored()), int(array.nbytes), label=label)
+        _check_array(array, folder, label=label)
         self.shape = check_matrix_shape(array.shape, label=label)
         self.dtype: np.dtype[Any] = np.dtype(array.dtype)
         self.chunk_rows = int(array.chunks[0])
@@ -112,29 +111,27 @@ def _matrix(
 
 
 def _texts(array: Any, folder: Path, *, label: str) -> list[str]:
-    _check_chunks(array, folder, label=label)
-    check_identities(array.size * max(array.dtype.itemsize, 1), label=label)
+    stored = _check_array(array, folder, label=label)
+    check_identities(array.size * (TEXT_BYTES + array.dtype.itemsize), label=label, stored=stored)
     values = np.asarray(array[:])
     # texts of any length, a type of numpy 2
     return texts_of(values.astype(object) if values.dtype.kind == "T" else values, label=label)
 
 
-def _check_chunks(array: Any, folder: Path, *, label: str) -> None:
-    """Check that no chunk is missing, or too large to be expanded as a whole.
+def _check_array(array: Any, folder: Path, *, label: str) -> int:
+    """Check that no chunk is missing, and what the array becomes; return the bytes of its files.
 
     Args:
         array: the array.
         folder: the zarr directory that it is in.
         label: of the array, for messages.
+
+    Raises:
+        InputError: a chunk is missing, or too much would be expanded.
     """
-    sizes = [int(size) for size in getattr(array, "shards", None) or array.chunks]
-    n_bytes = math.prod(sizes) * array.dtype.itemsize
-    if n_bytes > MAX_CHUNK_BYTES:
-        raise InputError(
-            f"{label}: has chunks of {n_bytes} bytes; at most {MAX_CHUNK_BYTES} are read"
-        )
     place = folder / array.path
-    files = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
+    files = {path.relative_to(place).as_posix(): path for path in place.rglob("*")}
+    sizes = [int(size) for size in getattr(array, "shards", None) or array.chunks]
     counts = [-(-length // size) for length, size in zip(array.shape, sizes, strict=True)]
     key = array.metadata.encode_chunk_key
     # compared first, since a small description may declare more chunks than can be looked for
@@ -144,6 +141,11 @@ def _check_chunks(array: Any, folder: Path, *, label: str) -> None:
             f"{array.fill_value}; it is incomplete: copy it again (zarr also leaves chunks out "
             "that hold nothing else, unless its setting array.write_empty_chunks is on)"
         )
+    stored = sum(files[key(at)].stat().st_size for at in np.ndindex(*counts))
+    # a chunk is expanded as a whole, and may be larger than the array
+    n_bytes = max(array.size, math.prod(sizes)) * array.dtype.itemsize
+    check_expansion(stored, n_bytes, label=label)
+    return stored
 
 
 def _arrays(group: Any, zarr: Any, place: str = "") -> Iterator[tuple[str, Any]]:

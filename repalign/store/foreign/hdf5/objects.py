@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import MAX_CHUNK_BYTES, check_expansion
+from repalign.expansion import check_expansion
 from repalign.store.foreign.damage import refuse_damage
 from repalign.store.format.hdf5 import h5py
 
@@ -122,12 +122,9 @@ def _check_chunks(dataset: Any, stored: int, label: str) -> None:
             f"{label}: holds {n_present} of its {n_chunks} chunks, and the others would be read as "
             f"{dataset.fillvalue}; it is incomplete: write all of its rows"
         )
-    check_expansion(stored, dataset.nbytes, label=label)
+    # a chunk is expanded as a whole, and may be larger than the array
     chunk_bytes = math.prod(map(int, dataset.chunks)) * dataset.dtype.itemsize
-    if chunk_bytes > MAX_CHUNK_BYTES:
-        raise InputError(
-            f"{label}: has chunks of {chunk_bytes} bytes; at most {MAX_CHUNK_BYTES} are read"
-        )
+    check_expansion(stored, max(int(dataset.nbytes), chunk_bytes), label=label)
 
 
 class Hdf5Rows:

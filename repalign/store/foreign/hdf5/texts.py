@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import check_identities
+from repalign.expansion import TEXT_BYTES, check_identities
 from repalign.store.foreign.contents import texts_of
 from repalign.store.foreign.hdf5.objects import check_dataset, told_as_input_error
 from repalign.store.foreign.separate_process import TIME_LIMIT, run_apart
@@ -31,7 +31,11 @@ def read_texts(dataset: Any, *, path: Path, time_limit: float | None = None) -> 
             "integer per row"
         )
     check_dataset(dataset, label)
-    check_identities(dataset.size * dataset.dtype.itemsize, label=label)
+    check_identities(
+        int(dataset.size) * (TEXT_BYTES + dataset.dtype.itemsize),
+        label=label,
+        stored=path.stat().st_size,
+    )
     if text is not None and text.length is None:
         found = _read_apart(path, dataset.name, "", label=label, time_limit=time_limit)
         return texts_of(found, label=label)

@@ -80,8 +80,9 @@ def declared_and_packed(file: Any, secret: Path) -> None:
 
 
 def one_chunk(file: Any, n_rows: int, stored_bytes: int) -> None:
-    chunks = (n_rows, 2**10)
-    data = file.create_dataset("emb", chunks, "f4", chunks=chunks, compression="gzip")
+    chunks, most = (2**20, 2**10), (None, None)
+    shape = (n_rows, 2**10)
+    data = file.create_dataset("emb", shape, "f4", chunks=chunks, compression="gzip", maxshape=most)
     data.id.write_direct_chunk((0, 0), b"x" * stored_bytes)
 
 
@@ -89,8 +90,8 @@ def bomb(file: Any, secret: Path) -> None:
     one_chunk(file, 2**20, 2**23)
 
 
-def huge_chunks(file: Any, secret: Path) -> None:
-    one_chunk(file, 2**19, 2**25)
+def chunk_beyond_the_rows(file: Any, secret: Path) -> None:
+    one_chunk(file, 1, 2**23)
 
 
 def nested_in_itself(file: Any, secret: Path) -> None:
@@ -116,7 +117,7 @@ HOSTILE: list[tuple[Callable[[Any, Path], None], str]] = [
     (declared_only, "incomplete"),
     (declared_and_packed, "incomplete"),
     (bomb, "8388608 bytes expand to 4294967296 bytes, at most"),
-    (huge_chunks, "has chunks of 2147483648 bytes; at most"),
+    (chunk_beyond_the_rows, "8388608 bytes expand to 4294967296 bytes, at most"),
     (nested_in_itself, "a.h5::group/again/: is nested in itself"),
     (unknown_filter, "is compressed with the filter number 32099, which is not available"),
 ]

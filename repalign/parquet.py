@@ -1,0 +1,86 @@
+"""Parquet files, where a value that repeats takes next to nothing: what they declare and become."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from repalign.exceptions import MissingExtraError
+from repalign.files import check_regular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+NUMBER_BYTES = 8
+
+
+def open_parquet(path: Path, texts: Sequence[str] = ()) -> "pq.ParquetFile":
+    """Open a parquet file.
+
+    Args:
+        path: the file.
+        texts: columns whose texts are read as they are stored, as numbers into a list of the
+            different ones; columns of other types may be among them.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        InputError: no regular file.
+    """
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", extra="parquet", purpose=f"reading {path}") from error
+    check_regular(path)
+    file = pq.ParquetFile(path)
+    schema = file.metadata.schema
+    stored = {schema.column(place).path for place in range(len(schema))}
+    known = [name for name in texts if name in stored]
+    if not known:
+        return file
+    file.close()
+    return pq.ParquetFile(path, read_dictionary=known)
+
+
+def declared_bytes(file: "pq.ParquetFile", columns: Sequence[str]) -> int:
+    """Return the bytes that columns declare to become: their numbers, and texts named once."""
+    return sum(
+        max(NUMBER_BYTES * chunk.num_values, chunk.total_uncompressed_size)
+        for chunk in _chunks(file, columns)
+    )
+
+
+def _chunks(file: "pq.ParquetFile", columns: Sequence[str]) -> Iterator[Any]:
+    names = set(columns)
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            # a column of lists is stored as name.list.element, and a name may hold dots
+            if chunk.path_in_schema in names or chunk.path_in_schema.split(".")[0] in names:
+                yield chunk
+
+
+def text_lengths(column: "pa.Array | pa.ChunkedArray") -> tuple[int, int]:
+    """Return the bytes of all texts of a column, repeated ones counted again, and of the longest.
+
+    Of a column of anything else both are 0.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    total = longest = 0
+    for part in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        values = part.dictionary if isinstance(part, pa.DictionaryArray) else part
+        is_text = any(
+            check(values.type)
+            for check in (kinds.is_string, kinds.is_large_string, kinds.is_binary)
+        )
+        if not is_text:
+            continue
+        lengths = pc.binary_length(values)
+        if isinstance(part, pa.DictionaryArray):
+            lengths = lengths.take(part.indices)
+        total += pc.sum(lengths.cast(pa.int64())).as_py() or 0
+        longest = max(longest, pc.max(lengths).as_py() or 0)
+    return total, longest
