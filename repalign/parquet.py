@@ -33,12 +33,12 @@ def open_parquet(path: Path, texts: Sequence[str] = ()) -> "pq.ParquetFile":
     check_regular(path)
     file = pq.ParquetFile(path)
     schema = file.metadata.schema
-    stored = {schema.column(place).path for place in range(len(schema))}
-    known = [name for name in texts if name in stored]
-    if not known:
+    leaves = {schema.column(place).path for place in range(len(schema))}
+    names = [name for name in texts if name in leaves]
+    if not names:
         return file
     file.close()
-    return pq.ParquetFile(path, read_dictionary=known)
+    return pq.ParquetFile(path, read_dictionary=names)
 
 
 def declared_bytes(file: "pq.ParquetFile", columns: Sequence[str]) -> int:
