@@ -3,14 +3,16 @@
 import hashlib
 import os
 import re
-import secrets
 import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from fcntl import LOCK_EX, LOCK_NB, flock
+from functools import cache
 from io import BufferedReader
 from pathlib import Path
 
@@ -25,6 +27,9 @@ _KINDS = {
 }
 STDOUT = Path("-")
 _MOST_LINKS = 40
+# Where an output is written until it is whole, beside it.
+UNFINISHED = ".repalign-"
+LOCK = "lock"
 _protected: ContextVar[tuple[Path, ...]] = ContextVar("protected", default=())
 
 
@@ -123,17 +128,57 @@ def writing(
             yield whole
             _write_into(path, whole)
         return
-    # A name that nobody can foresee, so that nobody can put a link there.
-    whole = target.with_name(f".repalign-{secrets.token_hex(8)}.tmp")
-    try:
+    with private_folder(target.parent, UNFINISHED) as folder:
+        whole = folder / "output.tmp"
         yield whole
         if target.exists():
             whole.chmod(target.stat().st_mode & 0o777)
         with whole.open("rb") as stream:
             os.fsync(stream.fileno())
         whole.replace(target)
+
+
+@contextmanager
+def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """Make a folder of an unforeseeable name that only this user enters, and remove it afterwards.
+
+    Its process holds a lock in it until it ends, however that is; folders of the same prefix whose
+    process has ended are removed.
+
+    Args:
+        parent: The folder to make it in.
+        prefix: How its name begins.
+    """
+    _remove_abandoned(parent, prefix)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    try:
+        with (folder / "new").open("w") as lock:
+            with suppress(OSError):  # a file system without locks
+                flock(lock, LOCK_EX)
+            (folder / "new").rename(folder / LOCK)
+            yield folder
     finally:
-        whole.unlink(missing_ok=True)
+        _remove(folder)
+
+
+@cache
+def _remove_abandoned(parent: Path, prefix: str) -> None:
+    """Remove, once in the life of a process, the private folders of processes that were killed."""
+    for folder in parent.glob(f"{prefix}*"):
+        with suppress(OSError):  # its process lives, another removes it, or it is another user's
+            if folder.lstat().st_uid == os.getuid():
+                with (folder / LOCK).open() as lock:
+                    flock(lock, LOCK_EX | LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder into which a process that ends may still write a line."""
+    for _ in range(20):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
 
 
 def made_folder(path: str | Path) -> Path:

@@ -32,7 +32,7 @@ from repalign.cli.inputs import protect_inputs
 from repalign.cli.streams import finish_streams, prepare_streams
 from repalign.cli.talk import Talk
 from repalign.exceptions import RepalignError
-from repalign.store.foreign.budget import allowing
+from repalign.expansion import allowing
 
 INTERRUPTED, TERMINATED = 130, 143
 

@@ -1,5 +1,6 @@
 """Options of a command from a TOML file: what stands on the line wins."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -13,6 +14,9 @@ from repalign.exceptions import InputError
 from repalign.files import open_regular
 
 LARGEST_FILE = 2**20
+# The parser takes a time that grows with the square of the parts of a key, and options have few.
+MOST_DOTS = 100
+NO_KEY = re.compile(r"""\"[^\"\n]*\"|'[^'\n]*'|#.*|\d+\.\d+""")  # texts, comments, numbers
 
 
 def _apply(context: typer.Context, path: Path | None) -> Path | None:
@@ -58,7 +62,12 @@ def read_config(path: Path) -> dict[str, Any]:
     if len(content) > LARGEST_FILE:
         raise InputError(f"holds more than {LARGEST_FILE >> 20} MiB, expected some options")
     try:
-        return tomllib.loads(content.decode("utf-8"))
+        text = content.decode("utf-8")
+        for number, line in enumerate(NO_KEY.sub("", text).splitlines(), start=1):
+            key = line.partition("=")[0] if "{" not in line else line
+            if key.count(".") > MOST_DOTS:
+                raise InputError(f"line {number}: has more than {MOST_DOTS} dots in a key")
+        return tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as failure:
         raise InputError(f"is no TOML ({failure})") from failure
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from repalign.delimited import ID_NAMES, MAX_COLUMNS, open_delimited
 from repalign.exceptions import InputError, MissingExtraError, first_line
 from repalign.files import check_regular, open_regular
+from repalign.parquet import declared_bytes, open_parquet, text_lengths
 from repalign.printable import counted
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # Of an index: of pandas and R in text, of pandas in parquet.
 INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet")
+LETTER_BYTES = 4  # of an array of numpy, whose texts are all as long as the longest
 # Told how many bytes values take, before they are read; raises if these are too many.
 CheckBytes = Callable[[int], None]
 
@@ -230,15 +232,15 @@ def _with_index(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 def _check_parquet(source: Path, check_bytes: CheckBytes) -> None:
     """Check what a table becomes: a value that repeats takes next to nothing in the file."""
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(source) as file:
-        told = file.metadata
-        groups = [told.row_group(number) for number in range(told.num_row_groups)]
-        _check_width(told.num_columns, source)
-        check_bytes(
-            max(8 * told.num_rows * told.num_columns, sum(each.total_byte_size for each in groups))
-        )
+    with open_parquet(source) as plain:
+        names = plain.schema_arrow.names
+    with open_parquet(source, names) as file:
+        _check_width(file.metadata.num_columns, source)
+        check_bytes(max(8 * file.metadata.num_rows * len(names), declared_bytes(file, names)))
+        for group in range(file.metadata.num_row_groups):
+            columns = file.read_row_group(group).columns
+            longest = max((text_lengths(column)[1] for column in columns), default=0)
+            check_bytes(LETTER_BYTES * file.metadata.num_rows * longest)
 
 
 def _check_width(n_columns: int, source: Path) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 from repalign.data.samples import Sample, checked_label, text_sample
 from repalign.delimited import open_delimited
 from repalign.exceptions import InputError, MissingExtraError, first_line
-from repalign.files import check_regular, file_sha256
+from repalign.expansion import check_copy
+from repalign.files import file_sha256
+from repalign.parquet import declared_bytes, open_parquet, text_lengths
 
 
 class CsvColumn:
@@ -63,22 +65,23 @@ class ParquetColumn:
 
     def __init__(self, path: Path, column: str | None, id_column: str | None) -> None:
         try:
-            from pyarrow import ArrowException, parquet
+            from pyarrow import ArrowException
         except ImportError as error:
             raise MissingExtraError(
                 "pyarrow", extra="parquet", purpose="reading .parquet"
             ) from error
-        check_regular(path)
         self._damage = ArrowException
         self._path = path
         self._column = column or "text"
         self._id_column = id_column
+        self._columns = [name for name in (self._column, id_column) if name is not None]
         try:
-            self._file = parquet.ParquetFile(path)
+            self._file = open_parquet(path, self._columns)
         except (ArrowException, OSError) as error:
             raise InputError(f"{path.name} is no readable Parquet file: {error}") from error
         names = self._file.schema_arrow.names
         check_columns(names, self._column, id_column, path.name)
+        check_copy(path, declared_bytes(self._file, self._columns), label=path.name)
         metadata = self._file.metadata
         sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
         self._starts = np.cumsum([0, *sizes])
@@ -112,10 +115,11 @@ class ParquetColumn:
     def _group(self, group: int) -> tuple[list[Any], list[Any] | None]:
         with self._lock:
             if self._held[0] != group:
-                columns = [c for c in (self._column, self._id_column) if c is not None]
                 try:
-                    table = self._file.read_row_group(group, columns=columns)
-                    values = {name: table[name].to_pylist() for name in columns}
+                    table = self._file.read_row_group(group, columns=self._columns)
+                    n_bytes = sum(text_lengths(column)[0] for column in table.columns)
+                    check_copy(self._path, n_bytes, label=self._path.name)
+                    values = {name: table[name].to_pylist() for name in self._columns}
                 except (self._damage, OSError, UnicodeDecodeError) as error:
                     raise InputError(
                         f"{self._path.name} is no readable Parquet file: {first_line(error)}"

@@ -20,9 +20,9 @@ from repalign.data.factors import (
     table_of,
 )
 from repalign.exceptions import InputError, RowMismatchError
+from repalign.expansion import check_copy
 from repalign.printable import listing
 from repalign.store.foreign.anndata_files import read_observations
-from repalign.store.foreign.budget import check_copy
 from repalign.store.foreign.contents import METADATA_PREFIX
 from repalign.store.joining.index import POOLED, decode_ids, pooled_index
 from repalign.store.joining.matching import MatchKey, match_rows

@@ -75,7 +75,7 @@ def find_vision_import() -> Finding:
     code = "import torch, torchvision; print(torch.__version__, torchvision.__version__)"
     try:
         ran = subprocess.run(
-            [sys.executable, "-c", code],
+            [sys.executable, "-P", "-c", code],
             capture_output=True,
             text=True,
             errors="replace",

@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from repalign.arguments import checked
 from repalign.exceptions import InputError, RepalignError
+from repalign.workflows.environment import SAFE_PATH, environment
 from repalign.workflows.machine import Machine, ignore_stage
 from repalign.workflows.side_by_side import run_side_by_side
 from repalign.workflows.signals import signals_wait
@@ -152,9 +153,10 @@ class ProcessPool:
     def __enter__(self) -> Self:
         context = get_context("spawn")
         watched, self._life = context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(
-            self.workers, mp_context=context, initializer=_start_worker, initargs=(watched,)
-        )
+        with environment(SAFE_PATH):  # the process that tidies up after them starts here
+            self._pool = ProcessPoolExecutor(
+                self.workers, mp_context=context, initializer=_start_worker, initargs=(watched,)
+            )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
@@ -175,7 +177,7 @@ class ProcessPool:
         if self._pool is None:
             raise InputError("ProcessPool: not started; use it in a with block")
         quiet = replace(machine, on_stage=ignore_stage)
-        with signals_wait():  # the first starts the workers
+        with signals_wait(), environment(SAFE_PATH):  # the first starts the workers
             futures = [self._pool.submit(do_unit, unit, quiet) for unit in units]
         progress = Progress(units, machine)
         for future in futures:

@@ -78,8 +78,11 @@ def test_the_record_of_a_run_needs_the_file_no_more(folder: Path) -> None:
         ("split = 2020-01-01", "expected a text, a number"),
         ("split = 'x'", "unable to parse string as a number"),
         ("maps =", "is no TOML"),
+        ("a" + ".a" * 200_000 + " = 1", "dots"),
+        ("maps = {" + ".".join(["'a'"] * 200_000) + " = 1}", "dots"),
         ("maps = 'nope'\nstores = ['a.npy', 'b.npy']", "maps: got nope"),
     ],
+    ids=lambda text: text[:20],
 )
 def test_what_is_wrong_is_told(folder: Path, text: str, told: str) -> None:
     Path("bad.toml").write_text(text)

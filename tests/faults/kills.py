@@ -35,6 +35,8 @@ CALLS = (
 CHANGES = ("write", "pwrite64", "rename", "unlink", "fsync", "ftruncate", "mkdir")
 # What a command says that lost one of its processes.
 TOLD = "a worker process ended before its work was done"
+# What one says that is not to replace what it finished before it was killed.
+DONE = "already exists"
 # A run makes a few calls more or less than another, so that a kill may come too late.
 MOST_TRIES = 5
 NOT_KILLED = "ended before it was killed"
@@ -128,6 +130,7 @@ def _killed(stage: Stage, place: Path, rng: random.Random) -> tuple[Outcome, str
             return "wrong", f"{when}: {name} is not whole"
     if damaged := _unsound_units(place):
         return "wrong", f"{when}: the cache holds {damaged}"
+    is_whole = all(_appeared(stage, place / name) for name in stage.outputs)
     store = place / stage.outputs[0]
     is_begun = stage.is_store and not _appeared(stage, store)
     if is_begun and (lost := _unsound_shards(store)):
@@ -135,7 +138,8 @@ def _killed(stage: Stage, place: Path, rng: random.Random) -> tuple[Outcome, str
     if "maps" in stage.line:  # whole ones are never replaced
         shutil.rmtree(place / "maps", ignore_errors=True)
     again = _run(stage, place)
-    if again.is_hung or again.status:
+    is_done = is_whole and again.status == 1 and DONE in again.said
+    if again.is_hung or (again.status and not is_done):
         return "traceback", f"{when}: again: {again.status} {again.said[-300:]}"
     found = [_content(stage, place / name) for name in stage.outputs]
     if found != stage.found["whole"]:

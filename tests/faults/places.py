@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repalign.files import UNFINISHED
 from tests.faults.counts import TRACEBACK, Counts, Outcome
 from tests.faults.forks import Ended, Limits, import_all
 from tests.faults.lines import EXIT_CODES, copied, judged, make_files, run_apart
@@ -150,7 +151,7 @@ def _limited(line: Sequence[str], limits: Limits, files: Path) -> tuple[Outcome,
         (place / "disk").mkdir()
         ended = run_apart(line, place, limits=limits)
         outcome, why = judged(ended)
-        left = [path for path in (place / "disk").rglob("*") if path.name.endswith(".tmp")]
+        left = [path for path in (place / "disk").rglob("*") if path.name.startswith(UNFINISHED)]
         return ("wrong", f"left {left}") if left else (outcome, why)
 
 

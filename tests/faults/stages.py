@@ -50,9 +50,9 @@ def stages() -> list[Stage]:
         Stage("writer", (), ("run.h5",), is_store=True, share=12),
         Stage("extract", (*extract, "-o", "new.h5"), ("new.h5",), is_store=True, share=2),
         Stage("extract shards", (*extract, "-o", "new"), ("new",), is_store=True),
-        Stage("pack", ("store", "pack", "shards", "new.h5", "--overwrite"), ("new.h5",),
+        Stage("pack", ("store", "pack", "shards", "new.h5"), ("new.h5",),
               is_store=True, share=3),
-        Stage("import", ("store", "import", "a.npy", "new.h5", "--overwrite"), ("new.h5",),
+        Stage("import", ("store", "import", "a.npy", "new.h5"), ("new.h5",),
               is_store=True, share=3),
         Stage("export npz", ("store", "export", "a.h5", "new.npz", "--overwrite"), ("new.npz",),
               old=True),
@@ -62,8 +62,8 @@ def stages() -> list[Stage]:
         Stage("saved maps", (*compare, "-o", "new.csv", "--save-maps", "maps"),
               ("new.csv", "maps")),
         Stage("report", ("report", "result.csv", "-o", "new.html"), ("new.html",), old=True),
-        Stage("apply", ("apply", "map.safetensors", "a.h5", "-o", "new.h5", "--overwrite"),
-              ("new.h5",), is_store=True),
+        Stage("apply", ("apply", "map.safetensors", "a.h5", "-o", "new.h5"), ("new.h5",),
+              is_store=True),
         Stage("folds", (*folds, "--resume", "folds.jsonl", "-o", "new.csv"), ("new.csv",)),
     ]  # fmt: skip
 

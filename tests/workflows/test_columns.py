@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from repalign.exceptions import InputError, RowMismatchError
+from repalign.expansion import allowing
 from repalign.store import write_store
-from repalign.store.foreign.budget import allowing
 from repalign.store.joining.index import RowIndex
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.opening import open_embeddings

@@ -68,6 +68,8 @@ def rerun(
     overridden = [*([] if form is None else ["--format", form]), *context.args]
     overridden += [] if to is None else ["--output", str(to)]
     name, *words = recorded.words
+    if set(words) & set(command.get_help_option_names(context)):
+        raise InputError(f"{results}: its command only shows help; expected one that compares")
     before = command.make_context(name, list(words), context)
     _check_reads_only(command, before, results)
     call = command.make_context(name, [*words, *overridden], context)

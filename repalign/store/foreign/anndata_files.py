@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
+from repalign.expansion import TEXT_BYTES, check_identities
 from repalign.store.foreign.contents import (
     ForeignMatrix,
     ForeignRequest,
@@ -177,6 +178,11 @@ def _column_texts(column: Any, *, path: Path) -> list[str]:
     if not isinstance(coded, h5py.Dataset) or coded.ndim != 1 or coded.dtype.kind not in "iu":
         raise InputError(f"{label}/codes: is no list of integers; is the file damaged?")
     check_dataset(coded, f"{label}/codes")
+    check_identities(
+        int(coded.size) * (TEXT_BYTES + coded.dtype.itemsize),
+        label=f"{label}/codes",
+        stored=path.stat().st_size,
+    )
     codes = coded[()]
     if len(codes) and (codes.min() < 0 or codes.max() >= len(names)):
         row = int(np.flatnonzero((codes < 0) | (codes >= len(names)))[0])

@@ -77,7 +77,7 @@ FORMATS = (
         "torch_files:read_torch",
         views="keys of the dict (`outer.inner`), numbers of the list",
         ids=f"list {NAMED}",
-        access="`weights_only`, mapped",
+        access=f"`weights_only`; {IN_PLACE}",
         suffixes=(".pt", ".pth"),
     ),
     ForeignFormat(
@@ -85,7 +85,7 @@ FORMATS = (
         "",
         views="`layer0`, `layer1`, …; `layer-1` is the last",
         ids="none",
-        access="`weights_only`, mapped",
+        access=f"`weights_only`; {IN_PLACE}",
     ),
     ForeignFormat(
         "`.safetensors`",

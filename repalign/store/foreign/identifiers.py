@@ -7,8 +7,8 @@ from pathlib import Path
 
 from repalign.delimited import open_delimited
 from repalign.exceptions import InputError
+from repalign.expansion import check_identities
 from repalign.files import check_regular, open_regular
-from repalign.store.foreign.budget import check_identities
 from repalign.store.foreign.contents import ID_NAMES
 
 # First line of a file of ids that an export wrote; behind it the fingerprint of the values.

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import check_copy
+from repalign.expansion import check_copy
 from repalign.store.foreign.contents import (
     ForeignMatrix,
     ForeignRequest,

@@ -1,6 +1,5 @@
 """Arrays in ``.npy`` and ``.npz`` files, read by position where they are not compressed."""
 
-import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import check_copy, check_identities
+from repalign.expansion import TEXT_BYTES, check_copy, check_identities
+from repalign.store.foreign.archives import data_start
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -23,25 +23,18 @@ from repalign.store.foreign.damage import refuse_damage
 from repalign.store.foreign.row_identities import RowIdentities
 from repalign.store.rows.file import FileRows, open_file_rows
 from repalign.store.rows.floats import float_type
-from repalign.store.rows.spool import spool_blocks
-
-BLOCK_BYTES = 64 * 2**20
-LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, then the lengths of name and extra field
+from repalign.store.rows.spool import BLOCK_BYTES, spool_blocks, transposed
 
 
 class _Header:
     """Shape, order and type of one array, and where its values start in the stream."""
 
     def __init__(self, stream: IO[bytes], *, label: str) -> None:
-        readers = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }
         with refuse_damage(f"{label}: is no readable npy array"):
             version = np.lib.format.read_magic(stream)
-            if version not in readers:
-                raise InputError(f"{label}: is an array of npy version {version}; expected 1 or 2")
-            self.shape, self.is_fortran, self.dtype = readers[version](stream)
+            if version != (1, 0):  # the others hold records, under headers of up to 4 GiB
+                raise InputError(f"{label}: is an array of npy version {version}; expected (1, 0)")
+            self.shape, self.is_fortran, self.dtype = np.lib.format.read_array_header_1_0(stream)
         if self.dtype.hasobject:
             raise InputError(
                 f"{label}: holds Python objects, which are never loaded, since they can run code; "
@@ -92,7 +85,7 @@ def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignM
     info = _member(archive, view)
     if info.compress_type == zipfile.ZIP_STORED:
         _check_sum(archive, info)
-        start = _data_start(request.path, info) + header.offset
+        start = data_start(request.path, info) + header.offset
         raw = _open_values(request.path, header, start, label=label)
     else:
         raw = _decompress(request.path, archive, info, header, label=label)
@@ -116,13 +109,6 @@ def _check_sum(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
     with archive.open(info) as stream:
         while stream.read(2**20):
             pass
-
-
-def _data_start(path: Path, info: zipfile.ZipInfo) -> int:
-    with path.open("rb") as stream:
-        stream.seek(info.header_offset)
-        _, name_length, extra_length = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
-    return int(info.header_offset + LOCAL_HEADER.size + name_length + extra_length)
 
 
 def _identity(
@@ -151,7 +137,9 @@ def _read_small(
         )
     header = headers[name]
     n_values = int(np.prod(header.shape, dtype=object))
-    check_identities(n_values * header.dtype.itemsize, label=label)
+    # numbers stay an array, texts become those of Python
+    n_bytes = n_values * (header.dtype.itemsize + (TEXT_BYTES if "S" in kinds else 0))
+    check_identities(n_bytes, label=label, stored=request.path.stat().st_size)
     if header.dtype.kind not in kinds:
         raise InputError(
             f"{label}: is {header.dtype} of shape {header.shape}; expected one text or integer per "
@@ -168,19 +156,7 @@ def _open_values(path: Path, header: _Header, offset: int, *, label: str) -> Fil
     if not header.is_fortran:
         return open_file_rows(path, shape=shape, dtype=header.dtype, offset=offset)
     columns = open_file_rows(path, shape=(shape[1], shape[0]), dtype=header.dtype, offset=offset)
-    return _transposed(columns, label=label)
-
-
-def _transposed(columns: FileRows, *, label: str) -> FileRows:
-    """Copy a matrix that is stored column by column to a temporary file, row by row."""
-    n_columns, n_rows = columns.shape
-    step = max(1, BLOCK_BYTES // (n_columns * columns.dtype.itemsize))
-    blocks = (
-        columns.read_columns(start, min(start + step, n_rows)).T for start in range(0, n_rows, step)
-    )
-    return spool_blocks(
-        blocks, n_rows=n_rows, n_columns=n_columns, dtype=columns.dtype, label=label
-    )
+    return transposed(columns, label=label)
 
 
 def _decompress(
@@ -197,7 +173,7 @@ def _decompress(
         rows = spool_blocks(
             blocks, n_rows=stored[0], n_columns=stored[1], dtype=header.dtype, label=label
         )
-    return _transposed(rows, label=label) if header.is_fortran else rows
+    return transposed(rows, label=label) if header.is_fortran else rows
 
 
 def _row_blocks(

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError, MissingExtraError
-from repalign.store.foreign.budget import check_copy
+from repalign.expansion import check_copy, check_identities
+from repalign.parquet import declared_bytes, open_parquet, text_lengths
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS_VIEW = "columns"  # name of the matrix that the columns of numbers form together
-BATCH_ROWS = 8192
+BATCH_ROWS, BATCH_BYTES = 8192, 2**27
 
 
 def read_parquet(request: ForeignRequest) -> ForeignMatrix:
@@ -37,14 +39,12 @@ def read_parquet(request: ForeignRequest) -> ForeignMatrix:
     """
     try:
         import pyarrow as pa
-        import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError(
             "pyarrow", extra="parquet", purpose=f"reading {request.path}"
         ) from error
-    complaint = f"{request.path}: is no readable parquet file"
-    with refuse_damage(complaint, pa.ArrowException), pq.ParquetFile(request.path) as table:
-        return read_table(request, table)
+    with refuse_damage(f"{request.path}: is no readable parquet file", pa.ArrowException):
+        return read_table(request, ParquetTable(request.path))
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,24 @@ class Table(Protocol):
     def iter_batches(self, batch_size: int, columns: list[str]) -> Iterator["pa.RecordBatch"]:
         """Yield rows of some columns in order."""
         ...
+
+
+class ParquetTable:
+    """A parquet file, whose columns are compared with the limit before they are read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with open_parquet(path) as file:
+            self.schema_arrow = file.schema_arrow
+            self.metadata = Sized(file.metadata.num_rows)
+
+    def iter_batches(self, batch_size: int, columns: list[str]) -> Iterator["pa.RecordBatch"]:
+        """Yield rows of some columns in order, fewer at a time where they are wide."""
+        with open_parquet(self._path, columns) as file:
+            n_bytes = declared_bytes(file, columns)
+            check_copy(self._path, n_bytes, label=str(self._path))
+            fitting = BATCH_BYTES * self.metadata.num_rows // max(n_bytes, 1)
+            yield from file.iter_batches(max(1, min(batch_size, fitting)), columns=columns)
 
 
 def read_table(request: ForeignRequest, table: Table) -> ForeignMatrix:
@@ -182,6 +200,8 @@ def _value_blocks(
 ) -> Iterator[NDArray[Any]]:
     row = 0
     for batch in table.iter_batches(batch_size=BATCH_ROWS, columns=[*columns, *extra]):
+        for name in extra:
+            check_identities(text_lengths(batch.column(name))[0], label=label)
         kept.add({name: batch.column(name).to_pylist() for name in extra})
         arrays = [batch.column(name) for name in columns]
         for name, array in zip(columns, arrays, strict=True):

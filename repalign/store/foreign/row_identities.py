@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import check_identities
+from repalign.expansion import TEXT_BYTES, check_identities
 from repalign.store.joining.index import SHA_BYTES
-
-TEXT_BYTES = 57  # of a text of Python beside its letters, with its place in a list
 
 
 class RowIdentities:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from repalign.store.rows.disk_space import check_temporary_space
 from repalign.store.rows.file import FileRows
 
+BLOCK_BYTES = 64 * 2**20
+
 
 class RowSpool:
     """Rows written to an unnamed temporary file, which vanishes when nobody reads it any more.
@@ -71,3 +73,15 @@ def spool_blocks(
             spool.write(written, block)
             written += len(block)
         return spool.finish(written)
+
+
+def transposed(columns: FileRows, *, label: str) -> FileRows:
+    """Copy a matrix that is stored column by column to a temporary file, row by row."""
+    n_columns, n_rows = columns.shape
+    step = max(1, BLOCK_BYTES // (n_columns * columns.dtype.itemsize))
+    blocks = (
+        columns.read_columns(start, min(start + step, n_rows)).T for start in range(0, n_rows, step)
+    )
+    return spool_blocks(
+        blocks, n_rows=n_rows, n_columns=n_columns, dtype=columns.dtype, label=label
+    )

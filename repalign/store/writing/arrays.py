@@ -44,6 +44,8 @@ def write_store(
 ) -> StoreInfo:
     """Write arrays as a store.
 
+    A call with a spec begins again over what the same call left when its process was killed.
+
     Args:
         path: the store; a file if it ends in ``.h5``, else a directory.
         views: ``(rows, dim)`` arrays by name, or one array, whose view is named ``embedding``.
@@ -80,7 +82,12 @@ def write_store(
     dims = {name: rows.shape[1] for name, rows in sources.items()}
     with protecting(_files_behind([*sources.values(), index])):
         writer = StoreWriter(
-            path, spec=spec or {}, views=dims, options=options, overwrite=overwrite
+            path,
+            spec=spec or {},
+            views=dims,
+            options=options,
+            overwrite=overwrite,
+            restart=bool(spec),  # without one nothing says that it is the same store
         )
         try:
             with writer:

@@ -1,14 +1,14 @@
 """Packing a directory of shards into one file, and settling a directory as it is."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
-from repalign.files import check_output
+from repalign.files import UNFINISHED, check_output, private_folder
 from repalign.store.format.header import columns_of
 from repalign.store.format.schema import PARTS_SUFFIX, Column
 from repalign.store.format.sealed_json import sync_file, temporary_path
@@ -104,10 +104,10 @@ def pack_opened(
         store: the directory store.
         target: the file.
         on_progress: called with the leaves done and their total.
-        scratch: directory on the same disk for the unfinished file; by default that of the target.
+        scratch: directory on the same disk for the unfinished file; by default a new one.
     """
     check_space(target, store.info.n_bytes)
-    with new_file(target, scratch or target.parent) as temporary:
+    with new_file(target, scratch) as temporary:
         columns = columns_of(store.description, store.index_layout)
         with FileWriter(
             temporary, store.description, store.index_layout, n_rows=len(store), shard=None
@@ -127,7 +127,7 @@ def pack_opened(
 
 
 @contextmanager
-def new_file(target: Path, scratch: Path) -> Iterator[Path]:
+def new_file(target: Path, scratch: Path | None = None) -> Iterator[Path]:
     """Give a temporary path whose file gets the name of the target if all goes well.
 
     A link is followed and stays; a file that is replaced keeps its permissions.
@@ -137,21 +137,22 @@ def new_file(target: Path, scratch: Path) -> Iterator[Path]:
         StoreError: the file cannot be written.
     """
     file = _file_behind(target)
-    if file.parent != target.parent.resolve():
-        scratch = file.parent  # the link may lead to another disk
-    temporary = temporary_path(scratch / file.name)
+    is_elsewhere = file.parent != target.parent.resolve()  # the link may lead to another disk
     try:
-        yield temporary
-        if file.exists():
-            temporary.chmod(file.stat().st_mode & 0o777)
-        sync_file(temporary)
-        temporary.replace(file)
+        with ExitStack() as stack:
+            if scratch is None or is_elsewhere:
+                scratch = stack.enter_context(private_folder(file.parent, UNFINISHED))
+            temporary = temporary_path(scratch / file.name)
+            stack.callback(temporary.unlink, missing_ok=True)
+            yield temporary
+            if file.exists():
+                temporary.chmod(file.stat().st_mode & 0o777)
+            sync_file(temporary)
+            temporary.replace(file)
         sync_file(file.parent)
     except (OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:160]
         raise StoreError(f"{target}: cannot be written ({reason})") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _copy(store: Store, column: Column, file: FileWriter) -> Iterator[None]:

@@ -23,7 +23,7 @@ from repalign.store.format.directory import (
     write_manifest,
 )
 from repalign.store.format.layout import Description
-from repalign.store.format.schema import DESCRIPTION
+from repalign.store.format.schema import DESCRIPTION, MANIFEST
 from repalign.store.format.sealed_json import canonical_json
 from repalign.store.format.shard import committed_numbers, shard_name
 from repalign.store.reading.store import Store
@@ -74,28 +74,47 @@ class ShardDirectory:
         self._options = options
         self._unlock: Callable[[], object] | None = None
 
-    def begin(self, *, overwrite: bool) -> None:
+    def begin(self, *, overwrite: bool, restart: bool = False) -> None:
         """Make room for a new store.
+
+        Args:
+            overwrite: whether what is there may be replaced.
+            restart: whether that holds for an unfinished store of the same settings.
 
         Raises:
             InputError: something is there and is not to be replaced.
             StoreError: another process writes it.
         """
+        if self.path.is_dir():
+            self._take_lock()
+        if restart and not overwrite:
+            self._remove_unfinished()
         if self.is_packed:
             check_target(self.target, overwrite=overwrite)
-        if self.path.exists():
+        is_free = restart and self.path.is_dir() and is_unused(self.path)
+        if self.path.exists() and not is_free:
             if not overwrite:
-                what = "an unfinished store" if self.is_packed else "something"
-                raise InputError(
-                    f"{self.path}: {what} is there; continue it with the same spec, or allow "
-                    "overwriting"
-                )
+                raise InputError(f"{self.path}: {self._what_is_there(restart=restart)}")
             if not self.path.is_dir():
                 raise InputError(f"{self.path}: is there and is no store; choose another path")
             check_no_input(self.path)
-            self._take_lock()
             remove_directory(self.path)
         self._begin()
+
+    def _remove_unfinished(self) -> None:
+        """Remove what a killed writer of the same store left; nothing else is touched."""
+        if not (self.path / DESCRIPTION).is_file() or (self.path / MANIFEST).exists():
+            return
+        with suppress(StoreError):  # damaged or of other settings: it stays
+            check_same_settings(read_directory(self.path).description, self._description, self.path)
+            remove_directory(self.path)
+
+    def _what_is_there(self, *, restart: bool) -> str:
+        if not (self.path / DESCRIPTION).is_file() or (self.path / MANIFEST).exists():
+            return "is there already; choose another path, or allow overwriting"
+        if restart:
+            return "is an unfinished store of other settings; remove it, or allow overwriting"
+        return "is an unfinished store; continue it (StoreWriter.open), or allow overwriting"
 
     def take_over(self) -> Present:
         """Continue what is there, after checking that it is the same store, or begin it.

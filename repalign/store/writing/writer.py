@@ -39,6 +39,7 @@ class StoreWriter:
         options: types, compression, sizes, notes.
         overwrite: replace what is there.
         resume: continue what is there; :meth:`open` is the short form.
+        restart: replace an unfinished store of the same settings, which a killed writer left.
 
     Raises:
         InputError: arguments that no store can have, or something exists at the path.
@@ -64,6 +65,7 @@ class StoreWriter:
         options: WriteOptions | None = None,
         overwrite: bool = False,
         resume: bool = False,
+        restart: bool = False,
     ) -> None:
         self.path = Path(path)
         self.options = options or WriteOptions()
@@ -77,7 +79,9 @@ class StoreWriter:
         self._buffer = RowBuffer(self._description.views, self.options.rows_of_shard(row_bytes))
         self._shards = ShardDirectory(self.path, self._description, self.options)
         try:
-            found = self._found(row_bytes, overwrite=overwrite, resume=resume)
+            found = self._found(row_bytes, resume=resume)
+            if not resume:
+                self._shards.begin(overwrite=overwrite, restart=restart)
         except BaseException:
             self._shards.release()
             raise
@@ -255,14 +259,12 @@ class StoreWriter:
         if self.is_complete:
             raise StoreError(f"{self.path}: is complete; no rows can be added")
 
-    def _found(self, row_bytes: int, *, overwrite: bool, resume: bool) -> Present:
-        """Return what is there to continue; a new store is begun, if the disk has room."""
+    def _found(self, row_bytes: int, *, resume: bool) -> Present:
+        """Return what is there to continue, if the disk has room for the others."""
         found = self._shards.take_over() if resume else Present()
         if not found.is_complete:
             is_packed = self._shards.is_packed
             self.options.check_disk(self.path, row_bytes, found.n_rows, is_packed=is_packed)
-        if not resume:
-            self._shards.begin(overwrite=overwrite)
         return found
 
     def _write_buffer(self) -> None:

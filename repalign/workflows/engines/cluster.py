@@ -14,22 +14,27 @@ import socket
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
-from fcntl import LOCK_EX, LOCK_NB, flock
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, TextIO, cast
 from urllib.parse import urlsplit
 
 from repalign.exceptions import InputError, MissingExtraError, RepalignError, first_line
+from repalign.files import private_folder
 from repalign.printable import printable
+from repalign.workflows.environment import environment
 
 # Arrays that units share, and results on their way; what does not fit goes to the disk.
 OBJECT_STORE_BYTES = 2**30
 SMALLEST_STORE = 80 * 2**20
 SHARED_MEMORY = "/dev/shm"
 SCRATCH = "repalign-ray-"
+# Ray opens the folder that it is given to everybody: it is one inside ours, which is closed.
+RAY_FOLDER = "r"
+# Ray puts the folder in which it starts on the path of its workers, on every node: this one exists
+# on all of them, and only the administrator writes into it.
+ROOT = "/"
 # How Ray starts what nothing here needs: what adds machines, serves a page, copies logs.
 NEEDLESS = ("start_monitor", "start_api_server", "start_log_monitor")
 # The thread in which Ray prints, on standard output, that a process or a node died.
@@ -72,12 +77,15 @@ def connected(address: str | None, workers: int | None) -> Iterator[None]:
             "Ray was imported before repalign could keep its cluster to the loopback address; "
             "import it later, or start a cluster and give its --ray-address"
         )
-    with _environment({} if address else _private()):
+    with environment({} if address else _private()):
         ray = _import_ray()
         if ray.is_initialized():
             raise InputError("this process is connected to Ray already; call ray.shutdown() first")
         with ExitStack() as stack:
-            scratch = stack.enter_context(_scratch()) if address is None else None
+            scratch = None
+            if address is None:
+                # a short path: sockets in it may have 107 characters in all
+                scratch = stack.enter_context(private_folder(_short_temporary(), SCRATCH))
             stack.callback(ray.shutdown)
             stack.enter_context(redirect_stdout(cast(TextIO, WithoutRay(sys.stdout))))
             with _signals_kept():
@@ -131,22 +139,23 @@ def _signals_kept() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _connect(ray: Any, address: str | None, workers: int | None, scratch: str | None) -> None:
+def _connect(ray: Any, address: str | None, workers: int | None, scratch: Path | None) -> None:
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
         if address is None:
-            with _only_needed():
+            with chdir(str(scratch)), _only_needed():
                 ray.init(
                     address="local",
                     num_cpus=workers,
                     include_dashboard=False,
                     object_store_memory=object_store_bytes(),
-                    _temp_dir=scratch,
+                    _temp_dir=f"{scratch}/{RAY_FOLDER}",
                     **quiet,
                 )
         else:
             _check_answers(address)
-            ray.init(address=address, **quiet)
+            with chdir(ROOT):
+                ray.init(address=address, **quiet)
     except Exception as failure:  # where a process of its own does not start, Ray raises just that
         why = first_line(failure)
         if address is None:
@@ -225,60 +234,5 @@ def _token() -> str:
     return secrets.token_hex(32)  # Ray keeps the first one for as long as the process lives
 
 
-@contextmanager
-def _scratch() -> Iterator[str]:
-    """Hold a folder for the files of a cluster; remove it, and those of commands that were killed.
-
-    Whoever lives holds the lock of its own, so that one that can be locked is nobody's.
-    """
-    # a short path: sockets in it may have 107 characters in all
-    own = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=_short_temporary()))
-    with (own / "new").open("w") as held:
-        flock(held, LOCK_EX)
-        (own / "new").rename(own / "lock")
-        for other in own.parent.glob(f"{SCRATCH}*"):
-            with suppress(OSError):  # held, or gone
-                if other.lstat().st_uid == os.getuid():
-                    _remove_if_left(other)
-        try:
-            yield str(own)
-        finally:
-            _remove(own)
-
-
-def _remove_if_left(scratch: Path) -> None:
-    with (scratch / "lock").open() as lock:
-        flock(lock, LOCK_EX | LOCK_NB)
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _remove(scratch: Path) -> None:
-    """Remove the files of a cluster that ends: its last processes may still write a line."""
-    for _ in range(20):
-        shutil.rmtree(scratch, ignore_errors=True)
-        if not scratch.exists():
-            return
-        time.sleep(0.1)
-
-
-def _short_temporary() -> str | None:
-    return "/tmp" if os.path.isdir("/tmp") else None  # noqa: PTH112
-
-
-@contextmanager
-def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Set variables while the block runs."""
-    before = {name: os.environ.get(name) for name in values}
-    _set(values)
-    try:
-        yield
-    finally:
-        _set(before)
-
-
-def _set(values: Mapping[str, str | None]) -> None:
-    for name, value in values.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+def _short_temporary() -> Path:
+    return Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())

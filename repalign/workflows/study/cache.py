@@ -1,7 +1,8 @@
 """Finished units of work on the disk, found again by content and settings.
 
-One file a unit: a line that says what it is, its checksum, then the result. A file appears whole
-or not at all, so that several runs may use one folder; what is damaged counts as absent.
+One file a unit: a line that says what it is, a checksum of its key and its result, then the result.
+A file appears whole or not at all, so that several runs may use one folder; what is damaged, or was
+copied from another unit, counts as absent.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from repalign.files import open_regular, writing
 from repalign.workflows.machine import Machine, parse_memory
 from repalign.workflows.study.codec import decode, encode
 
-HEADING = b"repalign unit 1\n"
+HEADING = b"repalign unit 2\n"
 SUFFIX = ".unit"
 DAMAGE = (
     OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError,
@@ -31,7 +32,7 @@ DAMAGE = (
 LIMIT = "4GiB"
 # Larger results cost more to keep than most cost to compute.
 LARGEST_SHARE = 8
-VERSIONED = ("numpy", "scipy", "torch")
+VERSIONED = ("numpy", "scipy", "scikit-learn", "torch")
 
 
 def default_folder() -> Path:
@@ -82,11 +83,11 @@ class WorkCache:
                 if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
                     return None  # somebody else's: it may say anything
                 content = file.read()
-            rest = content.removeprefix(HEADING)
-            digest, found = rest[:64], rest[65:]
-            if len(rest) == len(content) or hashlib.sha256(found).hexdigest().encode() != digest:
+            sealed = content.removeprefix(HEADING)
+            digest, encoded = sealed[:64], sealed[65:]
+            if len(sealed) == len(content) or _digest(key, encoded) != digest:
                 return None
-            result = decode(found)
+            result = decode(encoded)
             os.utime(path)
         except DAMAGE:
             return None
@@ -99,9 +100,11 @@ class WorkCache:
             return
         with contextlib.suppress(OSError, RepalignError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with writing(self._path(key)) as whole:
-                digest = hashlib.sha256(content).hexdigest().encode()
-                whole.write_bytes(HEADING + digest + b"\n" + content)
+            path = self._path(key)
+            if path.is_symlink() or (path.exists() and not path.is_file()):
+                path.unlink()  # a link or a pipe would be written into
+            with writing(path) as whole:
+                whole.write_bytes(HEADING + _digest(key, content) + b"\n" + content)
 
     def check_private(self) -> None:
         """Check that not everybody may write into the folder, where it is there.
@@ -149,13 +152,17 @@ class WorkCache:
                 yield path, path.stat()
 
 
+def _digest(key: str, content: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + b"\n" + content).hexdigest().encode()
+
+
 def open_cache() -> WorkCache:
     """Return the user's cache of finished units; nothing is made on the disk yet."""
     return WorkCache(default_folder(), default_limit())
 
 
 def full_key(key: str, machine: Machine) -> str:
-    """Return the name of a unit with all that its bits hang on beside content and settings."""
+    """Return the name of a unit: content, settings, and all else that its bits depend on."""
     told = f"{key} {machine.device} {machine.memory_bytes} {_code()}"
     kind = key.split("-")[0]
     return f"{kind}-{hashlib.sha256(told.encode()).hexdigest()[:40]}"

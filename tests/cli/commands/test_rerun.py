@@ -125,6 +125,17 @@ def test_a_record_does_not_decide_what_is_written(folder: Path, words: list[str]
     assert not list(folder.glob("victim*"))
 
 
+def test_a_record_that_only_shows_help_is_refused(folder: Path) -> None:
+    compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
+    content = json.loads(Path("r.json").read_text())
+    content["request"]["command"].append("--help")
+    Path("r.json").write_text(json.dumps(sealed(content)))
+    refused = run("rerun", "r.json", "--check")
+    assert refused.exit_code == 1
+    assert "help" in refused.stderr
+    assert refused.stdout == ""
+
+
 def test_a_changed_record_is_refused_by_what_reads_it(folder: Path) -> None:
     compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
     content = json.loads(Path("r.json").read_text())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import VARIABLE
+from repalign.expansion import VARIABLE
 from repalign.store.rows.file import FileRows
 from repalign.store.sources.opening import open_embeddings
 

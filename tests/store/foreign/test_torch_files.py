@@ -1,6 +1,9 @@
 """Tensors in files: plain, in mappings, layered; never anything that runs code."""
 
 import os
+import sys
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +156,83 @@ def test_tensors_that_are_no_embeddings_are_refused(
 
     with pytest.raises(InputError, match=message):
         open_embeddings(tmp_path / "a.pt")
+
+
+def packed_again(path: Path, compression: int, **replaced: bytes) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, replaced.get(name.partition("/")[2], content))
+
+
+def test_an_archive_that_was_packed_again_is_read_or_refused(
+    tmp_path: Path, values: np.ndarray
+) -> None:
+    torch.save({"a": torch.ones(3, 2), "b": torch.from_numpy(values)}, tmp_path / "a.pt")
+    packed_again(tmp_path / "a.pt", zipfile.ZIP_STORED)
+    with pytest.raises(InputError, match=r"torch.save"):  # torch looks for the second elsewhere
+        open_embeddings(tmp_path / "a.pt", view="b")
+    packed_again(tmp_path / "a.pt", zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match="compressed"):
+        open_embeddings(tmp_path / "a.pt", view="b")
+
+
+def test_a_file_that_is_cut_while_it_is_open_is_refused(tmp_path: Path, values: np.ndarray) -> None:
+    torch.save(torch.from_numpy(np.tile(values, (1000, 1))), tmp_path / "a.pt")
+    source = open_embeddings(tmp_path / "a.pt")
+    os.truncate(tmp_path / "a.pt", 5000)
+    with pytest.raises(InputError, match="changed while in use"):
+        source.rows.read(0, source.n_rows)
+
+
+ORDERS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "turned": lambda x: x.T.contiguous().T,
+    "every second column": lambda x: x[:, ::2],
+    "inner": lambda x: x[3::2, 1:],
+    "turned, every third column": lambda x: x.T.contiguous().T[:, ::3],
+    "turned, every second row": lambda x: x.T.contiguous().T[1::2],
+    "one row": lambda x: x[:1, ::3],
+    "one column": lambda x: x[:, 2:3],
+    "layer": lambda x: x.reshape(10, 5, 4).permute(1, 0, 2)[:, 3],
+    "overlapping": lambda x: x.as_strided((20, 4), (2, 1)),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_any_order_of_values_is_read(
+    tmp_path: Path, values: np.ndarray, name: str, kind: torch.dtype
+) -> None:
+    tensor = ORDERS[name](torch.from_numpy(values).to(kind))
+    torch.save({"a": torch.zeros(7, 3), "x": tensor}, tmp_path / "a.pt")
+
+    source = open_embeddings(tmp_path / "a.pt", view="x")
+
+    expected = tensor.float().numpy()
+    np.testing.assert_array_equal(source.rows.read(0, source.n_rows), expected)
+    some = np.arange(0, source.n_rows, 3)
+    np.testing.assert_array_equal(source.rows.take(some), expected[some])
+
+
+def test_values_of_the_other_byte_order_are_refused(tmp_path: Path, values: np.ndarray) -> None:
+    torch.save(torch.from_numpy(values), tmp_path / "a.pt")
+    other = {"little": b"big", "big": b"little"}[sys.byteorder]
+    packed_again(tmp_path / "a.pt", zipfile.ZIP_STORED, byteorder=other)
+
+    with pytest.raises(InputError, match="byte order"):
+        open_embeddings(tmp_path / "a.pt")
+
+
+def test_small_files_that_name_their_content_for_ever_are_read_at_once(tmp_path: Path) -> None:
+    numbers: list = [1] * 1000
+    for _ in range(3):
+        numbers = [numbers] * 1000
+    torch.save({"x": torch.ones(3, 2), "numbers": numbers}, tmp_path / "a.pt")
+    assert open_embeddings(tmp_path / "a.pt").n_rows == 3
+    torch.save({"feats": torch.zeros(1).expand(1, 10**9, 1)}, tmp_path / "b.pt")
+    with pytest.raises(InputError, match="layers"):
+        open_embeddings(tmp_path / "b.pt")
 
 
 @pytest.mark.parametrize("keep", [0, 5, 300, 900])

@@ -276,7 +276,7 @@ def test_nothing_is_overwritten_without_leave(tmp_path: Path, name: str) -> None
 def test_unfinished_shards_are_not_overwritten_without_leave(tmp_path: Path) -> None:
     interrupted(tmp_path / "run.h5")
 
-    with pytest.raises(InputError, match="an unfinished store is there; continue it"):
+    with pytest.raises(InputError, match="unfinished"):
         write_store(tmp_path / "run.h5", {"x": numbers(0, 1)})
     write_store(tmp_path / "run.h5", {"x": numbers(0, 1)}, overwrite=True)
 

@@ -131,7 +131,7 @@ def test_failures_are_one_line(tasks, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_second_cluster_is_refused_and_leaves_no_files(
     tasks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_short_temporary", lambda: str(tmp_path))
+    monkeypatch.setattr(cluster, "_short_temporary", lambda: tmp_path)
     with pytest.raises(InputError, match="connected to Ray already"), RayTasks(1):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -145,6 +145,8 @@ def test_a_cluster_of_this_machine_is_private(tasks) -> None:
     assert os.environ["RAY_AUTH_MODE"] == "token"
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
     assert nodes[0]["Resources"]["object_store_memory"] <= cluster.OBJECT_STORE_BYTES
+    sockets = Path(nodes[0]["RayletSocketName"])
+    assert any(folder.stat().st_mode & 0o077 == 0 for folder in sockets.parents)  # others stay out
 
 
 def test_a_cluster_of_this_machine_listens_on_loopback_and_runs_what_is_needed(tasks) -> None:
@@ -180,20 +182,6 @@ def family(root: int) -> dict[int, str]:
     while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
         ours |= more
     return {pid: lines[pid] for pid in ours if lines.get(pid)}
-
-
-def test_folders_of_commands_that_were_killed_are_removed_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster, "_short_temporary", lambda: str(tmp_path))
-    left, foreign = tmp_path / f"{cluster.SCRATCH}left", tmp_path / "others"
-    for folder in (left, foreign):
-        folder.mkdir()
-        (folder / "lock").touch()
-    with cluster._scratch() as first, cluster._scratch() as second:
-        here = {Path(first), Path(second), foreign}
-        assert set(tmp_path.iterdir()) == here
-    assert list(tmp_path.iterdir()) == [foreign]
 
 
 def test_a_cluster_that_does_not_start_is_one_line(tasks, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Finished units on the disk: found by content, whole or absent, within a limit."""
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -71,10 +72,27 @@ def test_what_is_damaged_is_computed_again(kept: WorkCache, damage) -> None:
     assert again.to_dict() == first.to_dict()
 
 
-def test_a_pipe_in_the_folder_does_not_wait(kept: WorkCache) -> None:
+def test_the_unit_of_another_pair_is_not_taken(kept: WorkCache) -> None:
+    before, _ = run(kept, *ROWS[:2])
+    (source,) = kept.folder.glob("pair-*.unit")
+    run(kept, ROWS[0], ROWS[2])
+    (other,) = set(kept.folder.glob("pair-*.unit")) - {source}
+    shutil.copy(other, source)
+    again, executor = run(kept, *ROWS[:2])
+    assert executor.n_done == 1
+    assert again.to_dict() == before.to_dict()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_pipe_or_link_in_the_folder_is_replaced(kept: WorkCache, kind: str) -> None:
     kept.folder.mkdir()
-    os.mkfifo(kept.folder / "key.unit")
+    path, other = kept.folder / "key.unit", kept.folder / "precious"
+    other.write_text("stays")
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to(other)
     assert kept.get("key") is None
+    kept.put("key", 1.5)
+    assert kept.get("key") == 1.5
+    assert other.read_text() == "stays"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else")

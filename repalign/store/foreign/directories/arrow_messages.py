@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import check_expansion
+from repalign.expansion import check_expansion
 
 # Numbers of fields in their tables, and of the kinds of heads.
 _KIND, _HEAD = 1, 2

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError, MissingExtraError
+from repalign.expansion import TEXT_BYTES, check_expansion, check_identities
 from repalign.files import check_regular, open_regular
-from repalign.store.foreign.budget import MAX_CHUNK_BYTES, check_expansion, check_identities
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -32,11 +32,10 @@ _ANNDATA = ("X", "obsm/", "layers/")
 class ZarrRows:
     """Rows of an array, read chunk by chunk where they lie."""
 
-    def __init__(self, array: Any, *, label: str) -> None:
+    def __init__(self, array: Any, folder: Path, *, label: str) -> None:
         self._array = array
         self._label = label
-        _check_chunks(array, label=label)
-        check_expansion(int(array.nbytes_stored()), int(array.nbytes), label=label)
+        _check_array(array, folder, label=label)
         self.shape = check_matrix_shape(array.shape, label=label)
         self.dtype: np.dtype[Any] = np.dtype(array.dtype)
         self.chunk_rows = int(array.chunks[0])
@@ -99,34 +98,54 @@ def _matrix(
         views = {name: array for name, array in views.items() if array.ndim == 2}
     asked = ForeignRequest(request.path, view=wanted, id_column=request.id_column)
     view = choose_view(asked, {name: tuple(array.shape) for name, array in views.items()})
-    raw = ZarrRows(views[view], label=f"{request.path}::{view}")
+    raw = ZarrRows(views[view], request.path, label=f"{request.path}::{view}")
     ids_from = "" if id_name is None else f"{request.path}::{id_name}"
     return ForeignMatrix(
         view=view,
         raw=raw,
         layout="AnnData in zarr" if is_anndata else "zarr",
-        ids=None if id_name is None else _texts(arrays[id_name], label=ids_from),
+        ids=None if id_name is None else _texts(arrays[id_name], request.path, label=ids_from),
         ids_from=ids_from,
         chunk_rows=raw.chunk_rows,
     )
 
 
-def _texts(array: Any, *, label: str) -> list[str]:
-    _check_chunks(array, label=label)
-    check_identities(array.size * max(array.dtype.itemsize, 1), label=label)
+def _texts(array: Any, folder: Path, *, label: str) -> list[str]:
+    stored = _check_array(array, folder, label=label)
+    check_identities(array.size * (TEXT_BYTES + array.dtype.itemsize), label=label, stored=stored)
     values = np.asarray(array[:])
     # texts of any length, a type of numpy 2
     return texts_of(values.astype(object) if values.dtype.kind == "T" else values, label=label)
 
 
-def _check_chunks(array: Any, *, label: str) -> None:
-    """Check that a chunk, which is expanded as a whole, is of a size that can be meant."""
-    sizes = getattr(array, "shards", None) or array.chunks
-    n_bytes = math.prod(int(size) for size in sizes) * array.dtype.itemsize
-    if n_bytes > MAX_CHUNK_BYTES:
+def _check_array(array: Any, folder: Path, *, label: str) -> int:
+    """Check that no chunk is missing, and what the array becomes; return the bytes of its files.
+
+    Args:
+        array: the array.
+        folder: the zarr directory that it is in.
+        label: of the array, for messages.
+
+    Raises:
+        InputError: a chunk is missing, or too much would be expanded.
+    """
+    place = folder / array.path
+    files = {path.relative_to(place).as_posix(): path for path in place.rglob("*")}
+    sizes = [int(size) for size in getattr(array, "shards", None) or array.chunks]
+    counts = [-(-length // size) for length, size in zip(array.shape, sizes, strict=True)]
+    key = array.metadata.encode_chunk_key
+    # compared first, since a small description may declare more chunks than can be looked for
+    if math.prod(counts) > len(files) or any(key(at) not in files for at in np.ndindex(*counts)):
         raise InputError(
-            f"{label}: has chunks of {n_bytes} bytes; at most {MAX_CHUNK_BYTES} are read"
+            f"{label}: lacks some of its {math.prod(counts)} chunks, which would be read as "
+            f"{array.fill_value}; it is incomplete: copy it again (zarr also leaves chunks out "
+            "that hold nothing else, unless its setting array.write_empty_chunks is on)"
         )
+    stored = sum(files[key(at)].stat().st_size for at in np.ndindex(*counts))
+    # a chunk is expanded as a whole, and may be larger than the array
+    n_bytes = max(array.size, math.prod(sizes)) * array.dtype.itemsize
+    check_expansion(stored, n_bytes, label=label)
+    return stored
 
 
 def _arrays(group: Any, zarr: Any, place: str = "") -> Iterator[tuple[str, Any]]:

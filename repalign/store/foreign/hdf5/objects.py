@@ -4,6 +4,7 @@ A file may point to other files (external links, external storage, virtual datas
 more than it holds, or name filters that load code: all of these are refused.
 """
 
+import math
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,13 +15,12 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import MAX_CHUNK_BYTES, check_expansion
+from repalign.expansion import check_expansion
 from repalign.store.foreign.damage import refuse_damage
 from repalign.store.format.hdf5 import h5py
 
 MAX_OBJECTS = 10_000
 MAX_DEPTH = 8
-MAX_EXPANSION = 1024  # gzip cannot do more
 CACHE_BYTES = 2**26
 # deflate, shuffle, fletcher32, lzf and blosc2, by their HDF5 numbers
 FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32026: "blosc2"}
@@ -102,20 +102,29 @@ def check_dataset(dataset: Any, label: str) -> None:
                 f"rewrite it without compression or with gzip"
             )
     stored = dataset.id.get_storage_size()
-    is_packed = bool(set(numbers) - {2, 3})
-    if dataset.nbytes > stored * (MAX_EXPANSION if is_packed else 1):
-        raise InputError(
-            f"{label}: declares {dataset.nbytes} bytes and holds {stored}; it is incomplete or "
-            "damaged"
-        )
-    if is_packed:
-        check_expansion(stored, dataset.nbytes, label=label)
-    if dataset.chunks is not None:
-        chunk_bytes = int(np.prod(dataset.chunks, dtype=object)) * dataset.dtype.itemsize
-        if chunk_bytes > MAX_CHUNK_BYTES:
+    if dataset.chunks is None:
+        if dataset.nbytes > stored:
             raise InputError(
-                f"{label}: has chunks of {chunk_bytes} bytes; at most {MAX_CHUNK_BYTES} are read"
+                f"{label}: declares {dataset.nbytes} bytes and holds {stored}; it is incomplete or "
+                "damaged: write it again"
             )
+        return
+    _check_chunks(dataset, stored, label)
+
+
+def _check_chunks(dataset: Any, stored: int, label: str) -> None:
+    """Check that no chunk is missing, which HDF5 would read as zeros, or too large to expand."""
+    lengths = zip(dataset.shape, dataset.chunks, strict=True)
+    n_chunks = math.prod(-(-length // size) for length, size in lengths)
+    n_present = dataset.id.get_num_chunks()
+    if n_present < n_chunks:
+        raise InputError(
+            f"{label}: holds {n_present} of its {n_chunks} chunks, and the others would be read as "
+            f"{dataset.fillvalue}; it is incomplete: write all of its rows"
+        )
+    # a chunk is expanded as a whole, and may be larger than the array
+    chunk_bytes = math.prod(map(int, dataset.chunks)) * dataset.dtype.itemsize
+    check_expansion(stored, max(int(dataset.nbytes), chunk_bytes), label=label)
 
 
 class Hdf5Rows:
@@ -132,8 +141,9 @@ class Hdf5Rows:
         self._label = f"{path}::{name}"
         self._process = -1
         self._dataset: Any = None
-        dataset = self._opened()
-        check_dataset(dataset, self._label)
+        with told_as_input_error(self._label):
+            dataset = self._opened()
+            check_dataset(dataset, self._label)
         self.shape: tuple[int, int] = dataset.shape
         self.dtype: np.dtype[Any] = dataset.dtype
         self.chunk_rows = 1 if dataset.chunks is None else int(dataset.chunks[0])

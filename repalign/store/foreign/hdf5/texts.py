@@ -4,15 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError
-from repalign.store.foreign.budget import check_identities
+from repalign.expansion import TEXT_BYTES, check_identities
 from repalign.store.foreign.contents import texts_of
 from repalign.store.foreign.hdf5.objects import check_dataset, told_as_input_error
 from repalign.store.foreign.separate_process import TIME_LIMIT, run_apart
 from repalign.store.format.hdf5 import h5py
 
 PROGRAM = Path(__file__).with_name("text_process.py")
-POINTER_BYTES = 16  # what a text of variable length takes in a dataset
-MAX_EXPANSION = 1024  # of pointers, by gzip
 PROCESS_BYTES = 2**30  # that Python and h5py map, and what little a damaged heap may ask for
 MAX_MEMORY_BYTES = 2**33
 COPIES = 32  # of the file: a text is a Python object, and JSON, beside what HDF5 makes of it
@@ -32,17 +30,15 @@ def read_texts(dataset: Any, *, path: Path, time_limit: float | None = None) -> 
             f"{label}: ids are {dataset.dtype} of shape {dataset.shape}; expected one text or "
             "integer per row"
         )
-    n_bytes = dataset.size * (POINTER_BYTES if text is not None else dataset.dtype.itemsize)
-    if n_bytes > MAX_EXPANSION * dataset.id.get_storage_size():
-        raise InputError(
-            f"{label}: declares {dataset.size} ids in {dataset.id.get_storage_size()} bytes; "
-            "is it damaged?"
-        )
-    check_identities(dataset.size * dataset.dtype.itemsize, label=label)
+    check_dataset(dataset, label)
+    check_identities(
+        int(dataset.size) * (TEXT_BYTES + dataset.dtype.itemsize),
+        label=label,
+        stored=path.stat().st_size,
+    )
     if text is not None and text.length is None:
         found = _read_apart(path, dataset.name, "", label=label, time_limit=time_limit)
         return texts_of(found, label=label)
-    check_dataset(dataset, label)
     with told_as_input_error(label):
         return texts_of(dataset[()], label=label)
 

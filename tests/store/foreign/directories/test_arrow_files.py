@@ -115,7 +115,7 @@ def test_compressed_rows_are_read(tmp_path: Path, codec: str) -> None:
 
 
 def test_what_expands_to_too_much_is_refused_before_it_does(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("repalign.store.foreign.budget.COPY_ALLOWANCE", 2**20)
+    monkeypatch.setattr("repalign.expansion.ALLOWANCE", 2**20)
     zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2**22, np.float32)), 4)
     words = pa.array(["x" * 100] * 2**15).dictionary_encode()
     many = pa.DictionaryArray.from_arrays(words.indices, pa.array(["x" * 2**22]))

@@ -88,15 +88,44 @@ def test_damaged_chunks_are_refused_when_they_are_read(tmp_path: Path) -> None:
 
 
 def test_chunks_and_ids_of_gigabytes_are_refused_before_they_are_read(tmp_path: Path) -> None:
-    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=2)
-    group.create_array("x", shape=(10**9, 2), chunks=(10**9, 2), dtype="f4")
-    with pytest.raises(InputError, match="has chunks of 8000000000 bytes; at most 1073741824"):
+    for name, shape, kind in (("x", (10**9, 2), "f4"), ("ids", (10**9,), "S8")):
+        place = tmp_path / f"{name}.zarr"
+        group = zarr.open_group(str(place), mode="w", zarr_format=2)
+        group.create_array("x", data=ROWS)
+        group.create_array(name, shape=shape, chunks=shape, dtype=kind, overwrite=True)
+        (place / name / ".".join("0" * len(shape))).write_bytes(b"little")
+        with pytest.raises(InputError, match=rf"{name}: 6 bytes expand to 8000000000 bytes"):
+            open_embeddings(place)
+
+
+@pytest.mark.parametrize("name", ["x", "id"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_chunk_files_that_are_missing_are_no_zeros(tmp_path: Path, name: str, version: int) -> None:
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=version)
+    group.create_array("x", data=ROWS, chunks=(16, 4))
+    group.create_array("id", data=np.arange(1, 51), chunks=(16,))
+    assert np.array_equal(open_embeddings(tmp_path / "a.zarr").rows.read(0, 50), ROWS)
+    files = [path for path in (tmp_path / "a.zarr" / name).rglob("[0-9]*") if path.is_file()]
+    files[1].rename(files[1].with_name(f"copy of {files[1].name}"))
+    with pytest.raises(InputError, match=f"a.zarr::{name}: .* incomplete"):
         open_embeddings(tmp_path / "a.zarr")
-    group = zarr.open_group(str(tmp_path / "b.zarr"), mode="w", zarr_format=2)
-    group.create_array("x", data=ROWS)  # an empty one is refused for what it expands to
-    group.create_array("ids", shape=(10**9,), chunks=(100,), dtype="S8")
-    with pytest.raises(InputError, match="what identifies the rows takes 8000000000 bytes"):
-        open_embeddings(tmp_path / "b.zarr")
+
+
+def test_shards_are_counted_as_wholes(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.zarr")
+    array = zarr.create_array(place, shape=(50, 4), chunks=(4, 4), shards=(16, 4), dtype="f4")
+    array[:] = ROWS
+    assert np.array_equal(open_embeddings(tmp_path / "a.zarr").rows.read(0, 50), ROWS)
+    (tmp_path / "a.zarr" / "c" / "3" / "0").unlink()
+    with pytest.raises(InputError, match="incomplete"):
+        open_embeddings(tmp_path / "a.zarr")
+
+
+def test_more_chunks_than_can_be_looked_for_are_refused_at_once(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.zarr")
+    zarr.create_array(place, shape=(10**6, 10**5), chunks=(1, 1), dtype="f4", zarr_format=2)
+    with pytest.raises(InputError, match="incomplete"):
+        open_embeddings(tmp_path / "a.zarr")
 
 
 def test_a_pickle_written_with_escapes_is_refused(tmp_path: Path) -> None:

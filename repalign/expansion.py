@@ -1,4 +1,7 @@
-"""What a foreign file may become: a small one must not fill the memory or the disk."""
+"""The one limit on what a file may become: a small one must not fill the memory or the disk.
+
+Readers compare what a file declares with it before they allocate anything.
+"""
 
 import os
 import re
@@ -9,13 +12,10 @@ from pathlib import Path
 from repalign.exceptions import InputError
 
 VARIABLE = "REPALIGN_FOREIGN_BYTES"
-# A copy of the values, on disk. Real embeddings compress by less than two.
+# Real embeddings compress by less than two, and an id is text of Python beside its letters.
 MAX_EXPANSION = 64
-COPY_ALLOWANCE = 2**28
-# What is held in memory beside them: ids, token positions, hashes.
-IDENTITY_BYTES = 2**29
-# A chunk is expanded as a whole, however few of its rows are wanted.
-MAX_CHUNK_BYTES = 2**30
+ALLOWANCE = 2**29
+TEXT_BYTES = 57  # of a text of Python beside its letters, with its place in a list
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -29,7 +29,7 @@ def allowing(text: str) -> Iterator[None]:
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = text
     try:
-        _told()
+        _limit_of_user()
         yield
     finally:
         if before is None:
@@ -48,34 +48,39 @@ def check_copy(path: Path, n_bytes: int, *, label: str) -> None:
 
 
 def check_expansion(stored: int, n_bytes: int, *, label: str) -> None:
-    """Check that compressed bytes do not expand to more than they may, copied or read in place.
+    """Check that stored bytes do not expand to more than they may, in memory or on the disk.
 
     Raises:
         InputError: they do.
     """
-    _check(n_bytes, max(COPY_ALLOWANCE, MAX_EXPANSION * stored), label, f"{stored} bytes expand to")
+    _check(n_bytes, stored, label, f"{stored} bytes expand to")
 
 
-def check_identities(n_bytes: int, *, label: str) -> None:
+def check_identities(n_bytes: int, *, label: str, stored: int = 0) -> None:
     """Check that the identities of rows do not take more memory than they may.
 
+    Args:
+        n_bytes: what they take, ``TEXT_BYTES`` and its letters for each text.
+        label: the file, for messages.
+        stored: its size, where many rows are to be expected in a large one.
+
     Raises:
         InputError: they do.
     """
-    _check(n_bytes, IDENTITY_BYTES, label, "what identifies the rows takes")
+    _check(n_bytes, stored, label, "what identifies the rows takes")
 
 
-def _check(n_bytes: int, default: int, label: str, what: str) -> None:
-    allowed = _told()
-    allowed = default if allowed is None else allowed
-    if n_bytes > allowed:
+def _check(n_bytes: int, stored: int, label: str, what: str) -> None:
+    limit = _limit_of_user()
+    limit = max(ALLOWANCE, MAX_EXPANSION * stored) if limit is None else limit
+    if n_bytes > limit:
         raise InputError(
-            f"{label}: {what} {n_bytes} bytes, at most {allowed} are allowed; if that is meant, "
+            f"{label}: {what} {n_bytes} bytes, at most {limit} are allowed; if that is meant, "
             f"set {VARIABLE}={-(-n_bytes // 2**30)}G, or give --foreign-bytes before the command"
         )
 
 
-def _told() -> int | None:
+def _limit_of_user() -> int | None:
     """Return what the environment allows, or None."""
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
