@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from repalign.exceptions import InputError
@@ -44,20 +43,6 @@ def autocast_dtype(name: str) -> "torch.dtype | None":
     import torch
 
     return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[name]
-
-
-@contextmanager
-def exact_float32() -> Iterator[None]:
-    """Keep float32 products in float32: no TF32 while the block runs."""
-    import torch
-
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32
-    matmul.allow_tf32 = cudnn.allow_tf32 = False
-    try:
-        yield
-    finally:
-        matmul.allow_tf32, cudnn.allow_tf32 = before
 
 
 def send(tensor: "Tensor", device: "torch.device") -> "Tensor":
