@@ -18,17 +18,21 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from repalign.exceptions import InputError, ModelError
 from repalign.models.inputs.text import pad_batch
 from repalign.models.loaders.load import load_model
+from repalign.models.views import views
 from repalign.models.views.pooling import Batch
 from repalign.models.views.views import encode_batch, make_views
-from repalign.workflows.extract.device import Fetcher, autocast_dtype, choose_device, exact_float32
+from repalign.workflows.extract.device import Fetcher, choose_device
 from repalign.workflows.extract.feed import HostBatch, prefetch
 from repalign.workflows.extract.plan import (
     plan_batches,
+    read_local_rank,
     read_rank,
     samples_per_shard,
     shard_bounds,
 )
+from repalign.workflows.extract.run import extract
 from repalign.workflows.extract.runner import BatchRunner, fit_budget, probe_batch, split_batch
+from repalign.workflows.extract.settings import ExtractSettings
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=60), st.integers(1, 500))
@@ -212,13 +216,82 @@ def test_devices_are_never_replaced() -> None:
             choose_device(name)
 
 
-def test_products_stay_float32_while_extracting() -> None:
-    before = torch.backends.cudnn.allow_tf32
-    with exact_float32():
-        assert torch.backends.cudnn.allow_tf32 is False
-        assert torch.backends.cuda.matmul.allow_tf32 is False
-    assert torch.backends.cudnn.allow_tf32 is before
-    assert autocast_dtype("fp32") is None
+@pytest.mark.parametrize(
+    ("variables", "name", "expected"),
+    [
+        ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "3"}, "auto", "cuda:3"),
+        ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "3"}, "cuda", "cuda:3"),
+        ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "3"}, "cuda:1", "cuda:1"),
+        ({"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "5"}, "auto", "cuda:1"),
+        ({"SLURM_PROCID": "6", "SLURM_NTASKS": "8", "SLURM_LOCALID": "2"}, "auto", "cuda:2"),
+        ({"SLURM_LOCALID": "2"}, "auto", "cuda"),
+        ({}, "auto", "cuda"),
+    ],
+)
+def test_processes_of_a_launcher_take_the_devices_in_turn(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], name: str, expected: str
+) -> None:
+    for variable in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_PROCID", "SLURM_NTASKS"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert choose_device(name) == torch.device(expected)
+
+
+def test_a_local_rank_that_is_not_a_number_is_refused() -> None:
+    with pytest.raises(InputError, match="LOCAL_RANK"):
+        read_local_rank({"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "x"})
+
+
+class CudaRows:
+    """Rows that say they lie on a CUDA device; copies take from the host."""
+
+    def __init__(self, index: int) -> None:
+        self.device, self.shape, self.dtype = torch.device("cuda", index), (2,), torch.float32
+
+
+def test_copies_are_waited_for_on_the_device_that_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = []
+
+    class Host:
+        def copy_(self, row: CudaRows, *, non_blocking: bool) -> str:
+            return f"from {row.device}"
+
+    class Event:
+        def record(self, stream: object = None) -> None:
+            recorded.append(stream)
+
+        def synchronize(self) -> None: ...
+
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: Host())
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: f"stream of {device}")
+    fetcher = Fetcher()
+    rows: Any = {"final": CudaRows(3)}
+    fetcher.put("batch", rows)
+    assert list(fetcher.ready(flush=True)) == [("batch", {"final": "from cuda:3"})]
+    assert recorded == ["stream of cuda:3"]
+
+
+@pytest.mark.parametrize("layers", [("final",), ("final", "0")])
+def test_models_are_checked_in_float32_too(
+    tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layers: tuple[str, ...]
+) -> None:
+    seen = set()
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.add(torch.backends.cudnn.conv.fp32_precision)
+        return run(*arguments, **options)
+
+    run = views.run_capturing
+    monkeypatch.setattr(views, "run_capturing", watched)
+    directory = tiny.save_transformers(tmp_path / "vit", "vit")
+    np.save(tmp_path / "images.npy", np.zeros((2, 32, 32), np.uint8))
+    output = tmp_path / "a.h5"
+    extract(ExtractSettings(str(directory), str(tmp_path / "images.npy"), output, layers=layers))
+    assert seen == {"ieee"}
 
 
 def test_rows_on_the_host_are_handed_out_at_once() -> None:
