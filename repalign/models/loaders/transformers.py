@@ -78,12 +78,14 @@ class TransformersLoader(Loader):
                 f"{name} comes without preprocessor_config.json; say how images are prepared, "
                 f"for instance --preprocess canonical{size_hint}"
             )
-        return preprocess_of_transformers(read_json(path), name)
+        return preprocess_of_transformers(read_json(path), name, model.config.get("model_type"))
 
     def preprocess_in(self, directory: Path) -> ImagePreprocess:
         """Return what the preprocessor_config.json of a directory describes."""
         config = read_json(directory / "preprocessor_config.json")
-        return preprocess_of_transformers(config, directory.name)
+        path = directory / "config.json"
+        model_type = read_json(path).get("model_type") if path.is_file() else None
+        return preprocess_of_transformers(config, directory.name, model_type)
 
 
 LOADER = TransformersLoader()

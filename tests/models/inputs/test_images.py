@@ -1,5 +1,6 @@
 """Preparing images: equal to timm's and transformers' own, and refusals in one line."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -181,6 +182,37 @@ def test_a_model_without_preprocessing_needs_one(tiny: ModuleType, tmp_path: Pat
     with pytest.raises(ModelError, match=r"without preprocessor_config.json; .*canonical32"):
         choose_preprocess(model)
     assert choose_preprocess(model, "canonical32").name == "canonical32"
+
+
+# As of facebook/vit-mae-base: an old file, which does not name its processor.
+UNNAMED = {
+    "_processor_class": None,
+    "do_normalize": True,
+    "do_resize": True,
+    "image_mean": [0.485, 0.456, 0.406],
+    "image_std": [0.229, 0.224, 0.225],
+    "resample": 2,
+    "size": 32,
+}
+
+
+@pytest.mark.parametrize("model_type", ["vit_mae", "vit", "resnet"])
+def test_a_processor_without_a_name_is_that_of_the_model_type(
+    tiny: ModuleType, tmp_path: Path, model_type: str
+) -> None:
+    directory = tiny.save_transformers(tmp_path / model_type, model_type)
+    (directory / "preprocessor_config.json").write_text(json.dumps(UNNAMED))
+    theirs = transformers.AutoImageProcessor.from_pretrained(directory, backend="pil")
+    image = noise_image(50, 80)
+    expected = np.asarray(theirs(image, return_tensors="np")["pixel_values"][0])
+    model = load_model(str(directory))
+    for wanted in (None, str(directory)):
+        np.testing.assert_allclose(choose_preprocess(model, wanted)(image), expected, atol=1e-5)
+
+
+def test_a_processor_without_a_name_or_model_type_is_refused() -> None:
+    with pytest.raises(ModelError, match="not supported"):
+        preprocess_of_transformers(UNNAMED, "x")
 
 
 @pytest.mark.parametrize(
