@@ -182,7 +182,7 @@ class ImageFeed:
         positions: list[Positions | None] = []
         for first, futures in self._ahead(start, stop):
             decoded = [future.result() for future in futures]
-            samples += [_without_value(sample) for sample, _ in decoded]
+            samples += [sample for sample, _ in decoded]
             kept = [self.keep(self.patches, sample.sha256) for sample, _ in decoded]
             positions += kept
             yield HostBatch(
@@ -208,7 +208,8 @@ class ImageFeed:
         # bytes, a quarter of the floats, which the model's device makes of them
         prepare: Callable[[Any], NDArray[Any]]
         prepare = getattr(self.preprocess, "bytes_of", self.preprocess)
-        return sample, prepare(sample.value)
+        # batches wait in memory, and an original can be a hundred times its prepared image
+        return _without_value(sample), prepare(sample.value)
 
 
 # an image as bytes (height, width, channels), or as prepared floats (channels, height, width)

@@ -1,29 +1,36 @@
 """The parts of an extraction: plans, batches that do not fit, feeds, devices."""
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
+from repalign.data.samples import Sample, select_samples
 from repalign.exceptions import InputError, ModelError
+from repalign.models.inputs.images import parse_preprocess
 from repalign.models.inputs.text import pad_batch
 from repalign.models.loaders.load import load_model
 from repalign.models.views import views
 from repalign.models.views.pooling import Batch
 from repalign.models.views.views import encode_batch, make_views
 from repalign.workflows.extract.device import Fetcher, choose_device
-from repalign.workflows.extract.feed import HostBatch, prefetch
+from repalign.workflows.extract.feed import HostBatch, ImageFeed, ShardStart, prefetch
 from repalign.workflows.extract.plan import (
+    Keep,
     plan_batches,
     read_local_rank,
     read_rank,
@@ -200,6 +207,33 @@ def test_prefetching_keeps_order_bounds_memory_and_passes_errors_on() -> None:
 
     with pytest.raises(InputError, match="broken"):
         list(prefetch(failing()))
+
+
+def test_originals_of_images_are_let_go_once_they_are_prepared() -> None:
+    originals = []
+
+    class Photographs:
+        description: ClassVar[dict[str, object]] = {}
+
+        def __len__(self) -> int:
+            return 6
+
+        def read(self, index: int) -> Sample:
+            image = Image.new("RGB", (64, 48))
+            originals.append(weakref.ref(image))
+            return Sample(str(index), bytes(32), image)
+
+    preprocess = parse_preprocess("canonical8")
+    assert preprocess is not None
+    with ThreadPoolExecutor(2) as pool:
+        selection = select_samples(Photographs())
+        feed = ImageFeed(selection, preprocess, Keep(None, 0), 1, batch_size=2, pool=pool)
+        events = feed.shard(0, 0, 6)
+        assert isinstance(next(events), ShardStart)
+        assert isinstance(next(events), HostBatch)
+        pool.shutdown()
+        gc.collect()
+        assert [image() for image in originals] == [None] * 6
 
 
 def test_devices_are_never_replaced() -> None:
