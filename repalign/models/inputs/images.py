@@ -179,9 +179,10 @@ def preprocess_of_transformers(
 
 def _processor_of(model_type: object) -> str:
     """Return the image processor of a model type of transformers, empty where there is none."""
-    from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
+    from transformers.models.auto import image_processing_auto
 
-    names: Any = dict(IMAGE_PROCESSOR_MAPPING_NAMES).get(str(model_type)) or ()
+    processors: Any = vars(image_processing_auto)["IMAGE_PROCESSOR_MAPPING_NAMES"]
+    names = processors.get(str(model_type)) or ()
     # a tuple in older releases, a dictionary by backend in newer ones
     names = names.values() if isinstance(names, Mapping) else names
     return next((str(name) for name in names if name), "").removesuffix("Pil")

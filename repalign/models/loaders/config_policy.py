@@ -30,6 +30,8 @@ _MOST_LAYERS = 1024
 _REPEATED = re.compile(r"(^|_)(n_?)?(layers?|depths?|blocks?|stages?|repeats?|experts?)$")
 _LARGEST = 2**31
 _MOST_PIXELS = 4096
+# A name is made for every label, whether there is a head or not.
+_MOST_LABELS = 2**20
 # Masks and tables that follow from the config and are no weights: positions squared at most.
 _SPARE = 2**28
 
@@ -81,6 +83,8 @@ def check_sizes(config: object, source: str) -> None:
             limit = _MOST_LAYERS
         elif key in ("image_size", "img_size"):
             limit = _MOST_PIXELS
+        elif key == "num_labels":
+            limit = _MOST_LABELS
         if value > limit:
             raise ModelError(f"the config of {source} says {key} {value}; at most {limit} is built")
 
