@@ -15,6 +15,7 @@ _REFUSED = (
     "backbone",
     "backbone_config",
     "backbone_kwargs",
+    "checkpoint_path",
     "configuration_files",
     "custom_pipelines",
     "distributed_config",
@@ -68,6 +69,11 @@ def _check_fields(value: object, source: str) -> None:
             raise ModelError(
                 f"the config of {source} has the field {key!r}, which is refused because it can "
                 "bring in code or other weights; remove it if you trust the rest"
+            )
+        if key == "architecture" and ":" in str(inner):
+            raise ModelError(
+                f"the config of {source} has the architecture {inner!r}, which leads elsewhere; "
+                "expected a name of timm"
             )
         _check_fields(inner, source)
 
