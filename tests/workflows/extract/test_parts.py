@@ -23,6 +23,7 @@ from repalign.data.samples import Sample, select_samples
 from repalign.exceptions import InputError, ModelError
 from repalign.models.inputs.images import parse_preprocess
 from repalign.models.inputs.text import pad_batch
+from repalign.models.loaders.boundary import is_out_of_memory
 from repalign.models.loaders.load import load_model
 from repalign.models.views import views
 from repalign.models.views.pooling import Batch
@@ -133,6 +134,16 @@ def cramped_runner(tiny: ModuleType, folder: Path, capacity: int) -> BatchRunner
     return roomy
 
 
+def cramped_sizes(runner: BatchRunner) -> list[int]:
+    """Return the sizes of all batches that the model was given, as they come."""
+    (inner,) = (
+        cell.cell_contents
+        for cell in runner.model.call.__closure__ or ()
+        if isinstance(cell.cell_contents, Cramped)
+    )
+    return inner.sizes
+
+
 def mixed_batch(runner: BatchRunner) -> HostBatch:
     ids = [np.full(length, 5, dtype=np.int64) for length in (9, 8, 3, 2, 1)]
     inputs, lengths = pad_batch(ids, 0, masked=runner.model.needs_mask)
@@ -155,6 +166,25 @@ def test_a_batch_that_does_not_fit_is_halved_and_stays_right(
     assert sum(part.n_units for part, _ in parts) == 23
 
 
+def test_the_size_that_fitted_is_remembered(tiny: ModuleType, tmp_path: Path) -> None:
+    runner = cramped_runner(tiny, tmp_path, 16)
+    sizes = cramped_sizes(runner)
+    ids = torch.full((8, 8), 5)
+    batch = HostBatch({"input_ids": ids}, np.arange(8), torch.full((8,), 8), None, 64)
+    for _ in range(5):
+        assert sum(len(part.members) for part, _ in runner.run_fitting(batch)) == 8
+    assert sizes == [64, 32, *[16] * 20]
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "out of memory"],
+)
+def test_memory_that_runs_out_is_known_by_its_message(message: str) -> None:
+    assert is_out_of_memory(RuntimeError(message))
+    assert not is_out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_NOT_SUPPORTED"))
+
+
 def test_a_sample_that_does_not_fit_is_an_error(tiny: ModuleType, tmp_path: Path) -> None:
     runner = cramped_runner(tiny, tmp_path, 8)
     with pytest.raises(ModelError, match="one sample does not fit the memory of cpu; lower"):
@@ -170,12 +200,13 @@ def test_other_errors_of_torch_are_told_in_one_line(tiny: ModuleType, tmp_path: 
 
 def test_halves_are_no_wider_than_their_samples() -> None:
     inputs = {"input_ids": torch.ones(4, 9), "attention_mask": torch.ones(4, 1, 1, 9)}
-    batch = HostBatch(inputs, np.arange(4), torch.tensor([9, 8, 3, 2]), None, 22)
+    batch = HostBatch(inputs, np.arange(4), torch.tensor([9, 8, 3, 2]), None, 22, n_cut=3)
     first, second = split_batch(batch)
     assert first.inputs["input_ids"].shape == (2, 9)
     assert second.inputs["input_ids"].shape == (2, 3)
     assert second.inputs["attention_mask"].shape == (2, 1, 1, 3)
     assert (first.n_units, second.n_units) == (17, 5)
+    assert first.n_cut + second.n_cut == 3
 
 
 def test_budgets_are_halved_until_they_fit_and_get_a_margin() -> None:
