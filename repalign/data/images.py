@@ -6,13 +6,13 @@ import warnings
 from typing import TYPE_CHECKING
 
 from repalign.exceptions import InputError
+from repalign.limits import MAX_PIXELS
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 ENDINGS = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 FORMATS = ("BMP", "JPEG", "PNG", "TIFF", "WEBP")
-MAX_PIXELS = 50_000_000
 _DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 
 _opening = threading.Lock()

@@ -5,14 +5,11 @@ from typing import Any
 
 from repalign.data.samples import Sound
 from repalign.exceptions import InputError, MissingExtraError, first_line
+from repalign.limits import MAX_SOUND_VALUES, SOUND_RATES
 
 ENDINGS = (".aif", ".aiff", ".flac", ".mp3", ".oga", ".ogg", ".wav")
 MAX_SECONDS = 1800
-_RATES = (1000, 768_000)
 _MOST_CHANNELS = 64
-# Silence packs to nearly nothing: megabytes of it would become gigabytes. Half an hour of two
-# channels at 48 kHz has fewer.
-MOST_VALUES = 2**28
 
 
 def decode_sound(raw: bytes, name: str) -> Sound:
@@ -43,19 +40,20 @@ def _soundfile() -> Any:
 
 
 def _check(file: Any, name: str) -> None:
-    if not _RATES[0] <= file.samplerate <= _RATES[1]:
+    least, most = SOUND_RATES
+    if not least <= file.samplerate <= most:
         raise InputError(
-            f"{name} has {file.samplerate} samples a second; {_RATES[0]} to {_RATES[1]} are read"
+            f"{name} has {file.samplerate} samples a second; {least} to {most} are read"
         )
     if file.channels > _MOST_CHANNELS:
         raise InputError(f"{name} has {file.channels} channels; at most {_MOST_CHANNELS} are read")
     if file.frames > MAX_SECONDS * file.samplerate:
         seconds = file.frames / file.samplerate
         raise InputError(f"{name} lasts {seconds:.0f} s; at most {MAX_SECONDS} s are read: cut it")
-    if file.frames * file.channels > MOST_VALUES:
+    if file.frames * file.channels > MAX_SOUND_VALUES:
         raise InputError(
-            f"{name} expands to {file.frames * file.channels} values; at most {MOST_VALUES} are "
-            "read: cut it, or take fewer channels or samples a second"
+            f"{name} expands to {file.frames * file.channels} values; at most {MAX_SOUND_VALUES} "
+            "are read: cut it, or take fewer channels or samples a second"
         )
 
 

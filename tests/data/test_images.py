@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import struct
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from repalign.data.images import MAX_PIXELS
 from repalign.data.open_data import open_data
 from repalign.data.read_options import ReadOptions
 from repalign.exceptions import InputError
+from repalign.limits import MAX_HELD_BYTES, MAX_PIXELS
 
 FASHION = Path(__file__).parent / "fashion-mnist" / "t10k-first-32-idx3-ubyte.gz"
 
@@ -155,7 +156,48 @@ def test_archives_without_images_get_one_line(tmp_path: Path, arrays, column, me
 
 def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(InputError, match=r"a.npz is no readable .npz file: Object arrays"):
+    with pytest.raises(InputError, match=r"a.npz::images holds object"):
+        open_data(str(tmp_path / "a.npz"), "image")
+
+
+def npy_of(shape: object, content: bytes = b"") -> bytes:
+    """An array of bytes with a header of one's own."""
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}}}".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + content
+
+
+@pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        (b"", "readable"),
+        (npy_of((2, 4, 4), bytes(32))[:40], "readable"),
+        (npy_of("((((", bytes(32)), "readable"),
+        (npy_of((2, 4, 4), bytes(31)), "readable"),
+        (npy_of((2, 0, 4)), "pixels"),
+        (npy_of((-1, 4, 4), bytes(32)), "pixels"),
+        (npy_of((1, 10**5, 10**5)), "pixels"),
+        (npy_of((10**5, 8000, 6000)), None),
+        (npy_of((2**40, 8, 8)), None),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_wrong_arrays_get_one_line_before_memory_is_taken(
+    tmp_path: Path, content: bytes, key: str | None, packed: bool
+) -> None:
+    path = tmp_path / ("a.npz" if packed else "a.npy")
+    path.write_bytes(content)
+    if packed:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("images.npy", content)
+    with pytest.raises(InputError, match=key or ("memory" if packed else "readable")) as failure:
+        open_data(str(path), "image")
+    assert path.name in str(failure.value)
+
+
+def test_an_archive_that_expands_to_more_than_is_held_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("images.npy", npy_of((MAX_HELD_BYTES // 64 + 1, 8, 8), bytes(2**16)))
+    with pytest.raises(InputError, match="memory"):
         open_data(str(tmp_path / "a.npz"), "image")
 
 

@@ -26,7 +26,7 @@ def test_channels_are_averaged() -> None:
 def test_a_few_bytes_of_silence_do_not_fill_the_memory(monkeypatch) -> None:
     packed = silence(1, rate=655_350, channels=8)
     assert len(packed) < 10_000
-    monkeypatch.setattr("repalign.data.sounds.MOST_VALUES", 2**22)
+    monkeypatch.setattr("repalign.data.sounds.MAX_SOUND_VALUES", 2**22)
     with pytest.raises(InputError, match=r"x.flac expands to 5242800 values; at most 4194304"):
         decode_sound(packed, "x.flac")
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError, ModelError
+from repalign.limits import MAX_PIXELS
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -284,6 +285,12 @@ def _resize(
         target = (size[1], size[0])
     if target == image.size:
         return image
+    # one direction is resized after the other
+    if max(width, target[0]) * max(height, target[1]) > MAX_PIXELS:
+        raise InputError(
+            f"an image of {width}×{height} becomes one of {target[0]}×{target[1]} pixels; at most "
+            f"{MAX_PIXELS} are made: cut it to a less extreme shape"
+        )
     if backend == "torchvision":
         return _resize_by_torchvision(image, target, interpolation)
     return image.resize(target, Resampling(_PIL_NUMBER[interpolation]))

@@ -15,8 +15,10 @@ import transformers
 from PIL import Image
 
 from repalign.exceptions import InputError, ModelError
+from repalign.limits import MAX_PIXELS
 from repalign.models.inputs.choice import choose_preprocess
 from repalign.models.inputs.images import (
+    ImagePreprocess,
     parse_preprocess,
     preprocess_of_timm,
     preprocess_of_transformers,
@@ -182,6 +184,22 @@ def test_a_model_without_preprocessing_needs_one(tiny: ModuleType, tmp_path: Pat
     with pytest.raises(ModelError, match=r"without preprocessor_config.json; .*canonical32"):
         choose_preprocess(model)
     assert choose_preprocess(model, "canonical32").name == "canonical32"
+
+
+@pytest.mark.parametrize("backend", ["pil", "torchvision"])
+@pytest.mark.parametrize("size", [(1, 200_000), (200_000, 1), (1, 49_000_000), (40, 300_000)])
+@pytest.mark.parametrize("resize", [256, (64, 64), (8000, 8000)])
+def test_no_more_pixels_are_made_than_are_read(
+    size: tuple[int, int], resize: int | tuple[int, int], backend: Any
+) -> None:
+    image = Image.new("L", size)
+    preprocess = ImagePreprocess("x", resize, (32, 32), "bicubic", (0.5,), (0.5,), backend=backend)
+    made = max(size[0], 64) * max(size[1], 64)
+    if resize == (64, 64) and made <= MAX_PIXELS:
+        assert preprocess(image).shape == (1, 32, 32)
+        return
+    with pytest.raises(InputError, match="pixels"):
+        preprocess(image)
 
 
 # As of facebook/vit-mae-base: an old file, which does not name its processor.
