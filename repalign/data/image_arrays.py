@@ -152,7 +152,7 @@ def _check_npy(stream: IO[bytes], name: str) -> tuple[int, ...]:
         if version not in _NPY_HEADERS:
             raise InputError(f"{name} is of version {version} of the npy format; expected 1 or 2")
         shape, _, dtype = _NPY_HEADERS[version](stream)
-    except (ValueError, SyntaxError, tokenize.TokenError, RecursionError) as error:
+    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError) as error:
         raise InputError(f"{name} is no readable npy array: {first_line(error)}") from error
     check_images(shape, dtype, name)
     return shape

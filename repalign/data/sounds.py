@@ -20,15 +20,35 @@ def decode_sound(raw: bytes, name: str) -> Sound:
     """
     soundfile = _soundfile()
     try:
-        with soundfile.SoundFile(io.BytesIO(raw)) as file:
-            _check(file, name)
+        file = soundfile.SoundFile(_Bytes(raw))
+    except (soundfile.LibsndfileError, TypeError, ValueError) as error:
+        raise _unreadable(name, error) from error
+    with file:
+        _check(file, name)
+        try:
             # a header may promise more than the file holds; no more than the limit is made
             values = file.read(MAX_SECONDS * file.samplerate, dtype="float32", always_2d=True)
-            rate = int(file.samplerate)
-    except (soundfile.LibsndfileError, RuntimeError, ValueError, TypeError) as error:
-        reason = first_line(error).removeprefix("Error opening ")
-        raise InputError(f"{name} is no sound that can be read: {reason}") from error
-    return Sound(_mixed(values, name), rate)
+        except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
+            raise _unreadable(name, error) from error
+        return Sound(_mixed(values, name), int(file.samplerate))
+
+
+class _Bytes(io.BytesIO):
+    """Bytes that stay where they are when a damaged header leads before their beginning.
+
+    An exception cannot pass through the library, which would print it.
+    """
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        try:
+            return super().seek(offset, whence)
+        except ValueError:
+            return self.tell()
+
+
+def _unreadable(name: str, error: Exception) -> InputError:
+    reason = first_line(error).removeprefix("Error opening ")
+    return InputError(f"{name} is no sound that can be read: {reason}")
 
 
 def _soundfile() -> Any:
@@ -62,7 +82,8 @@ def _mixed(values: Any, name: str) -> Any:
 
     if len(values) == 0:
         raise InputError(f"{name} holds no sound; remove it from the data")
-    mixed = values.mean(1, dtype=np.float64).astype(np.float32)
-    if not np.isfinite(mixed).all():
-        raise InputError(f"{name} holds values that are no numbers; mend it")
-    return mixed
+    if not np.isfinite(values).all():
+        raise InputError(
+            f"{name} holds values that are not finite numbers; record or convert it anew"
+        )
+    return values.mean(1, dtype=np.float64).astype(np.float32)

@@ -164,7 +164,8 @@ def _config(model: LoadedModel) -> dict[str, Any]:
     for file in _FILES:
         if model.directory is not None and (model.directory / file).is_file():
             config = read_json(model.directory / file)
-            return dict(config.get("feature_extractor") or config)
+            inner = config.get("feature_extractor")
+            return inner if isinstance(inner, dict) else config
     raise ModelError(
         f"{model.origin.model} comes without {_FILES[0]}, which says how sounds are prepared; put "
         "the one of its family there"
