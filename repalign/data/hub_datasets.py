@@ -40,13 +40,16 @@ class HubDataset:
     def read(self, index: int) -> Sample:
         """Return one sample."""
         row = self._rows[index]
-        label = str(index) if self._id_column is None else str(row[self._id_column])
+        label = index if self._id_column is None else row[self._id_column]
+        if label is None:
+            raise InputError(f"row {index} of {self._name} has no id in {self._id_column!r}")
+        label = str(label)
         value = row[self._column]
         if self._kind == "text":
             if not isinstance(value, str):
                 raise InputError(f"row {index} of {self._name} has no text in {self._column!r}")
             return Sample(label, hashlib.sha256(value.encode()).digest(), value)
-        raw = value["bytes"]
+        raw = value.get("bytes") if isinstance(value, dict) else None
         if raw is None:
             raise InputError(f"row {index} of {self._name} holds no {self._kind} bytes")
         decode = decode_image if self._kind == "image" else decode_sound

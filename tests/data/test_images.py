@@ -3,10 +3,12 @@
 import gzip
 import hashlib
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -223,3 +225,39 @@ def test_other_files_and_empty_directories(tmp_path: Path) -> None:
         open_data(str(tmp_path / "x.zip"), "image")
     with pytest.raises(InputError, match=r"no files to read in .*: expected some of .bmp"):
         open_data(str(tmp_path), "image")
+
+
+class FakeRows:
+    """What of a data set of the datasets library is used."""
+
+    column_names = ("image", "name")
+    _fingerprint = "f"
+
+    def __init__(self, rows: list[dict[str, object]]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> dict[str, object]:
+        return self._rows[index]
+
+    def cast_column(self, _column: str, _feature: object) -> "FakeRows":
+        return self
+
+
+def test_rows_of_data_sets_without_an_image_or_an_id_are_refused(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = {"bytes": (tree / "a.png").read_bytes(), "path": None}
+    rows = [{"image": image, "name": "a"}, {"image": None, "name": "b"}]
+    rows += [{"image": {"bytes": None, "path": "x"}, "name": "c"}, {"image": image, "name": None}]
+    library = SimpleNamespace(
+        load_dataset=lambda *_, **__: FakeRows(rows), Image=lambda decode: None
+    )
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    source = open_data("datasets:x", "image", ReadOptions(id_column="name"))
+    assert source.read(0).id == "a"
+    for index in (1, 2, 3):
+        with pytest.raises(InputError, match=f"row {index}"):
+            source.read(index)
