@@ -111,7 +111,7 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
             with archive.open(member) as stream:
                 array = np.lib.format.read_array(stream, allow_pickle=False)
     except _UNREADABLE_ZIP as error:
-        raise InputError(f"{path.name} is no readable .npz file: {first_line(error)}") from error
+        raise InputError(f"{path.name} is not a readable .npz file: {first_line(error)}") from error
     description: dict[str, object] = {
         "format": "npz",
         "name": path.name,
@@ -132,7 +132,7 @@ def open_npy(path: Path) -> ArrayImages:
         array = np.load(path, allow_pickle=False, mmap_mode="r")
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{path.name} is no readable array of images: {first_line(error)}; save uint8 images"
+            f"{path.name} is not a readable array of images: {first_line(error)}; save uint8 images"
         ) from error
     description: dict[str, object] = {
         "format": "npy",
@@ -153,7 +153,7 @@ def _check_npy(stream: IO[bytes], name: str) -> tuple[int, ...]:
             raise InputError(f"{name} is of version {version} of the npy format; expected 1 or 2")
         shape, _, dtype = _NPY_HEADERS[version](stream)
     except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError) as error:
-        raise InputError(f"{name} is no readable npy array: {first_line(error)}") from error
+        raise InputError(f"{name} is not a readable npy array: {first_line(error)}") from error
     check_images(shape, dtype, name)
     return shape
 
@@ -205,7 +205,7 @@ def read_idx(path: Path, what: str, *, dimensions: tuple[int, ...]) -> NDArray[n
             zeros, kind, ndim = struct.unpack(">HBB", file.read(4))
             if zeros or kind != 8 or ndim not in dimensions:
                 raise InputError(
-                    f"{path.name} is no IDX file of {what} (kind {kind}, {ndim} dimensions); "
+                    f"{path.name} is not an IDX file of {what} (kind {kind}, {ndim} dimensions); "
                     f"expected unsigned bytes in {expected} dimensions"
                 )
             shape = struct.unpack(f">{ndim}I", file.read(4 * ndim))
@@ -214,7 +214,7 @@ def read_idx(path: Path, what: str, *, dimensions: tuple[int, ...]) -> NDArray[n
             # one byte more than announced is enough to see that the size is wrong
             raw = file.read(size + 1)
     except (OSError, EOFError, struct.error, zlib.error) as error:
-        raise InputError(f"{path.name} is no readable IDX file: {error}") from error
+        raise InputError(f"{path.name} is not a readable IDX file: {error}") from error
     if len(raw) != size:
         raise InputError(
             f"{path.name} announces {size} bytes of {what} and holds other; truncated?"

@@ -40,7 +40,9 @@ def decode_image(raw: bytes, name: str) -> "Image":
     except Image.DecompressionBombError as error:
         raise InputError(f"{name} is far too large: {error}") from error
     except UnidentifiedImageError as error:
-        raise InputError(f"{name} is no image in a known format ({', '.join(FORMATS)})") from error
+        raise InputError(
+            f"{name} is not an image of a known format ({', '.join(FORMATS)})"
+        ) from error
     except _DAMAGED as error:
         raise _damaged(name, error) from error
     if image.width * image.height > MAX_PIXELS:

@@ -48,7 +48,7 @@ class _Bytes(io.BytesIO):
 
 def _unreadable(name: str, error: Exception) -> InputError:
     reason = first_line(error).removeprefix("Error opening ")
-    return InputError(f"{name} is no sound that can be read: {reason}")
+    return InputError(f"{name} is not a readable sound: {reason}")
 
 
 def _soundfile() -> Any:

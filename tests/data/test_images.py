@@ -116,8 +116,8 @@ def deep(path: Path) -> None:
     ("spoil", "message"),
     [
         (cut, r"a.png is damaged or truncated"),
-        (lambda path: path.write_bytes(b"GIF89a"), r"a.png is no image in a known format \(BMP"),
-        (lambda path: path.write_bytes(b""), r"a.png is no image in a known format"),
+        (lambda path: path.write_bytes(b"GIF89a"), r"a.png .*known format \(BMP"),
+        (lambda path: path.write_bytes(b""), r"a.png .*known format"),
         (deep, r"a.png has pixels of kind I;16; convert it to 8 bits"),
         (lambda path: path.write_bytes(png_of_size(8000, 8000)), rf"8000×8000 .* {MAX_PIXELS}"),
         (lambda path: path.write_bytes(png_of_size(10_000, 10_000)), r"10000×10000 pixels"),
@@ -206,8 +206,8 @@ def test_an_archive_that_expands_to_more_than_is_held_is_refused(tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no readable IDX file"),
-        (struct.pack(">HBBI", 0, 8, 1, 5) + bytes(5), "no IDX file of images .kind 8, 1 dim"),
+        (b"", "readable IDX file"),
+        (struct.pack(">HBBI", 0, 8, 1, 5) + bytes(5), "IDX file of images .kind 8, 1 dim"),
         (struct.pack(">HBBIII", 0, 8, 3, 9, 9, 9) + bytes(5), "announces 729 bytes"),
         (struct.pack(">HBBIII", 0, 8, 3, 1, 2, 2) + bytes(5), "announces 4 bytes"),
         (struct.pack(">HBBIII", 0, 8, 3, *[2**31] * 3) + bytes(5), "announces"),
