@@ -3,16 +3,19 @@
 import contextlib
 import ctypes
 import functools
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import threadpoolctl
 
-from repalign.core.thread_choice import is_held_at_one
+from repalign.core.thread_choice import blas_held
 from repalign.exceptions import InputError
+from repalign.process_state import Setting, holding
 
 _ACCEPTED_ERROR = 3e-6
 
@@ -63,30 +66,58 @@ def one_pool(device: str) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if device == "cpu" else torch_threads_only()
 
 
-@contextlib.contextmanager
-def torch_threads_only() -> Iterator[None]:
+def torch_threads_only() -> contextlib.AbstractContextManager[None]:
     """Hold numpy's BLAS at one thread inside the block.
 
     OpenBLAS and torch each keep a pool of threads that spins while it waits; used in turn they
     steal each other's cores, and a loop over both takes twice the time.
     """
-    if is_held_at_one():  # finding the libraries again would take milliseconds
-        yield
-        return
-    with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
-        yield
+    return blas_held(1)
+
+
+@dataclass(frozen=True)
+class _Float32Precision(Setting):
+    """How torch multiplies float32 in the operations of one backend, such as ``mkldnn.matmul``.
+
+    Only ``fp32_precision`` is used: torch refuses the older functions once it was set by anyone.
+    """
+
+    operation: str
+
+    def _settings(self) -> Any:
+        import torch
+
+        return operator.attrgetter(self.operation)(torch.backends)
+
+    def read(self) -> str:
+        settings = self._settings()
+        effective: str = settings.fp32_precision
+        # a value that is inherited reads like one that was set; it is restored as inherited
+        settings.fp32_precision = "none"
+        return "none" if settings.fp32_precision == effective else effective
+
+    def write(self, value: str) -> None:
+        self._settings().fp32_precision = value
+
+
+_CPU_PRODUCTS = _Float32Precision("mkldnn.matmul")
+_OPERATIONS = (
+    _CPU_PRODUCTS,
+    *map(_Float32Precision, ("mkldnn.conv", "mkldnn.rnn")),
+    *map(_Float32Precision, ("cuda.matmul", "cudnn.conv", "cudnn.rnn")),
+)
 
 
 @contextlib.contextmanager
-def _float32_precision(name: str) -> Iterator[None]:
-    import torch
-
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(name)
-    try:
+def exact_float32() -> Iterator[None]:
+    """Keep products of float32 in float32 inside the block: no TF32, no bfloat16."""
+    with holding(dict.fromkeys(_OPERATIONS, "ieee")):
         yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+
+
+def _medium_products() -> contextlib.AbstractContextManager[None]:
+    """Let the CPU multiply float32 as torch's precision ``medium`` does."""
+    return holding({_CPU_PRODUCTS: "bf16"})
 
 
 @dataclass(frozen=True)
@@ -118,7 +149,7 @@ def matmul_kernels(device: str = "cpu") -> MatmulKernels:
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(512, 512, generator=generator)
     b = torch.randn(512, 512, generator=generator)
-    with torch_threads_only(), _float32_precision("medium"):
+    with torch_threads_only(), _medium_products():
         product = a @ b
     exact = a.double() @ b.double()
     error = float((product - exact).abs().max() / exact.abs().max())
@@ -136,7 +167,7 @@ def fast_float32(device: str) -> Iterator[None]:
     """Use the fastest exact single-precision kernels inside the block, one pool of threads."""
     with torch_threads_only():
         if device == "cpu" and matmul_kernels().medium_is_exact:
-            with _float32_precision("medium"):
+            with _medium_products():
                 yield
         else:
             yield

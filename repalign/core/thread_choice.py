@@ -6,17 +6,32 @@ threads on two busy cores, and 3 s with one.
 """
 
 import contextlib
-import contextvars
 import functools
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import threadpoolctl
+
+from repalign.process_state import Setting, holding
 
 # Multiplications of one pass over the rows; one core does these in some tens of milliseconds.
 SMALL_PASS = 1e9
 
-_HELD = contextvars.ContextVar("held at so many threads", default=0)
+
+@dataclass(frozen=True)
+class _BlasThreads(Setting):
+    """Number of threads of one BLAS library, which all threads of the process share."""
+
+    path: str
+    library: Any = field(compare=False)
+
+    def read(self) -> Any:
+        return self.library.num_threads
+
+    def write(self, value: Any) -> None:
+        self.library.set_num_threads(value)
 
 
 def is_small(n_rows: int, *dims: int) -> bool:
@@ -40,15 +55,17 @@ def threads_held(number: int) -> Iterator[None]:
         if torch is not None:
             stack.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(number)
-        if _HELD.get() != number:
-            stack.callback(_HELD.reset, _HELD.set(number))
-            stack.enter_context(_libraries(len(sys.modules)).limit(limits=number))
+        # OpenMP counts for every thread on its own, as torch does
+        openmp = _libraries(len(sys.modules)).select(user_api="openmp")
+        stack.enter_context(openmp.limit(limits=number))
+        stack.enter_context(blas_held(number))
         yield
 
 
-def is_held_at_one() -> bool:
-    """Tell whether a block around this one holds numpy and torch at one thread."""
-    return _HELD.get() == 1
+def blas_held(number: int) -> contextlib.AbstractContextManager[None]:
+    """Hold the BLAS libraries of numpy and scipy at so many threads inside the block."""
+    libraries = _libraries(len(sys.modules)).select(user_api="blas").lib_controllers
+    return holding({_BlasThreads(found.filepath, found): number for found in libraries})
 
 
 @functools.lru_cache(maxsize=1)

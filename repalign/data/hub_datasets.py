@@ -48,7 +48,7 @@ class HubDataset:
             if not isinstance(value, str):
                 raise InputError(f"{where} has no text in {self._column!r}")
             return text_sample(label, value, where)
-        raw = value["bytes"]
+        raw = value.get("bytes") if isinstance(value, dict) else None
         if raw is None:
             raise InputError(f"{where} holds no {self._kind} bytes")
         decode = decode_image if self._kind == "image" else decode_sound

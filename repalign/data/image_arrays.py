@@ -2,23 +2,40 @@
 
 import gzip
 import hashlib
+import lzma
 import math
 import struct
+import tokenize
 import zipfile
 import zlib
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repalign.data.samples import Sample
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, first_line
 from repalign.files import check_regular, file_sha256, open_regular
+from repalign.limits import MAX_HELD_BYTES, MAX_PIXELS
 
 _NAMES = ("images", "x", "X", "data", "arr_0")
-_MAX_IDX_BYTES = 2 * 2**30
+# What zipfile raises for archives that are damaged, encrypted, or packed in other ways.
+_UNREADABLE_ZIP = (
+    OSError,
+    ValueError,
+    EOFError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+)
+_NPY_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 class ArrayImages:
@@ -30,14 +47,7 @@ class ArrayImages:
     """
 
     def __init__(self, array: Any, description: dict[str, object]) -> None:
-        name = description.get("name", "the array")
-        shape = tuple(array.shape)
-        is_image = len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3))
-        if not is_image or array.dtype != np.uint8:
-            raise InputError(
-                f"{name} holds {array.dtype} of shape {shape}; expected uint8 images "
-                "(n, height, width) or (n, height, width, 1 or 3)"
-            )
+        check_images(tuple(array.shape), array.dtype, str(description.get("name", "the array")))
         self._array = array
         self._description = description
 
@@ -60,23 +70,48 @@ class ArrayImages:
         return Sample(str(index), digest, Image.fromarray(pixels))
 
 
+def check_images(shape: tuple[int, ...], dtype: Any, name: str) -> None:
+    """Check that an array of this shape and type holds images of a size that is read.
+
+    Raises InputError for any other.
+    """
+    is_image = len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3))
+    if not is_image or dtype != np.uint8:
+        raise InputError(
+            f"{name} holds {dtype} of shape {shape}; expected uint8 images "
+            "(n, height, width) or (n, height, width, 1 or 3)"
+        )
+    height, width = shape[1:3]
+    if shape[0] < 0 or min(height, width) < 1 or height * width > MAX_PIXELS:
+        raise InputError(
+            f"{name} has {shape[0]} images of {width}×{height} pixels; expected 1 to {MAX_PIXELS} "
+            "pixels each"
+        )
+
+
 def open_npz(path: Path, column: str | None = None) -> ArrayImages:
     """Images from one array of a .npz file, ``column`` or the one that is named like images.
 
-    Raises InputError when there is no such array or the file cannot be read.
+    Raises InputError when there is no such array, it is too large, or it cannot be read.
     """
     check_regular(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            names = [column] if column else [n for n in _NAMES if n in archive.files]
-            if not names or names[0] not in archive.files:
+        with zipfile.ZipFile(path) as archive:
+            found = [file.removesuffix(".npy") for file in archive.namelist()]
+            names = [column] if column else [name for name in _NAMES if name in found]
+            if not names or names[0] not in found:
                 raise InputError(
                     f"no array {column or 'of images'} in {path.name}; found "
-                    f"{', '.join(archive.files) or 'none'}: choose one with --column"
+                    f"{', '.join(found) or 'none'}: choose one with --column"
                 )
-            array = archive[names[0]]
-    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{path.name} is no readable .npz file: {error}") from error
+            member = archive.infolist()[found.index(names[0])]
+            with archive.open(member) as stream:
+                shape = _check_npy(stream, f"{path.name}::{names[0]}")
+            _check_held(math.prod(shape), path.name)
+            with archive.open(member) as stream:
+                array = np.lib.format.read_array(stream, allow_pickle=False)
+    except _UNREADABLE_ZIP as error:
+        raise InputError(f"{path.name} is not a readable .npz file: {first_line(error)}") from error
     description: dict[str, object] = {
         "format": "npz",
         "name": path.name,
@@ -89,15 +124,15 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
 def open_npy(path: Path) -> ArrayImages:
     """Images from a .npy file, read as they are needed.
 
-    Raises InputError when it holds Python objects or cannot be read.
+    Raises InputError when it holds anything else or cannot be read.
     """
-    check_regular(path)
+    with open_regular(path) as file:
+        _check_npy(file, path.name)
     try:
         array = np.load(path, allow_pickle=False, mmap_mode="r")
-    except (OSError, ValueError, EOFError) as error:
-        reason = "Python objects, which are not read" if "allow_pickle" in str(error) else error
+    except (OSError, ValueError) as error:
         raise InputError(
-            f"{path.name} is no readable array of images: {reason}; save uint8 images"
+            f"{path.name} is not a readable array of images: {first_line(error)}; save uint8 images"
         ) from error
     description: dict[str, object] = {
         "format": "npy",
@@ -105,6 +140,30 @@ def open_npy(path: Path) -> ArrayImages:
         "sha256": file_sha256(path),
     }
     return ArrayImages(array, description)
+
+
+def _check_npy(stream: IO[bytes], name: str) -> tuple[int, ...]:
+    """Return the shape of the images that the header of an array announces.
+
+    Raises InputError for another header or other values.
+    """
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version not in _NPY_HEADERS:
+            raise InputError(f"{name} is of version {version} of the npy format; expected 1 or 2")
+        shape, _, dtype = _NPY_HEADERS[version](stream)
+    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError) as error:
+        raise InputError(f"{name} is not a readable npy array: {first_line(error)}") from error
+    check_images(shape, dtype, name)
+    return shape
+
+
+def _check_held(n_bytes: int, name: str) -> None:
+    if n_bytes > MAX_HELD_BYTES:
+        raise InputError(
+            f"{name} announces {n_bytes} bytes; at most {MAX_HELD_BYTES} are held in memory: save "
+            "the images with numpy.save as .npy, which is read as it is needed"
+        )
 
 
 def is_idx(path: Path) -> bool:
@@ -146,15 +205,16 @@ def read_idx(path: Path, what: str, *, dimensions: tuple[int, ...]) -> NDArray[n
             zeros, kind, ndim = struct.unpack(">HBB", file.read(4))
             if zeros or kind != 8 or ndim not in dimensions:
                 raise InputError(
-                    f"{path.name} is no IDX file of {what} (kind {kind}, {ndim} dimensions); "
+                    f"{path.name} is not an IDX file of {what} (kind {kind}, {ndim} dimensions); "
                     f"expected unsigned bytes in {expected} dimensions"
                 )
             shape = struct.unpack(f">{ndim}I", file.read(4 * ndim))
             size = math.prod(shape)
+            _check_held(size, path.name)
             # one byte more than announced is enough to see that the size is wrong
-            raw = file.read(min(size, _MAX_IDX_BYTES) + 1)
+            raw = file.read(size + 1)
     except (OSError, EOFError, struct.error, zlib.error) as error:
-        raise InputError(f"{path.name} is no readable IDX file: {error}") from error
+        raise InputError(f"{path.name} is not a readable IDX file: {error}") from error
     if len(raw) != size:
         raise InputError(
             f"{path.name} announces {size} bytes of {what} and holds other; truncated?"

@@ -3,18 +3,21 @@
 import gzip
 import hashlib
 import struct
+import sys
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from repalign.data.images import MAX_PIXELS
 from repalign.data.open_data import open_data
 from repalign.data.read_options import ReadOptions
 from repalign.exceptions import InputError
+from repalign.limits import MAX_HELD_BYTES, MAX_PIXELS
 
 FASHION = Path(__file__).parent / "fashion-mnist" / "t10k-first-32-idx3-ubyte.gz"
 
@@ -113,8 +116,8 @@ def deep(path: Path) -> None:
     ("spoil", "message"),
     [
         (cut, r"a.png is damaged or truncated"),
-        (lambda path: path.write_bytes(b"GIF89a"), r"a.png is no image in a known format \(BMP"),
-        (lambda path: path.write_bytes(b""), r"a.png is no image in a known format"),
+        (lambda path: path.write_bytes(b"GIF89a"), r"a.png .*known format \(BMP"),
+        (lambda path: path.write_bytes(b""), r"a.png .*known format"),
         (deep, r"a.png has pixels of kind I;16; convert it to 8 bits"),
         (lambda path: path.write_bytes(png_of_size(8000, 8000)), rf"8000×8000 .* {MAX_PIXELS}"),
         (lambda path: path.write_bytes(png_of_size(10_000, 10_000)), r"10000×10000 pixels"),
@@ -155,15 +158,56 @@ def test_archives_without_images_get_one_line(tmp_path: Path, arrays, column, me
 
 def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(InputError, match=r"a.npz is no readable .npz file: Object arrays"):
+    with pytest.raises(InputError, match=r"a.npz::images holds object"):
+        open_data(str(tmp_path / "a.npz"), "image")
+
+
+def npy_of(shape: object, content: bytes = b"") -> bytes:
+    """An array of bytes with a header of one's own."""
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}}}".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + content
+
+
+@pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        (b"", "readable"),
+        (npy_of((2, 4, 4), bytes(32))[:40], "readable"),
+        (npy_of("((((", bytes(32)), "readable"),
+        (npy_of((2, 4, 4), bytes(31)), "readable"),
+        (npy_of((2, 0, 4)), "pixels"),
+        (npy_of((-1, 4, 4), bytes(32)), "pixels"),
+        (npy_of((1, 10**5, 10**5)), "pixels"),
+        (npy_of((10**5, 8000, 6000)), None),
+        (npy_of((2**40, 8, 8)), None),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_wrong_arrays_get_one_line_before_memory_is_taken(
+    tmp_path: Path, content: bytes, key: str | None, packed: bool
+) -> None:
+    path = tmp_path / ("a.npz" if packed else "a.npy")
+    path.write_bytes(content)
+    if packed:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("images.npy", content)
+    with pytest.raises(InputError, match=key or ("memory" if packed else "readable")) as failure:
+        open_data(str(path), "image")
+    assert path.name in str(failure.value)
+
+
+def test_an_archive_that_expands_to_more_than_is_held_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("images.npy", npy_of((MAX_HELD_BYTES // 64 + 1, 8, 8), bytes(2**16)))
+    with pytest.raises(InputError, match="memory"):
         open_data(str(tmp_path / "a.npz"), "image")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no readable IDX file"),
-        (struct.pack(">HBBI", 0, 8, 1, 5) + bytes(5), "no IDX file of images .kind 8, 1 dim"),
+        (b"", "readable IDX file"),
+        (struct.pack(">HBBI", 0, 8, 1, 5) + bytes(5), "IDX file of images .kind 8, 1 dim"),
         (struct.pack(">HBBIII", 0, 8, 3, 9, 9, 9) + bytes(5), "announces 729 bytes"),
         (struct.pack(">HBBIII", 0, 8, 3, 1, 2, 2) + bytes(5), "announces 4 bytes"),
         (struct.pack(">HBBIII", 0, 8, 3, *[2**31] * 3) + bytes(5), "announces"),
@@ -181,3 +225,39 @@ def test_other_files_and_empty_directories(tmp_path: Path) -> None:
         open_data(str(tmp_path / "x.zip"), "image")
     with pytest.raises(InputError, match=r"no files to read in .*: expected some of .bmp"):
         open_data(str(tmp_path), "image")
+
+
+class FakeRows:
+    """What of a data set of the datasets library is used."""
+
+    column_names = ("image", "name")
+    _fingerprint = "f"
+
+    def __init__(self, rows: list[dict[str, object]]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> dict[str, object]:
+        return self._rows[index]
+
+    def cast_column(self, _column: str, _feature: object) -> "FakeRows":
+        return self
+
+
+def test_rows_of_data_sets_without_an_image_or_an_id_are_refused(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = {"bytes": (tree / "a.png").read_bytes(), "path": None}
+    rows = [{"image": image, "name": "a"}, {"image": None, "name": "b"}]
+    rows += [{"image": {"bytes": None, "path": "x"}, "name": "c"}, {"image": image, "name": None}]
+    library = SimpleNamespace(
+        load_dataset=lambda *_, **__: FakeRows(rows), Image=lambda decode: None
+    )
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    source = open_data("datasets:x", "image", ReadOptions(id_column="name"))
+    assert source.read(0).id == "a"
+    for index in (1, 2, 3):
+        with pytest.raises(InputError, match=f"row {index}"):
+            source.read(index)

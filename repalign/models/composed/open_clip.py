@@ -16,7 +16,7 @@ from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader
 from repalign.models.loaders.timm import build_timm, finish_timm
-from repalign.models.loaders.weights import load_strictly
+from repalign.models.loaders.weights import build_filled
 from repalign.models.naming.hub import OPEN_CLIP_CONFIG, OPEN_CLIP_WEIGHTS, snapshot_commit
 
 # Of a vision_cfg, what is built here; any other field has to say nothing.
@@ -59,9 +59,9 @@ class OpenClipLoader(Loader):
         origin = Origin(made, "open_clip", trunk or "VisionTransformer", files, revision)
         origin = replace(origin, commit=snapshot_commit(path))
         if trunk:
-            return _trunk(origin, config, vision, state, checkpoint.size, path)
-        module = _transformer(vision, name, quick=bool(settings.get("quick_gelu")))
-        load_strictly(module, _renamed(state, name), made)
+            return _trunk(origin, config, vision, state, path)
+        build = partial(_transformer, vision, name, quick=bool(settings.get("quick_gelu")))
+        module = build_filled(build, _renamed(state, name), made)
         return finish_timm(module, origin, {"open_clip": config}, path)
 
     def own_preprocess(self, model: LoadedModel) -> ImagePreprocess:
@@ -90,7 +90,6 @@ def _trunk(
     config: dict[str, Any],
     vision: Mapping[str, Any],
     state: Mapping[str, Tensor],
-    n_bytes: int,
     path: Path,
 ) -> LoadedModel:
     """An encoder that timm has under a name of its own."""
@@ -104,7 +103,7 @@ def _trunk(
     if side is not None:
         height, width = (side, side) if isinstance(side, int) else side
         given["pretrained_cfg"] = {"input_size": [3, height, width]}
-    return build_timm(origin, given, own, n_bytes, path)
+    return build_timm(origin, given, own, path)
 
 
 def _transformer(vision: Mapping[str, Any], name: str, *, quick: bool) -> nn.Module:
@@ -113,20 +112,19 @@ def _transformer(vision: Mapping[str, Any], name: str, *, quick: bool) -> nn.Mod
     layers, width = vision.get("layers", 12), vision.get("width", 768)
     if not isinstance(layers, int):
         raise ModelError(f"the image encoder of {name} is a ResNet; give timm:resnet50_clip@file")
-    with third_party(f"timm cannot build {name}"):
-        return VisionTransformer(
-            img_size=vision.get("image_size", 224),
-            patch_size=vision.get("patch_size", 16),
-            embed_dim=width,
-            depth=layers,
-            num_heads=width // vision.get("head_width", 64),
-            mlp_ratio=vision.get("mlp_ratio", 4.0),
-            pre_norm=True,
-            norm_layer=partial(nn.LayerNorm, eps=1e-5),
-            act_layer="quick_gelu" if quick else "gelu",
-            num_classes=0,
-            global_pool="token",
-        )
+    return VisionTransformer(
+        img_size=vision.get("image_size", 224),
+        patch_size=vision.get("patch_size", 16),
+        embed_dim=width,
+        depth=layers,
+        num_heads=width // vision.get("head_width", 64),
+        mlp_ratio=vision.get("mlp_ratio", 4.0),
+        pre_norm=True,
+        norm_layer=partial(nn.LayerNorm, eps=1e-5),
+        act_layer="quick_gelu" if quick else "gelu",
+        num_classes=0,
+        global_pool="token",
+    )
 
 
 # From open_clip's names to timm's, in this order.

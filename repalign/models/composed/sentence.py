@@ -1,8 +1,9 @@
 """Directories of sentence-transformers: an encoder of transformers, and what makes one vector."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,12 @@ from repalign.models.loaders.files import Checkpoint, check_directory, read_json
 from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.loaders.loader import Loader, refuse_part
 from repalign.models.loaders.transformers import LOADER as TRANSFORMERS
-from repalign.models.loaders.weights import load_strictly
+from repalign.models.loaders.weights import build_filled
 from repalign.models.views.capture import run_capturing
 from repalign.models.views.layers import FINAL, LayerMap, Tap, module_names
 
 _MODULES = "modules.json"
 _FOLDER = re.compile(r"\w[\w.-]*", re.ASCII)
-_MOST_COLUMNS = 2**16
 
 
 class SentenceLoader(Loader):
@@ -139,13 +139,14 @@ def _part(kind: str, place: Path, name: str) -> tuple[nn.Module, dict[str, str]]
     with third_party(f"{name} has a config.json that cannot be used"):
         if kind == "Pooling":
             return Pooling.of(config), {"config.json": file_sha256(place / "config.json")}
-        made: nn.Module = _dense(config, name) if kind == "Dense" else _norm(config, name)
+        build: Callable[[], nn.Module]
+        build = _dense(config, name) if kind == "Dense" else partial(Norm, config["dimension"])
     checkpoint = Checkpoint(place, name, ("model.safetensors", "pytorch_model.bin"))
-    load_strictly(made, checkpoint.read(), name)
+    made = build_filled(build, checkpoint.read(), name)
     return made.float(), checkpoint.hashes(place / "config.json")
 
 
-def _dense(config: dict[str, Any], name: str) -> Dense:
+def _dense(config: dict[str, Any], name: str) -> Callable[[], nn.Module]:
     activation = config.get("activation_function") or "torch.nn.modules.linear.Identity"
     where = config.get("module_input_name", "sentence_embedding")
     if activation not in ACTIVATIONS or where != "sentence_embedding" or config.get("use_residual"):
@@ -153,18 +154,8 @@ def _dense(config: dict[str, Any], name: str) -> Dense:
             f"{name} is a Dense of {where} with {activation}, which is not supported; give the "
             "directory of the encoder alone and pool it"
         )
-    sizes = _size(config["in_features"], name), _size(config["out_features"], name)
-    return Dense(*sizes, bias=bool(config.get("bias", True)), activation=activation)
-
-
-def _norm(config: dict[str, Any], name: str) -> nn.Module:
-    return Norm(_size(config["dimension"], name))
-
-
-def _size(value: object, name: str) -> int:
-    if not isinstance(value, int) or not 0 < value <= _MOST_COLUMNS:
-        raise ModelError(f"the config of {name} says {value!r} columns; at most {_MOST_COLUMNS}")
-    return value
+    sizes = config["in_features"], config["out_features"]
+    return partial(Dense, *sizes, bias=bool(config.get("bias", True)), activation=activation)
 
 
 def _check_settings(path: Path, folder: Path, name: str) -> None:

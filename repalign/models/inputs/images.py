@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError, ModelError
+from repalign.limits import MAX_PIXELS
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -149,12 +150,20 @@ def preprocess_of_timm(config: Mapping[str, Any], name: str) -> ImagePreprocess:
     )
 
 
-def preprocess_of_transformers(config: Mapping[str, Any], name: str) -> ImagePreprocess:
+def preprocess_of_transformers(
+    config: Mapping[str, Any], name: str, model_type: object = None
+) -> ImagePreprocess:
     """Preprocessing of a ``preprocessor_config.json``, as its image processor does it.
+
+    Old files do not name the processor; it is then the one of the model type.
 
     Raises ModelError for processors that are not supported.
     """
-    kind = str(config.get("image_processor_type") or config.get("feature_extractor_type") or "")
+    kind = str(
+        config.get("image_processor_type")
+        or config.get("feature_extractor_type")
+        or _processor_of(model_type)
+    )
     config = {**_defaults(kind), **config}
     numbers = {number: label for label, number in _PIL_NUMBER.items()}
     resample = config.get("resample", 2)
@@ -167,6 +176,17 @@ def preprocess_of_transformers(config: Mapping[str, Any], name: str) -> ImagePre
     mean = tuple(config.get("image_mean") or (0.5, 0.5, 0.5)) if normalise else (0.0, 0.0, 0.0)
     std = tuple(config.get("image_std") or (0.5, 0.5, 0.5)) if normalise else (1.0, 1.0, 1.0)
     return ImagePreprocess(name, resize, crop, numbers[resample], mean, std, odd_crop="down")
+
+
+def _processor_of(model_type: object) -> str:
+    """Return the image processor of a model type of transformers, empty where there is none."""
+    from transformers.models.auto import image_processing_auto
+
+    processors: Any = vars(image_processing_auto)["IMAGE_PROCESSOR_MAPPING_NAMES"]
+    names = processors.get(str(model_type)) or ()
+    # a tuple in older releases, a dictionary by backend in newer ones
+    names = names.values() if isinstance(names, Mapping) else names
+    return next((str(name) for name in names if name), "").removesuffix("Pil")
 
 
 def _defaults(kind: str) -> dict[str, Any]:
@@ -265,6 +285,12 @@ def _resize(
         target = (size[1], size[0])
     if target == image.size:
         return image
+    # one direction is resized after the other
+    if max(width, target[0]) * max(height, target[1]) > MAX_PIXELS:
+        raise InputError(
+            f"an image of {width}×{height} becomes one of {target[0]}×{target[1]} pixels; at most "
+            f"{MAX_PIXELS} are made: cut it to a less extreme shape"
+        )
     if backend == "torchvision":
         return _resize_by_torchvision(image, target, interpolation)
     return image.resize(target, Resampling(_PIL_NUMBER[interpolation]))

@@ -1,7 +1,8 @@
 """From sounds to a model's input: its own rate, and the feature extractor beside it."""
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from repalign.exceptions import ModelError
+from repalign.exceptions import InputError, ModelError
+from repalign.limits import MAX_SOUND_VALUES, SOUND_RATES
 from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.files import read_json
 from repalign.models.loaders.loaded import LoadedModel, SoundInput
 from repalign.models.structure.sounds import MASK
 
 _EXTRACTORS = ("Wav2Vec2FeatureExtractor", "WhisperFeatureExtractor")
+_SIZES = {
+    "sampling_rate": SOUND_RATES,
+    "feature_size": (1, 1024),
+    "hop_length": (1, 2**13),
+    "chunk_length": (1, 1800),
+    "n_fft": (2, 2**13),
+}
 _FILES = ("preprocessor_config.json", "processor_config.json")
 
 
@@ -82,11 +91,19 @@ def pad_sounds(sounds: Sequence[Prepared], sound: SoundInput) -> tuple[dict[str,
 
 
 def resample(wave: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:
-    """Bring a wave to another rate; as it is where the rates are equal."""
+    """Bring a wave to another rate; as it is where the rates are equal.
+
+    Raises InputError for a sound that becomes too long.
+    """
     if rate == wanted:
         return wave
     from scipy.signal import resample_poly
 
+    if len(wave) * wanted > MAX_SOUND_VALUES * rate:
+        raise InputError(
+            f"a sound of {len(wave) / rate:.0f} s becomes more than {MAX_SOUND_VALUES} samples at "
+            f"the model's {wanted} a second; cut it"
+        )
     divisor = math.gcd(rate, wanted)
     return resample_poly(wave, wanted // divisor, rate // divisor).astype(np.float32)
 
@@ -107,23 +124,48 @@ def load_sound_encoder(model: LoadedModel) -> SoundEncoder:
             f"{name} uses the feature extractor {kind!r}, which is not supported; expected "
             f"{' or '.join(_EXTRACTORS)}"
         )
-    with third_party(f"no usable feature extractor in {name}"):
-        extractor = getattr(transformers, str(kind)).from_dict(dict(config))
-        encoder = SoundEncoder(extractor, model.sound)
-        shape = encoder(np.zeros(encoder.rate, np.float32), encoder.rate).values.shape
+    made: Any = getattr(transformers, str(kind))
+    numbers = _numbers(config, made, name)
+    shape: tuple[int, ...] = (numbers["sampling_rate"],)
+    if "n_fft" in numbers:
+        steps = numbers["chunk_length"] * numbers["sampling_rate"] // numbers["hop_length"]
+        shape = numbers["feature_size"], steps
     if len(shape) != len(model.sound.shape) or (len(shape) == 2 and shape != model.sound.shape):
         raise ModelError(
             f"the feature extractor in {name} gives {shape} for a second of sound, the model takes "
             f"{model.sound.shape}: it belongs to another model"
         )
+    with third_party(f"no usable feature extractor in {name}"):
+        encoder = SoundEncoder(made.from_dict(dict(config)), model.sound)
+        encoder(np.zeros(encoder.rate, np.float32), encoder.rate)
     return encoder
+
+
+def _numbers(config: Mapping[str, Any], made: Any, name: str) -> dict[str, int]:
+    """Return the sizes that a feature extractor is built with, its own where nothing is said.
+
+    Raises ModelError for a size that no extractor has.
+    """
+    numbers = {}
+    for key, parameter in inspect.signature(made).parameters.items():
+        if key in _SIZES:
+            least, most = _SIZES[key]
+            number = config.get(key, parameter.default)
+            if type(number) is not int or not least <= number <= most:
+                raise ModelError(
+                    f"the feature extractor in {name} says {key} {number!r}; expected {least} to "
+                    f"{most}"
+                )
+            numbers[key] = number
+    return numbers
 
 
 def _config(model: LoadedModel) -> dict[str, Any]:
     for file in _FILES:
         if model.directory is not None and (model.directory / file).is_file():
             config = read_json(model.directory / file)
-            return dict(config.get("feature_extractor") or config)
+            inner = config.get("feature_extractor")
+            return inner if isinstance(inner, dict) else config
     raise ModelError(
         f"{model.origin.model} comes without {_FILES[0]}, which says how sounds are prepared; put "
         "the one of its family there"

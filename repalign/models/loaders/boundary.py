@@ -5,7 +5,12 @@ from contextlib import contextmanager
 
 from repalign.exceptions import ModelError, RepalignError, first_line
 
-_SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
+_SIGNS = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "_status_alloc_failed",  # of cuBLAS and cuDNN
+)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ _REFUSED = (
     "backbone",
     "backbone_config",
     "backbone_kwargs",
+    "checkpoint_path",
     "configuration_files",
     "custom_pipelines",
     "distributed_config",
@@ -30,6 +31,8 @@ _MOST_LAYERS = 1024
 _REPEATED = re.compile(r"(^|_)(n_?)?(layers?|depths?|blocks?|stages?|repeats?|experts?)$")
 _LARGEST = 2**31
 _MOST_PIXELS = 4096
+# A name is made for every label, whether there is a head or not.
+_MOST_LABELS = 2**20
 # Masks and tables that follow from the config and are no weights: positions squared at most.
 _SPARE = 2**28
 
@@ -67,6 +70,11 @@ def _check_fields(value: object, source: str) -> None:
                 f"the config of {source} has the field {key!r}, which is refused because it can "
                 "bring in code or other weights; remove it if you trust the rest"
             )
+        if key == "architecture" and ":" in str(inner):
+            raise ModelError(
+                f"the config of {source} has the architecture {inner!r}, which leads elsewhere; "
+                "expected a name of timm"
+            )
         _check_fields(inner, source)
 
 
@@ -81,6 +89,8 @@ def check_sizes(config: object, source: str) -> None:
             limit = _MOST_LAYERS
         elif key in ("image_size", "img_size"):
             limit = _MOST_PIXELS
+        elif key == "num_labels":
+            limit = _MOST_LABELS
         if value > limit:
             raise ModelError(f"the config of {source} says {key} {value}; at most {limit} is built")
 

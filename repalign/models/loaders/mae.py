@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader, refuse_part
 from repalign.models.loaders.timm import LOADER as TIMM
 from repalign.models.loaders.timm import finish_timm
-from repalign.models.loaders.weights import load_strictly, read_state_dict
+from repalign.models.loaders.weights import build_filled, read_state_dict
 from repalign.models.naming.spec import ModelSpec
 
 # Heads per width of the ViTs that MAE was trained as; the checkpoint does not say.
@@ -49,8 +50,8 @@ class MaeLoader(Loader):
         refuse_part(name, part)
         state = {k: v for k, v in read_state_dict(path).items() if not _is_decoder(k)}
         shape = _mae_shape(state, path.name)
-        module = VisionTransformer(**shape, num_classes=0, global_pool="token")
-        load_strictly(module, state, path.name)
+        build = partial(VisionTransformer, **shape, num_classes=0, global_pool="token")
+        module = build_filled(build, state, path.name)
         files = {path.name: file_sha256(path)}
         origin = Origin(f"mae:{path.name}", "mae", "VisionTransformer", files)
         return finish_timm(module, origin, {"mean": None}, vit=VIT_MAE)

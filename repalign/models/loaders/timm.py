@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ from repalign.exceptions import InputError, ModelError
 from repalign.files import file_sha256
 from repalign.models.inputs.images import ImagePreprocess, preprocess_of_timm
 from repalign.models.loaders.boundary import third_party
-from repalign.models.loaders.config_policy import check_size_of, check_sizes
+from repalign.models.loaders.config_policy import check_sizes
 from repalign.models.loaders.families import CNN, VIT, Family
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader, refuse_part
 from repalign.models.loaders.weights import (
+    build_filled,
     is_head,
-    load_strictly,
     read_state_dict,
 )
 from repalign.models.naming.hub import fetch_repository, snapshot_commit
@@ -47,8 +48,7 @@ class TimmLoader(Loader):
         if spec.path is not None:
             files = {spec.path.name: file_sha256(spec.path)}
             origin = Origin(f"timm:{spec.name}@{spec.path.name}", "timm", spec.name, files)
-            size = spec.path.stat().st_size
-            return build_timm(origin, {}, read_state_dict(spec.path), size, spec.path.parent)
+            return build_timm(origin, {}, read_state_dict(spec.path), spec.path.parent)
         pretrained = timm.get_pretrained_cfg(spec.name)
         repository = pretrained.hf_hub_id if pretrained is not None else None
         if not repository:
@@ -79,7 +79,7 @@ class TimmLoader(Loader):
         licence = dict(config.get("pretrained_cfg") or {}).get("license")
         commit = snapshot_commit(path)
         origin = Origin(name, "timm", architecture, files, revision, commit, licence)
-        return build_timm(origin, config, state, checkpoint.size, path)
+        return build_timm(origin, config, state, path)
 
     def own_preprocess(self, model: LoadedModel) -> ImagePreprocess:
         """Return timm's evaluation transform at the model's own size."""
@@ -111,13 +111,9 @@ LOADER = TimmLoader()
 
 
 def build_timm(
-    origin: Origin,
-    config: Mapping[str, Any],
-    state: dict[str, Tensor],
-    n_bytes: int,
-    directory: Path,
+    origin: Origin, config: Mapping[str, Any], state: dict[str, Tensor], directory: Path
 ) -> LoadedModel:
-    """Build an architecture and load its weights, which are ``n_bytes`` on disk.
+    """Build an architecture and load its weights.
 
     Raises ModelError when either does not fit the other.
     """
@@ -133,26 +129,17 @@ def build_timm(
     head = state.get(f"{classifier}.weight")
     arguments = _model_arguments(config, name)
     arguments["num_classes"] = 0 if head is None else head.shape[0]
-    with third_party(f"timm cannot build {name}"):
-        if config:
-            with torch.device("meta"):
-                check_size_of(timm.create_model(architecture, **arguments), n_bytes, name)
-        module = timm.create_model(architecture, pretrained=False, **arguments)
-    load_strictly(module, _without_heads(state, module, architecture, arguments), name)
+    build = partial(timm.create_model, architecture, pretrained=False, **arguments)
+    module = build_filled(build, _without_heads(state, build, name), name)
     return finish_timm(module, origin, config, directory)
 
 
-def _without_heads(
-    state: dict[str, Tensor], module: nn.Module, architecture: str, arguments: Mapping[str, Any]
-) -> dict[str, Tensor]:
+def _without_heads(state: dict[str, Tensor], build: "partial[Any]", name: str) -> dict[str, Tensor]:
     """Leave out weights that the architecture has when it is built with all of its heads."""
-    import timm
-
-    unknown = {key for key in state.keys() - module.state_dict().keys() if not is_head(key)}
-    if unknown:
-        with third_party(f"timm cannot build {architecture}"), torch.device("meta"):
-            whole = timm.create_model(architecture, **{**arguments, "num_classes": 10})
-        unknown &= whole.state_dict().keys()
+    with third_party(f"timm cannot build {name}"), torch.device("meta"):
+        unknown = {key for key in state.keys() - build().state_dict().keys() if not is_head(key)}
+        if unknown:
+            unknown &= build(num_classes=10).state_dict().keys()
     return {key: tensor for key, tensor in state.items() if key not in unknown}
 
 

@@ -3,8 +3,9 @@
 import copy
 import inspect
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from repalign.models.structure.images import read_image_structure
 from repalign.models.structure.known import known_structure
 from repalign.models.structure.sounds import read_sound_structure
 from repalign.models.structure.texts import read_text_structure
+from repalign.process_state import LoggerLevel, Setting, holding
 
 
 class TransformersLoader(Loader):
@@ -76,12 +78,14 @@ class TransformersLoader(Loader):
                 f"{name} comes without preprocessor_config.json; say how images are prepared, "
                 f"for instance --preprocess canonical{size_hint}"
             )
-        return preprocess_of_transformers(read_json(path), name)
+        return preprocess_of_transformers(read_json(path), name, model.config.get("model_type"))
 
     def preprocess_in(self, directory: Path) -> ImagePreprocess:
         """Return what the preprocessor_config.json of a directory describes."""
         config = read_json(directory / "preprocessor_config.json")
-        return preprocess_of_transformers(config, directory.name)
+        path = directory / "config.json"
+        model_type = read_json(path).get("model_type") if path.is_file() else None
+        return preprocess_of_transformers(config, directory.name, model_type)
 
 
 LOADER = TransformersLoader()
@@ -190,23 +194,28 @@ def _check_report(name: str, report: Mapping[str, Any], base: str) -> None:
     check_keys(name, missing, unexpected)
 
 
-@contextmanager
-def _quiet_loading() -> Iterator[None]:
-    # The report is read and acted upon above; the library's own table of it is noise.
+@dataclass(frozen=True)
+class _ProgressBars(Setting):
+    """Whether transformers shows progress bars."""
+
+    def read(self) -> bool:
+        return bool(_library_logging().is_progress_bar_enabled())
+
+    def write(self, value: bool) -> None:
+        library = _library_logging()
+        (library.enable_progress_bar if value else library.disable_progress_bar)()
+
+
+def _library_logging() -> Any:
     from transformers.utils import logging as library
 
-    transformers_logging: Any = library
+    return library
 
-    before = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity(logging.CRITICAL)
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(before)
-        if bars:
-            transformers_logging.enable_progress_bar()
+
+def _quiet_loading() -> AbstractContextManager[None]:
+    # The report is read and acted upon above; the library's own table of it is noise.
+    _library_logging().get_verbosity()  # sets the level where that was not done before
+    return holding({LoggerLevel("transformers"): logging.CRITICAL, _ProgressBars(): False})
 
 
 def _image_size(config: Any) -> tuple[int, int, int]:

@@ -3,13 +3,14 @@
 import argparse
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import torch
 
 from repalign.exceptions import ModelError
 from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.config_policy import check_size_of
 
 # Heads and decoders that a checkpoint may carry beside its encoder. Anything else that the
 # encoder does not expect is an error: it is more likely a wrong architecture than a head.
@@ -115,12 +116,42 @@ def is_head(key: str) -> bool:
     return _HEADS.match(key) is not None or _DERIVED.search(key) is not None
 
 
-def load_strictly(module: torch.nn.Module, state: dict[str, torch.Tensor], source: str) -> None:
+def build_filled(
+    build: Callable[[], torch.nn.Module], state: Mapping[str, torch.Tensor], source: str
+) -> torch.nn.Module:
+    """Build a module and load a state dict into it; nothing is allocated that weights do not fill.
+
+    Raises ModelError as ``load_strictly``, before the module takes memory.
+    """
+    with third_party(f"{source} cannot be built"), torch.device("meta"):
+        outline = build()
+    _check_shapes(outline.state_dict(), state, source)
+    # what the shapes do not say: a tensor may be an expanded view of a few bytes
+    parts = [tensor.untyped_storage() for tensor in state.values()]
+    storages = {part.data_ptr(): part.nbytes() for part in parts}
+    check_size_of(outline, sum(storages.values()), source)
+    with third_party(f"{source} cannot be built"):
+        module = build()
+    load_strictly(module, state, source)
+    return module
+
+
+def load_strictly(module: torch.nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
     """Load a state dict into a module; every encoder weight must be there and fit.
 
     Raises ModelError naming missing, unexpected or misshapen weights.
     """
     expected = module.state_dict()
+    _check_shapes(expected, state, source)
+    with third_party(f"{source} cannot be loaded"):
+        # on top of the module's own, which knows the versions of its parts
+        expected.update({key: state[key] for key in expected.keys() & state})
+        module.load_state_dict(expected)
+
+
+def _check_shapes(
+    expected: Mapping[str, torch.Tensor], state: Mapping[str, torch.Tensor], source: str
+) -> None:
     shapes = [
         f"{key} is {tuple(state[key].shape)}, expected {tuple(expected[key].shape)}"
         for key in expected.keys() & state.keys()
@@ -134,7 +165,3 @@ def load_strictly(module: torch.nn.Module, state: dict[str, torch.Tensor], sourc
     # a counter of training steps, which old checkpoints lack and evaluation never reads
     missing = {k for k in expected.keys() - state.keys() if not k.endswith("num_batches_tracked")}
     check_keys(source, missing, state.keys() - expected.keys())
-    with third_party(f"{source} cannot be loaded"):
-        # on top of the module's own, which knows the versions of its parts
-        expected.update({key: state[key] for key in expected.keys() & state})
-        module.load_state_dict(expected)

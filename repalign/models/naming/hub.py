@@ -5,13 +5,14 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import ModelError, first_line
 from repalign.models.loaders.files import PICKLES, SAFETENSORS, read_list, shard_names
+from repalign.process_state import LoggerLevel, Setting, holding
 
 OPEN_CLIP_CONFIG = "open_clip_config.json"
 OPEN_CLIP_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -58,15 +59,23 @@ def prepare_environment(*, offline: bool) -> None:
             constants.HF_HUB_OFFLINE = True
 
 
-@contextmanager
-def nothing_fetched() -> Iterator[None]:
+@dataclass(frozen=True)
+class _HubOffline(Setting):
+    """Whether the hub library keeps from the network."""
+
+    def _constants(self) -> Any:
+        return importlib.import_module("huggingface_hub.constants")
+
+    def read(self) -> bool:
+        return bool(self._constants().HF_HUB_OFFLINE)
+
+    def write(self, value: bool) -> None:
+        self._constants().HF_HUB_OFFLINE = value
+
+
+def nothing_fetched() -> AbstractContextManager[None]:
     """Keep the hub library from the network, whatever a config makes it look for."""
-    constants: Any = importlib.import_module("huggingface_hub.constants")
-    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
+    return holding({_HubOffline(): True})
 
 
 def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -> Path:
@@ -116,23 +125,19 @@ def snapshot_commit(directory: Path) -> str | None:
 def _fetch(name: str, revision: str | None, file: str) -> Path | None:
     from transformers.utils.hub import cached_file
 
-    # its retries are warnings, several lines for what becomes one error below
-    hub_logger = logging.getLogger("huggingface_hub")
-    level = hub_logger.level
-    hub_logger.setLevel(logging.ERROR)
     try:
-        path = cached_file(
-            name,
-            file,
-            revision=revision,
-            local_files_only=is_offline(),
-            _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_connection_errors=False,
-        )
+        # its retries are warnings, several lines for what becomes one error below
+        with holding({LoggerLevel("huggingface_hub"): logging.ERROR}):
+            path = cached_file(
+                name,
+                file,
+                revision=revision,
+                local_files_only=is_offline(),
+                _raise_exceptions_for_missing_entries=False,
+                _raise_exceptions_for_connection_errors=False,
+            )
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot fetch {file} of {name}: {first_line(error)}") from error
-    finally:
-        hub_logger.setLevel(level)
     return None if path is None else Path(path)
 
 

@@ -48,7 +48,8 @@ def _pythia(size: str, seed: int) -> Preset:
         f"pythia-{size}-seed{seed}",
         f"{base}-seed{seed}",
         f"PolyPythias: initialisation and data order differ from seed 0. {_PILE}",
-        "Its main branch was seen with a pickle file only; safetensors at refs/pr/1.",
+        "Its main branch was seen with safetensors (160m-seed1); where there are none, the pickle "
+        "file is read.",
         "Apache-2.0",
         group=f"pythia-{size}",
     )
@@ -76,6 +77,10 @@ def _multibert(seed: int) -> Preset:
     )
 
 
+_CHEXPERT_INFERRED = (
+    "That this is the checkpoint of the paper's pair; the other candidate is "
+    "hf:1aurent/vit_{0}_patch16_224.medmae_CXR_mae_ft_CheXpert."
+)
 _CHEXPERT = "timm repackaging of medical_mae; ViT-{0}/16, mask ratio 0.9, 800 epochs on {1}."
 _SINGLE = (
     Preset(
@@ -99,7 +104,7 @@ _SINGLE = (
         "chexpert-small",
         "hf:1aurent/vit_small_patch16_224.medmae_CXR_mae",
         _CHEXPERT.format("S", "CheXpert and ChestX-ray14 (0.3M images, 384 columns)"),
-        "That this is the checkpoint of the paper's pair.",
+        _CHEXPERT_INFERRED.format("small"),
         "Apache-2.0 (weights), CheXpert data gated",
         kind="image",
         group="chexpert",
@@ -108,7 +113,7 @@ _SINGLE = (
         "chexpert-base",
         "hf:1aurent/vit_base_patch16_224.medmae_CXR_mae",
         _CHEXPERT.format("B", "those and MIMIC (0.5M images, 768 columns): other data than small"),
-        "That this is the checkpoint of the paper's pair.",
+        _CHEXPERT_INFERRED.format("base"),
         "Apache-2.0 (weights), CheXpert data gated",
         kind="image",
         group="chexpert",
@@ -167,7 +172,8 @@ PAIRS = (
         "chexpert-small",
         "chexpert-base",
         "Widths 384 and 768, different training data.",
-        "That these are the paper's checkpoints; how it compared unequal widths is unknown.",
+        "That these are the paper's checkpoints, and not those named "
+        "…_CXR_mae_ft_CheXpert (small and base); how it compared unequal widths is unknown.",
     ),
     PresetPair(
         "resnet18",

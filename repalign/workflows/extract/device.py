@@ -2,10 +2,10 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from repalign.exceptions import InputError
+from repalign.workflows.extract.plan import read_local_rank
 
 if TYPE_CHECKING:
     import torch
@@ -18,14 +18,15 @@ BatchRows = Mapping[str, "Tensor"]
 def choose_device(name: str) -> "torch.device":
     """Return the device of that name; ``auto`` takes CUDA, then MPS, then the CPU.
 
+    Without a number, processes of torchrun or Slurm take the CUDA devices of a machine in turn.
+
     Raises InputError for a name that is none and for a device that is not there.
     """
     import torch
 
     if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        backends = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        name = next((kind for kind, is_there in backends.items() if is_there), "cpu")
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda", "mps") or (number and (kind != "cuda" or not number.isdigit())):
         raise InputError(f"unknown device {name!r}; expected auto, cpu, cuda, cuda:N or mps")
@@ -36,6 +37,9 @@ def choose_device(name: str) -> "torch.device":
         )
     if kind == "mps" and not torch.backends.mps.is_available():
         raise InputError("device mps was asked for and is not available; use --device cpu")
+    local_rank = read_local_rank()
+    if name == "cuda" and local_rank is not None:
+        return torch.device("cuda", local_rank % torch.cuda.device_count())
     return torch.device(name)
 
 
@@ -44,20 +48,6 @@ def autocast_dtype(name: str) -> "torch.dtype | None":
     import torch
 
     return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[name]
-
-
-@contextmanager
-def exact_float32() -> Iterator[None]:
-    """Keep float32 products in float32: no TF32 while the block runs."""
-    import torch
-
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32
-    matmul.allow_tf32 = cudnn.allow_tf32 = False
-    try:
-        yield
-    finally:
-        matmul.allow_tf32, cudnn.allow_tf32 = before
 
 
 def send(tensor: "Tensor", device: "torch.device") -> "Tensor":
@@ -76,7 +66,8 @@ def _fetch(rows: BatchRows) -> tuple[BatchRows, Any]:
         host = torch.empty(row.shape, dtype=row.dtype, pin_memory=True)
         fetched[key] = host.copy_(row, non_blocking=True)
     event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    event.record()
+    # of the device that copies, which need not be the current one
+    event.record(torch.cuda.current_stream(next(iter(rows.values())).device))
     return fetched, event
 
 

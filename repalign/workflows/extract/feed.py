@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
@@ -150,7 +151,9 @@ class SoundFeed:
     def _prepare(self, index: int) -> "tuple[Sample, Prepared]":
         sample = self.selection.read(index)
         sound: Any = sample.value
-        return _without_value(sample), self.encoder(sound.values, sound.rate)
+        with _naming(sample):
+            prepared = self.encoder(sound.values, sound.rate)
+        return _without_value(sample), prepared
 
     def _count(self, sample: Sample, prepared: "Prepared") -> int:
         count = self.encoder.sound.frames(prepared.length)
@@ -182,7 +185,7 @@ class ImageFeed:
         positions: list[Positions | None] = []
         for first, futures in self._ahead(start, stop):
             decoded = [future.result() for future in futures]
-            samples += [_without_value(sample) for sample, _ in decoded]
+            samples += [sample for sample, _ in decoded]
             kept = [self.keep(self.patches, sample.sha256) for sample, _ in decoded]
             positions += kept
             yield HostBatch(
@@ -208,7 +211,10 @@ class ImageFeed:
         # bytes, a quarter of the floats, which the model's device makes of them
         prepare: Callable[[Any], NDArray[Any]]
         prepare = getattr(self.preprocess, "bytes_of", self.preprocess)
-        return sample, prepare(sample.value)
+        with _naming(sample):
+            pixels = prepare(sample.value)
+        # batches wait in memory, and an original can be a hundred times its prepared image
+        return _without_value(sample), pixels
 
 
 # an image as bytes (height, width, channels), or as prepared floats (channels, height, width)
@@ -282,6 +288,15 @@ def _row_counts(count: int, positions: Sequence[Positions] | None) -> NDArray[np
     if positions is None:
         return np.ones(count, dtype=np.int64)
     return np.array([len(kept) for kept in positions], dtype=np.int64)
+
+
+@contextmanager
+def _naming(sample: Sample) -> Iterator[None]:
+    """Name the sample in front of what is wrong with it."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{sample.id}: {error}") from error
 
 
 def _without_value(sample: Sample) -> Sample:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.core.compute import exact_float32
 from repalign.data.samples import Selection, select_samples
 from repalign.exceptions import InputError
 from repalign.models.loaders.boundary import is_out_of_memory
@@ -89,6 +90,7 @@ class ExtractJob:
         return verify_device(self.runner, batches, self.settings.dtype)
 
 
+@exact_float32()  # the checks and the trials run the model too
 def prepare_job(settings: ExtractSettings) -> ExtractJob:
     """Load the model, open the data and decide everything that the result depends on.
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from repalign.core.compute import exact_float32
 from repalign.exceptions import InputError
 from repalign.options import Settings, option
 from repalign.store import StoreWriter, WriteOptions, open_store
 from repalign.workflows.extract.company import compare_rows
-from repalign.workflows.extract.device import choose_device, exact_float32
+from repalign.workflows.extract.device import choose_device
 from repalign.workflows.extract.settings import ExtractResult, Speed
 from repalign.workflows.extract.shards import check_activations, row_index
 

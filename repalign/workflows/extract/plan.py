@@ -20,7 +20,11 @@ _MIN_SAMPLES, _MAX_SAMPLES = 16, 1024
 # What a batch costs beside its tokens, of a full one on a CPU, by core seconds of one
 # thread: with 1/12 the whole is slower by 2 %.
 _BATCH_COST = 1 / 32
-_RANKS = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
+# Rank, number of processes, rank among those of one machine.
+_RANKS = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+)
 
 
 def samples_per_shard(rows_per_sample: float, row_bytes: int) -> int:
@@ -44,7 +48,7 @@ def read_rank(environment: Mapping[str, str] | None = None) -> tuple[int, int]:
     Raises InputError when they make no sense.
     """
     variables = os.environ if environment is None else environment
-    for rank_name, size_name in _RANKS:
+    for rank_name, size_name, _ in _RANKS:
         if rank_name in variables and size_name in variables:
             texts = variables[rank_name], variables[size_name]
             if not all(text.isdigit() for text in texts) or int(texts[0]) >= int(texts[1]):
@@ -54,6 +58,24 @@ def read_rank(environment: Mapping[str, str] | None = None) -> tuple[int, int]:
                 )
             return int(texts[0]), int(texts[1])
     return 0, 1
+
+
+def read_local_rank(environment: Mapping[str, str] | None = None) -> int | None:
+    """Return the rank among the processes of this machine, None without a launcher.
+
+    Raises InputError when it is not a number.
+    """
+    variables = os.environ if environment is None else environment
+    for rank_name, size_name, local_name in _RANKS:
+        if rank_name in variables and size_name in variables:
+            text = variables.get(local_name)
+            if text is not None and not text.isdigit():
+                raise InputError(
+                    f"{local_name}: got {text!r}, expected a whole number; leave it out, or use "
+                    "--device cuda:N"
+                )
+            return None if text is None else int(text)
+    return None
 
 
 def default_workers() -> int:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
+from repalign.core.compute import exact_float32
 from repalign.store.format.shard import committed_numbers
-from repalign.workflows.extract.device import exact_float32
 from repalign.workflows.extract.job import prepare_job
 from repalign.workflows.extract.plan import shard_bounds
 from repalign.workflows.extract.run import Tally, make_shards, open_writer, result_of_job

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from repalign.core.compute import exact_float32
 from repalign.exceptions import InputError
 from repalign.store import StoreWriter, WriteOptions, open_store
 from repalign.store.writing.background import BackgroundThread
-from repalign.workflows.extract.device import Fetcher, exact_float32
+from repalign.workflows.extract.device import Fetcher
 from repalign.workflows.extract.feed import Event, HostBatch, ShardEnd, ShardStart, prefetch
 from repalign.workflows.extract.job import ExtractJob, prepare_job
 from repalign.workflows.extract.plan import read_rank, shard_bounds

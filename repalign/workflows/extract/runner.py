@@ -1,7 +1,8 @@
 """Running batches on a device, halving those that do not fit its memory."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,11 +24,19 @@ if TYPE_CHECKING:
 SOUND_SECONDS = 30
 
 
+@dataclass(eq=False)
+class Capacity:
+    """The fewest input values of a batch that did not fit the memory so far."""
+
+    too_many: float = math.inf
+
+
 @dataclass(frozen=True, eq=False)
 class BatchRunner:
     """A model on its device with the views that are wanted of it.
 
     ``normalising`` are the factor and the shift by which bytes of images become the model's input.
+    ``capacity`` remembers which batches did not fit.
     """
 
     model: "LoadedModel"
@@ -35,6 +44,7 @@ class BatchRunner:
     device: "torch.device"
     autocast: "torch.dtype | None" = None
     normalising: "tuple[NDArray[np.float32], NDArray[np.float32]] | None" = None
+    capacity: Capacity = field(default_factory=Capacity)
 
     def run(self, batch: HostBatch) -> dict[str, "Tensor"]:
         """Rows of every view for one batch, on the device."""
@@ -69,21 +79,23 @@ class BatchRunner:
         return floats.copy_(pixels.permute(0, 3, 1, 2)).mul_(scale).sub_(shift)
 
     def run_fitting(self, batch: HostBatch) -> Iterator[tuple[HostBatch, dict[str, "Tensor"]]]:
-        """Run a batch; where memory does not suffice, its halves.
+        """Run a batch; where memory is too small, its halves, as for all later batches.
 
         Raises ModelError when a single sample does not fit.
         """
-        try:
-            rows = self.run(batch)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            if len(batch.members) == 1:
-                raise ModelError(
-                    f"one sample does not fit the memory of {self.device}; lower --max-length, "
-                    "use --dtype bf16, or another device"
-                ) from error
-            rows = None
+        rows, size = None, max(tensor.numel() for tensor in batch.inputs.values())
+        if size < self.capacity.too_many or len(batch.members) == 1:
+            try:
+                rows = self.run(batch)
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                if len(batch.members) == 1:
+                    raise ModelError(
+                        f"one sample does not fit the memory of {self.device}; lower --max-length, "
+                        "use --dtype bf16, or another device"
+                    ) from error
+                self.capacity.too_many = min(size, self.capacity.too_many)
         if rows is not None:
             yield batch, rows
             return
@@ -104,8 +116,9 @@ def release_memory(device: "torch.device") -> None:
 def split_batch(batch: HostBatch) -> tuple[HostBatch, HostBatch]:
     """Cut a batch into two, each no wider than its own longest sample."""
     middle = len(batch.members) // 2
-    first, second = slice(None, middle), slice(middle, None)
-    return _part(batch, first), _part(batch, second)
+    first, second = _part(batch, slice(None, middle)), _part(batch, slice(middle, None))
+    # which of them were cut is not known, only how many
+    return replace(first, n_cut=batch.n_cut), second
 
 
 def _part(batch: HostBatch, part: slice) -> HostBatch:

@@ -1,5 +1,6 @@
 """Preparing images: equal to timm's and transformers' own, and refusals in one line."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +15,10 @@ import transformers
 from PIL import Image
 
 from repalign.exceptions import InputError, ModelError
+from repalign.limits import MAX_PIXELS
 from repalign.models.inputs.choice import choose_preprocess
 from repalign.models.inputs.images import (
+    ImagePreprocess,
     parse_preprocess,
     preprocess_of_timm,
     preprocess_of_transformers,
@@ -181,6 +184,53 @@ def test_a_model_without_preprocessing_needs_one(tiny: ModuleType, tmp_path: Pat
     with pytest.raises(ModelError, match=r"without preprocessor_config.json; .*canonical32"):
         choose_preprocess(model)
     assert choose_preprocess(model, "canonical32").name == "canonical32"
+
+
+@pytest.mark.parametrize("backend", ["pil", "torchvision"])
+@pytest.mark.parametrize("size", [(1, 200_000), (200_000, 1), (1, 49_000_000), (40, 300_000)])
+@pytest.mark.parametrize("resize", [256, (64, 64), (8000, 8000)])
+def test_no_more_pixels_are_made_than_are_read(
+    size: tuple[int, int], resize: int | tuple[int, int], backend: Any
+) -> None:
+    image = Image.new("L", size)
+    preprocess = ImagePreprocess("x", resize, (32, 32), "bicubic", (0.5,), (0.5,), backend=backend)
+    made = max(size[0], 64) * max(size[1], 64)
+    if resize == (64, 64) and made <= MAX_PIXELS:
+        assert preprocess(image).shape == (1, 32, 32)
+        return
+    with pytest.raises(InputError, match="pixels"):
+        preprocess(image)
+
+
+# As of facebook/vit-mae-base: an old file, which does not name its processor.
+UNNAMED = {
+    "_processor_class": None,
+    "do_normalize": True,
+    "do_resize": True,
+    "image_mean": [0.485, 0.456, 0.406],
+    "image_std": [0.229, 0.224, 0.225],
+    "resample": 2,
+    "size": 32,
+}
+
+
+@pytest.mark.parametrize("model_type", ["vit_mae", "vit", "resnet"])
+def test_a_processor_without_a_name_is_that_of_the_model_type(
+    tiny: ModuleType, tmp_path: Path, model_type: str
+) -> None:
+    directory = tiny.save_transformers(tmp_path / model_type, model_type)
+    (directory / "preprocessor_config.json").write_text(json.dumps(UNNAMED))
+    theirs = transformers.AutoImageProcessor.from_pretrained(directory, backend="pil")
+    image = noise_image(50, 80)
+    expected = np.asarray(theirs(image, return_tensors="np")["pixel_values"][0])
+    model = load_model(str(directory))
+    for wanted in (None, str(directory)):
+        np.testing.assert_allclose(choose_preprocess(model, wanted)(image), expected, atol=1e-5)
+
+
+def test_a_processor_without_a_name_or_model_type_is_refused() -> None:
+    with pytest.raises(ModelError, match="not supported"):
+        preprocess_of_transformers(UNNAMED, "x")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import timm
+import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 from repalign.exceptions import ModelError, RepalignError
 from repalign.models.inputs.choice import choose_preprocess
@@ -152,6 +155,7 @@ def test_damaged_tokenizers_are_refused_in_one_line_or_work(
         ("gpt_neox", {"num_attention_heads": 0}, "cannot be loaded as GPTNeoXModel: "),
         ("resnet", {"depths": [600, 600]}, "says depths 1200; at most 1024"),
         ("vit", {"image_size": 10**6}, "says image_size 1000000; at most 4096"),
+        ("bert", {"num_labels": 10**7}, "num_labels"),
     ],
 )
 def test_sizes_are_bounded_before_anything_is_built(
@@ -168,7 +172,7 @@ def test_sizes_are_bounded_before_anything_is_built(
     ("changes", "message"),
     [
         ({"depth": 10**6}, "says depth 1000000; at most 1024"),
-        ({"embed_dim": 2**18}, "they do not belong together"),
+        ({"embed_dim": 2**18}, "shape"),
         ({"num_heads": 5}, "timm cannot build vit: "),
     ],
 )
@@ -180,6 +184,77 @@ def test_sizes_of_timm_are_bounded_before_anything_is_built(
     config["model_args"] |= changes
     (directory / "config.json").write_text(json.dumps(config))
     with at_most(20), pytest.raises(ModelError, match=message):
+        load_model(str(directory))
+
+
+@contextmanager
+def at_most_allocated(monkeypatch: pytest.MonkeyPatch, n_values: int) -> Iterator[None]:
+    """Fail where a module of more values than that takes memory."""
+    allocate = torch.nn.Parameter.__new__
+
+    def watched(cls: Any, data: Any = None, *rest: Any, **named: Any) -> Any:
+        is_large = data is not None and data.device.type != "meta" and data.numel() > n_values
+        assert not is_large, f"{data.numel()} values were allocated"
+        return allocate(cls, data, *rest, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.Parameter, "__new__", watched)
+        yield
+
+
+def rewritten(path: Path, change: Callable[[Any], None]) -> None:
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_parts_of_sentence_transformers_take_no_more_than_their_weights(
+    tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tiny.save_transformers(tmp_path / "bert", "bert")
+    modules = [
+        {"path": "", "type": "sentence_transformers.models.Transformer"},
+        {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        {"path": "2_Dense", "type": "sentence_transformers.models.Dense"},
+    ]
+    (directory / "modules.json").write_text(json.dumps(modules))
+    for folder, config in (("1_Pooling", {}), ("2_Dense", {"in_features": 8, "out_features": 8})):
+        (directory / folder).mkdir()
+        (directory / folder / "config.json").write_text(json.dumps(config))
+    weights = {"linear.weight": torch.zeros(8, 8), "linear.bias": torch.zeros(8)}
+    save_file(weights, directory / "2_Dense" / "model.safetensors")
+    load_model(str(directory))
+    large = {"in_features": 2**16, "out_features": 2**16}
+    (directory / "2_Dense" / "config.json").write_text(json.dumps(large))
+    with at_most_allocated(monkeypatch, 2**20), pytest.raises(ModelError, match="shape"):
+        load_model(str(directory))
+
+
+def test_an_image_encoder_of_open_clip_takes_no_more_than_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vision = {"layers": 2, "width": 2**14, "head_width": 64, "patch_size": 16, "image_size": 224}
+    config = {"model_cfg": {"vision_cfg": vision}}
+    (tmp_path / "open_clip_config.json").write_text(json.dumps(config))
+    weights = {"visual.conv1.weight": torch.zeros(8, 3, 16, 16)}
+    save_file(weights, tmp_path / "open_clip_model.safetensors")
+    with at_most_allocated(monkeypatch, 2**20), pytest.raises(ModelError, match="shape"):
+        load_model(f"{tmp_path}::vision")
+
+
+def test_weights_that_are_views_of_a_few_bytes_do_not_fill_a_model(
+    tiny: ModuleType, tmp_path: Path
+) -> None:
+    directory = tiny.save_timm(tmp_path / "vit", "vit")
+    rewritten(directory / "config.json", lambda config: config["model_args"].update(embed_dim=2048))
+    arguments = json.loads((directory / "config.json").read_text())["model_args"]
+    with torch.device("meta"):
+        outline = timm.create_model("vit_tiny_patch16_224", num_classes=0, **arguments)
+    views = {key: torch.zeros(1).expand(v.shape) for key, v in outline.state_dict().items()}
+    (directory / "model.safetensors").unlink()
+    torch.save(views, directory / "pytorch_model.bin")
+    assert (directory / "pytorch_model.bin").stat().st_size < 2**20
+    with pytest.raises(ModelError, match="belong"):
         load_model(str(directory))
 
 

@@ -64,6 +64,9 @@ def test_weights_are_float32_whatever_the_checkpoint_says(neox: Path) -> None:
         ({"auto_map": {"AutoModel": "x.Y"}}, "field 'auto_map', which is refused"),
         ({"_attn_implementation_internal": "a/b"}, "'_attn_implementation_internal'"),
         ({"quantization_config": {}}, "'quantization_config'"),
+        ({"model_type": "timm_wrapper", "architecture": "local-dir:../x"}, "architecture"),
+        ({"model_type": "timm_wrapper", "architecture": "hf-hub:a/b"}, "architecture"),
+        ({"model_args": {"checkpoint_path": "../x.safetensors"}}, "'checkpoint_path'"),
     ],
 )
 def test_a_config_is_checked_before_anything_loads(

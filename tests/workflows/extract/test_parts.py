@@ -1,34 +1,46 @@
 """The parts of an extraction: plans, batches that do not fit, feeds, devices."""
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
+from repalign.data.samples import Sample, select_samples
 from repalign.exceptions import InputError, ModelError
+from repalign.models.inputs.images import parse_preprocess
 from repalign.models.inputs.text import pad_batch
+from repalign.models.loaders.boundary import is_out_of_memory
 from repalign.models.loaders.load import load_model
+from repalign.models.views import views
 from repalign.models.views.pooling import Batch
 from repalign.models.views.views import encode_batch, make_views
-from repalign.workflows.extract.device import Fetcher, autocast_dtype, choose_device, exact_float32
-from repalign.workflows.extract.feed import HostBatch, prefetch
+from repalign.workflows.extract.device import Fetcher, choose_device
+from repalign.workflows.extract.feed import HostBatch, ImageFeed, ShardStart, prefetch
 from repalign.workflows.extract.plan import (
+    Keep,
     plan_batches,
+    read_local_rank,
     read_rank,
     samples_per_shard,
     shard_bounds,
 )
+from repalign.workflows.extract.run import extract
 from repalign.workflows.extract.runner import BatchRunner, fit_budget, probe_batch, split_batch
+from repalign.workflows.extract.settings import ExtractSettings
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=60), st.integers(1, 500))
@@ -122,6 +134,16 @@ def cramped_runner(tiny: ModuleType, folder: Path, capacity: int) -> BatchRunner
     return roomy
 
 
+def cramped_sizes(runner: BatchRunner) -> list[int]:
+    """Return the sizes of all batches that the model was given, as they come."""
+    (inner,) = (
+        cell.cell_contents
+        for cell in runner.model.call.__closure__ or ()
+        if isinstance(cell.cell_contents, Cramped)
+    )
+    return inner.sizes
+
+
 def mixed_batch(runner: BatchRunner) -> HostBatch:
     ids = [np.full(length, 5, dtype=np.int64) for length in (9, 8, 3, 2, 1)]
     inputs, lengths = pad_batch(ids, 0, masked=runner.model.needs_mask)
@@ -144,6 +166,25 @@ def test_a_batch_that_does_not_fit_is_halved_and_stays_right(
     assert sum(part.n_units for part, _ in parts) == 23
 
 
+def test_the_size_that_fitted_is_remembered(tiny: ModuleType, tmp_path: Path) -> None:
+    runner = cramped_runner(tiny, tmp_path, 16)
+    sizes = cramped_sizes(runner)
+    ids = torch.full((8, 8), 5)
+    batch = HostBatch({"input_ids": ids}, np.arange(8), torch.full((8,), 8), None, 64)
+    for _ in range(5):
+        assert sum(len(part.members) for part, _ in runner.run_fitting(batch)) == 8
+    assert sizes == [64, 32, *[16] * 20]
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "out of memory"],
+)
+def test_memory_that_runs_out_is_known_by_its_message(message: str) -> None:
+    assert is_out_of_memory(RuntimeError(message))
+    assert not is_out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_NOT_SUPPORTED"))
+
+
 def test_a_sample_that_does_not_fit_is_an_error(tiny: ModuleType, tmp_path: Path) -> None:
     runner = cramped_runner(tiny, tmp_path, 8)
     with pytest.raises(ModelError, match="one sample does not fit the memory of cpu; lower"):
@@ -159,12 +200,13 @@ def test_other_errors_of_torch_are_told_in_one_line(tiny: ModuleType, tmp_path: 
 
 def test_halves_are_no_wider_than_their_samples() -> None:
     inputs = {"input_ids": torch.ones(4, 9), "attention_mask": torch.ones(4, 1, 1, 9)}
-    batch = HostBatch(inputs, np.arange(4), torch.tensor([9, 8, 3, 2]), None, 22)
+    batch = HostBatch(inputs, np.arange(4), torch.tensor([9, 8, 3, 2]), None, 22, n_cut=3)
     first, second = split_batch(batch)
     assert first.inputs["input_ids"].shape == (2, 9)
     assert second.inputs["input_ids"].shape == (2, 3)
     assert second.inputs["attention_mask"].shape == (2, 1, 1, 3)
     assert (first.n_units, second.n_units) == (17, 5)
+    assert first.n_cut + second.n_cut == 3
 
 
 def test_budgets_are_halved_until_they_fit_and_get_a_margin() -> None:
@@ -198,6 +240,33 @@ def test_prefetching_keeps_order_bounds_memory_and_passes_errors_on() -> None:
         list(prefetch(failing()))
 
 
+def test_originals_of_images_are_let_go_once_they_are_prepared() -> None:
+    originals = []
+
+    class Photographs:
+        description: ClassVar[dict[str, object]] = {}
+
+        def __len__(self) -> int:
+            return 6
+
+        def read(self, index: int) -> Sample:
+            image = Image.new("RGB", (64, 48))
+            originals.append(weakref.ref(image))
+            return Sample(str(index), bytes(32), image)
+
+    preprocess = parse_preprocess("canonical8")
+    assert preprocess is not None
+    with ThreadPoolExecutor(2) as pool:
+        selection = select_samples(Photographs())
+        feed = ImageFeed(selection, preprocess, Keep(None, 0), 1, batch_size=2, pool=pool)
+        events = feed.shard(0, 0, 6)
+        assert isinstance(next(events), ShardStart)
+        assert isinstance(next(events), HostBatch)
+        pool.shutdown()
+        gc.collect()
+        assert [image() for image in originals] == [None] * 6
+
+
 def test_devices_are_never_replaced() -> None:
     assert choose_device("cpu") == torch.device("cpu")
     expected = "cuda" if torch.cuda.is_available() else "cpu"
@@ -212,13 +281,82 @@ def test_devices_are_never_replaced() -> None:
             choose_device(name)
 
 
-def test_products_stay_float32_while_extracting() -> None:
-    before = torch.backends.cudnn.allow_tf32
-    with exact_float32():
-        assert torch.backends.cudnn.allow_tf32 is False
-        assert torch.backends.cuda.matmul.allow_tf32 is False
-    assert torch.backends.cudnn.allow_tf32 is before
-    assert autocast_dtype("fp32") is None
+@pytest.mark.parametrize(
+    ("variables", "name", "expected"),
+    [
+        ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "3"}, "auto", "cuda:3"),
+        ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "3"}, "cuda", "cuda:3"),
+        ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "3"}, "cuda:1", "cuda:1"),
+        ({"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "5"}, "auto", "cuda:1"),
+        ({"SLURM_PROCID": "6", "SLURM_NTASKS": "8", "SLURM_LOCALID": "2"}, "auto", "cuda:2"),
+        ({"SLURM_LOCALID": "2"}, "auto", "cuda"),
+        ({}, "auto", "cuda"),
+    ],
+)
+def test_processes_of_a_launcher_take_the_devices_in_turn(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], name: str, expected: str
+) -> None:
+    for variable in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_PROCID", "SLURM_NTASKS"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert choose_device(name) == torch.device(expected)
+
+
+def test_a_local_rank_that_is_not_a_number_is_refused() -> None:
+    with pytest.raises(InputError, match="LOCAL_RANK"):
+        read_local_rank({"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "x"})
+
+
+class CudaRows:
+    """Rows that say they lie on a CUDA device; copies take from the host."""
+
+    def __init__(self, index: int) -> None:
+        self.device, self.shape, self.dtype = torch.device("cuda", index), (2,), torch.float32
+
+
+def test_copies_are_waited_for_on_the_device_that_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = []
+
+    class Host:
+        def copy_(self, row: CudaRows, *, non_blocking: bool) -> str:
+            return f"from {row.device}"
+
+    class Event:
+        def record(self, stream: object = None) -> None:
+            recorded.append(stream)
+
+        def synchronize(self) -> None: ...
+
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: Host())
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: f"stream of {device}")
+    fetcher = Fetcher()
+    rows: Any = {"final": CudaRows(3)}
+    fetcher.put("batch", rows)
+    assert list(fetcher.ready(flush=True)) == [("batch", {"final": "from cuda:3"})]
+    assert recorded == ["stream of cuda:3"]
+
+
+@pytest.mark.parametrize("layers", [("final",), ("final", "0")])
+def test_models_are_checked_in_float32_too(
+    tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layers: tuple[str, ...]
+) -> None:
+    seen = set()
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.add(torch.backends.cudnn.conv.fp32_precision)
+        return run(*arguments, **options)
+
+    run = views.run_capturing
+    monkeypatch.setattr(views, "run_capturing", watched)
+    directory = tiny.save_transformers(tmp_path / "vit", "vit")
+    np.save(tmp_path / "images.npy", np.zeros((2, 32, 32), np.uint8))
+    output = tmp_path / "a.h5"
+    extract(ExtractSettings(str(directory), str(tmp_path / "images.npy"), output, layers=layers))
+    assert seen == {"ieee"}
 
 
 def test_rows_on_the_host_are_handed_out_at_once() -> None:

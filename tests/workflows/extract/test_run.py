@@ -391,7 +391,7 @@ def test_a_damaged_image_stops_the_run_and_the_rest_is_kept(models: Path, tmp_pa
     images = save_images(tmp_path / "images")
     (images / "030.png").write_bytes(b"no image")
     settings = {"shard_samples": 8, "batch_size": 4}
-    with pytest.raises(InputError, match=r"030.png is no image in a known format"):
+    with pytest.raises(InputError, match=r"030.png .*known format"):
         run(models / "mae", images, tmp_path / "a.h5", **settings)
     shards = list((tmp_path / "a.h5.parts").glob("part-*.h5"))
     assert 1 <= len(shards) <= 3

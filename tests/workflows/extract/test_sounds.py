@@ -1,5 +1,6 @@
 """Extraction from sounds: rows are those of the library, alone and in a batch."""
 
+import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -115,7 +116,7 @@ def test_what_cannot_be_heard_is_one_line_that_names_the_file(
 ) -> None:
     tiny.save_sound_model(tmp_path / "m", "wav2vec2")
     for name, raw, said in (
-        ("text", b"this is no sound at all", "is no sound that can be read"),
+        ("text", b"this is no sound at all", "readable sound"),
         ("short", (tmp_path / "x.wav", 20), "too short for this model"),
         ("empty", (tmp_path / "x.wav", 0), "holds no sound"),
     ):
@@ -144,3 +145,38 @@ def test_a_layer_before_the_states_of_time_is_refused(
             tmp_path / "a.h5",
             layers=("feature_extractor.conv_layers.1",),
         )
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("wav2vec2", {"sampling_rate": 10**9}),
+        ("wav2vec2", {"sampling_rate": 0}),
+        ("wav2vec2", {"sampling_rate": "16000"}),
+        ("whisper", {"n_fft": 2**31}),
+        ("whisper", {"hop_length": 0}),
+        ("whisper", {"chunk_length": 10**6}),
+        ("whisper", {"chunk_length": 1800, "sampling_rate": 768_000}),
+        ("whisper", {"feature_size": 2**20}),
+    ],
+)
+def test_sizes_of_feature_extractors_are_bounded_before_they_are_built(
+    tiny: ModuleType, sounds: Path, tmp_path: Path, kind: str, changes: dict[str, Any]
+) -> None:
+    tiny.save_sound_model(tmp_path / "m", kind)
+    path = tmp_path / "m" / "preprocessor_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(ModelError, match="feature extractor"):
+        run(tmp_path / "m", sounds, tmp_path / "a.h5")
+
+
+def test_a_sound_that_becomes_too_long_at_the_models_rate_is_refused(
+    tiny: ModuleType, tmp_path: Path
+) -> None:
+    tiny.save_sound_model(tmp_path / "m", "wav2vec2")
+    path = tmp_path / "m" / "preprocessor_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sampling_rate": 768_000}))
+    (tmp_path / "long").mkdir()
+    soundfile.write(tmp_path / "long" / "x.flac", np.zeros(400_000), 1000)
+    with pytest.raises(InputError, match=r"x\.flac.*cut it"):
+        run(tmp_path / "m", tmp_path / "long", tmp_path / "a.h5")
