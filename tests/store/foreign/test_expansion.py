@@ -1,6 +1,7 @@
 """Small files that would become large ones, and identities that would fill the memory."""
 
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,13 @@ def test_parquet_lists_are_measured_before_they_are_read(
     lists = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2**18, np.float32)), 2**12)
     column = lists if is_fixed else lists.cast(pa.list_(pa.float32()))
     pq.write_table(pa.table({"emb": column}), tmp_path / "a.parquet", compression="zstd")
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
+    read = pq.ParquetFile.iter_batches
+
+    def read_one(file: Any, batch_size: int, columns: list[str]) -> Iterator[Any]:
+        assert batch_size == 1  # which says how long the lists are
+        return read(file, batch_size, columns=columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", read_one)
 
     with pytest.raises(InputError, match="expand to 2097152 bytes"):
         open_embeddings(tmp_path / "a.parquet")
