@@ -16,6 +16,14 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # What a spreadsheet takes for the start of a formula.
 _FORMULA = ("=", "+", "-", "@")
 _GUARD = "'"
+
+
+def _latex_greek(letter: str) -> str:
+    """Return the command of a Greek letter, which text fonts of LaTeX lack."""
+    name = unicodedata.name(letter).split()[-1].replace("LAMDA", "LAMBDA").lower()
+    return rf"$\{name.title() if letter.isupper() else name}$"
+
+
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -33,7 +41,12 @@ _LATEX = str.maketrans(
         "±": r"$\pm$",
         "×": r"$\times$",
         "½": r"$\frac{1}{2}$",
+        "²": "$^2$",
+        "≤": r"$\leq$",
+        "≥": r"$\geq$",
+        "√": r"$\surd$",
     }
+    | {letter: _latex_greek(letter) for letter in "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"}
     | {letter: "\\" + letter for letter in "&%$#_{}"}
 )
 
@@ -80,9 +93,9 @@ def for_markdown(text: str) -> str:
 
 
 def for_latex(text: str) -> str:
-    """Return text that LaTeX sets as it is, arrows and signs as mathematics."""
-    # two hyphens would be another sign, the dash of a range
-    apart = re.sub("-(?=-)", "-\0", printable(text))
+    """Return text that LaTeX sets as it is, arrows, signs and Greek as mathematics."""
+    # two hyphens would be a dash; a line break takes * and [ behind it as its argument
+    apart = re.sub(r"^(?=[*\[])|(?<=-)(?=-)", "\0", printable(text))
     return apart.translate(_LATEX).replace("\0", "{}")
 
 

@@ -97,6 +97,8 @@ def test_latex_sets_every_letter_as_itself() -> None:
     )
     assert for_latex("--halves --- 1–2") == r"-{}-halves -{}-{}- 1--2"
     assert for_latex("a → b ↓ ±") == r"a $\to$ b $\downarrow$ $\pm$"
+    assert for_latex("RSA ρ, Δσ ≤ 1") == r"RSA $\rho$, $\Delta$$\sigma$ $\leq$ 1"
+    assert for_latex("*x") == "{}*x"
 
 
 def test_html_and_figures() -> None:

@@ -40,10 +40,12 @@ class Grid:
 
     def layout(self) -> Layout:
         """Return the table as Markdown and LaTeX write it."""
+        blank = ("",) * len(self.columns)
         return Layout(
             columns=("", *self.columns),
             lines=tuple(
-                Line((row.label, *row.cells), is_heading=row.is_heading) for row in self.rows
+                Line((row.label, *(row.cells or blank)), is_heading=row.is_heading)
+                for row in self.rows
             ),
             title=self.title,
             notes=self.notes,

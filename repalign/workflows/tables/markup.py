@@ -1,5 +1,6 @@
 """Tables as Markdown, HTML and LaTeX (needs the package booktabs)."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,9 @@ PAGE_WIDTH, LETTER, GAP = 345.0, 4.5, 6.0
 # Lines of a page below a caption of some length, and what a tabular takes beside its own.
 PAGE_LINES, HEAD_LINES = 46, 4
 CONTINUED = "(continued)"
+_NUMBER = r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?"
+# One number, or several with their signs between: -14 ± 1, -.05–.1, -4 to 60
+_NUMBERS = re.compile(rf"{_NUMBER}(( ± |–| to ){_NUMBER})*\*?")
 
 
 def as_markdown(layouts: Sequence[Layout]) -> str:
@@ -203,4 +207,12 @@ def _latex_line(line: Line, n_columns: int) -> list[str]:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(for_latex(cell.strip()) for cell in cells) + r" \\"
+    return " & ".join(_latex_cell(cell.strip()) for cell in cells) + r" \\"
+
+
+def _latex_cell(cell: str) -> str:
+    """Return a cell for LaTeX: numbers with a minus instead of a hyphen, and powers of ten."""
+    if not _NUMBERS.fullmatch(cell):
+        return for_latex(cell)
+    text = for_latex(re.sub("(?<!e)-", "−", cell))
+    return re.sub(r"e\+?(-?)0*(\d+)", r"$\\cdot10^{\1\2}$", text)
