@@ -12,6 +12,7 @@ from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.engine import ActorOptions, PlanOption, show_plan
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
+from repalign.cli.tables import shown_records
 from repalign.cli.talk import Talk, talk_of
 from repalign.exceptions import ModelError, RepalignError
 from repalign.models.naming.loaders import FORMS
@@ -96,7 +97,7 @@ def extract(
     if len(found) == len(failures) == 1:
         raise failures[0]
     results = [each for each in found if not isinstance(each, RepalignError)]
-    output.emit(output.render_records([_record(each) for each in results], chosen))
+    output.show(shown_records([_record(each) for each in results]), chosen)
     for result in results:
         _say(talk, result)
     if failures:

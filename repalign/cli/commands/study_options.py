@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from repalign.cli import output
-from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import (
     FormatOption,
@@ -83,7 +82,7 @@ class StudyOptions:
         """Print a result in the format chosen, its warnings, and save what was fitted."""
         from repalign.workflows.conditions.saved import save_transforms
 
-        output.emit(render(shown, chosen), self.to, talk)
+        output.show(shown, chosen, self.to, talk)
         for warning in result.warnings:
             talk.warn(warning)
         if self.save_transform is not None:

@@ -134,8 +134,10 @@ def _widths(grid: Grid) -> list[int]:
     """Return how wide every column is: its widest cell, or the longest word of its heading."""
     return [
         max(
-            *(len(word) for word in name.split()),
-            *(len(row.cells[place]) for row in grid.rows if not row.is_heading),
+            [
+                *(len(word) for word in name.split()),
+                *(len(row.cells[place]) for row in grid.rows if not row.is_heading),
+            ]
         )
         for place, name in enumerate(grid.columns)
     ]

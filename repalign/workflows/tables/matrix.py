@@ -7,6 +7,7 @@ from typing import Any
 
 from repalign.exceptions import InputError
 from repalign.workflows.tables.grid import Grid, GridRow, number
+from repalign.workflows.tables.layout import Layout
 from repalign.workflows.tables.quantities import (
     SPLITS,
     Quantity,
@@ -123,6 +124,10 @@ class Matrix:
                 tuple(self._rows(places, best)),
                 notes if is_last else (),
             )
+
+    def layouts(self) -> list[Layout]:
+        """Return the tables as Markdown, LaTeX and HTML write them."""
+        return [grid.layout() for grid in self.grids()]
 
     def _rows(self, columns: Sequence[int], best: Mapping[int, int]) -> Iterator[GridRow]:
         """Yield the lines of some columns; a model of several views is a block with a heading."""

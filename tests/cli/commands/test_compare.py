@@ -248,3 +248,21 @@ def test_a_plan_computes_nothing(files) -> None:
     assert "warning" not in result.stderr
     table = run(*files, "--plan", "--engine", "ray", "-f", "table")
     assert "memory of the command" in table
+
+
+def test_a_plan_leaves_the_result_alone(files, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text("a result")
+    text = run(*files, "-o", str(tmp_path / "study.json"), "--plan")
+    assert "pairs" in text
+    assert (tmp_path / "study.json").read_text() == "a result"
+
+
+def test_best_matches_are_a_narrow_table(layered, tmp_path: Path) -> None:
+    out = [str(tmp_path / f"best{ending}") for ending in (".tex", ".csv")]
+    for path in out:
+        run(*layered, *ONE_MAP, "--layers", "all", "--matches", path)
+    text, everything = (Path(path).read_text() for path in out)
+    rows = [line for line in text.splitlines() if line.startswith("block")]
+    assert len(rows) == 2  # the views of the source, by one map on one split
+    assert all(row.count("&") == 4 for row in rows)
+    assert len(everything.splitlines()) > 3
