@@ -79,6 +79,7 @@ def extract(
     if models is None:
         wanted = [settings]
         _say_preset(talk, settings.model)
+        _say_remote(talk, settings)
     else:
         wanted = settings_of_list(read_models(models), store, settings)
     if plan:
@@ -148,6 +149,18 @@ def _say_preset(talk: Talk, model: str) -> None:
     talk.note(f"{model} is {preset.model} (licence {preset.licence}). {preset.certain}")
     if preset.inferred:
         talk.note(f"not certain: {preset.inferred}")
+
+
+def _say_remote(talk: Talk, settings: ExtractSettings) -> None:
+    """Say what is waited for where the model is not a path of this machine."""
+    from repalign.models.naming.hub import is_offline
+    from repalign.models.naming.loaders import parse_model
+    from repalign.models.naming.presets import resolve_name
+    from repalign.models.naming.spec import LOCAL
+
+    spec = parse_model(resolve_name(settings.model)[0])
+    if spec.loader != LOCAL and spec.path is None and not (settings.offline or is_offline()):
+        talk.note(f"{spec}: asking the network; --offline asks the cache alone")
 
 
 def _record(result: "ExtractResult") -> dict[str, Any]:
