@@ -12,6 +12,7 @@ from repalign.workflows.tables.quantities import (
     SPLITS,
     Quantity,
     favourite,
+    full_name,
     holds,
     quantities_in,
     reading,
@@ -211,7 +212,7 @@ def chosen_quantity(known: Sequence[Quantity], name: str | None) -> Quantity:
     if name is None:
         return favourite(known)
     for each in known:
-        if each.name == name:
+        if each.name == full_name(name):
             return each
     raise InputError(
         f"--show: {name!r} is not measured here; expected one of "
