@@ -78,7 +78,7 @@ def test_the_record_of_a_run_needs_the_file_no_more(folder: Path) -> None:
         ("split = 2020-01-01", "expected a text, a number"),
         ("split = 'x'", "unable to parse string as a number"),
         ("maps =", "is no TOML"),
-        ("maps = 'nope'\nstores = ['a.npy', 'b.npy']", "maps: got nope"),
+        ("maps = 'nope'\nstores = ['a.npy', 'b.npy']", "maps: got 'nope'"),
     ],
 )
 def test_what_is_wrong_is_told(folder: Path, text: str, told: str) -> None:

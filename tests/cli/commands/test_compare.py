@@ -140,7 +140,7 @@ def test_a_picture_is_drawn(files, tmp_path: Path) -> None:
     [
         (["{a}"], 1, "got 1 set of embeddings, expected at least two"),
         (["{a}", "nowhere.h5"], 1, "nowhere.h5"),
-        (["{a}", "{b}", "--maps", "affine"], 1, "maps: got affine"),
+        (["{a}", "{b}", "--maps", "affine"], 2, "--maps: got 'affine'"),
         (["{a}", "{b}", "--paper", "--audit"], 2, "exclude each other"),
         (["{a}", "{b}", "--memory", "lots"], 1, "expected a size such as 2GiB"),
         (["{a}", "{b}", "--device", "tpu"], 1, "tpu"),
