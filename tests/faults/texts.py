@@ -57,7 +57,9 @@ def _what_acts(made: str, form: str, text: str) -> str:
         return "" if _in(json.loads(made), text) else "another text"
     if form in ("csv", MATRIX) and any(line.startswith(("=", "@")) for line in made.splitlines()):
         return "a formula"
-    if form.endswith("latex") and re.search(r"(?<!\\)[$^]x", made):
+    # a comment of LaTeX is one line, in which nothing acts
+    set_text = re.sub(r"^%.*$", "", made, flags=re.MULTILINE)
+    if form.endswith("latex") and re.search(r"(?<!\\)[$^]x", set_text):
         return "mathematics"
     if form.endswith("markdown") and re.search(r"(?<!\\)<script|(?<!\\)\[a|(?<!\\)`", made):
         return "a mark"
