@@ -5,6 +5,7 @@ shows text sends it through one of these functions.
 """
 
 import html
+import math
 import re
 import unicodedata
 
@@ -16,6 +17,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # What a spreadsheet takes for the start of a formula.
 _FORMULA = ("=", "+", "-", "@")
 _GUARD = "'"
+_BYTE_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def _latex_greek(letter: str) -> str:
@@ -107,6 +109,20 @@ def for_html(text: str) -> str:
 def for_figure(text: str) -> str:
     """Return text in which matplotlib finds no mathematics."""
     return printable(text).replace("$", r"\$")
+
+
+def byte_size(n_bytes: float, *, up: bool = False) -> str:
+    """Return a number of bytes for people, rounded to three digits, or up to them.
+
+    Example:
+        >>> byte_size(2**31), byte_size(12895387648), byte_size(12895387648, up=True)
+        ('2 GiB', '12 GiB', '12.1 GiB')
+    """
+    unit = min(max(int(n_bytes).bit_length() - 1, 0) // 10, len(_BYTE_UNITS) - 1)
+    amount = n_bytes / 1024**unit
+    scale = 100 if amount < 10 else 10 if amount < 100 else 1
+    whole = math.ceil(amount * scale) if up else round(amount * scale)
+    return f"{whole / scale:g} {_BYTE_UNITS[unit]}"
 
 
 def counted(number: int, what: str) -> str:

@@ -25,6 +25,7 @@ from repalign.cli.options import MachineDeviceOption, MatrixFormatOption, Memory
 from repalign.cli.requests import request_of
 from repalign.cli.tables import shown_comparison, shown_matches
 from repalign.cli.talk import talk_of
+from repalign.printable import byte_size
 from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.compare.settings import (
     CHOICE,
@@ -199,7 +200,7 @@ def compare(
         machine = Machine(choose_device(device), parse_memory(memory), on_stage, announce)
         talk.detail(
             f"device {machine.device}, up to {thread_count()} threads, "
-            f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"
+            f"{byte_size(machine.memory_bytes)} of working memory"
         )
         cache = None if no_cache else open_cache()
         if cache is not None:

@@ -16,6 +16,7 @@ from repalign.cli.options import (
     OverwriteOption,
 )
 from repalign.cli.tables import Shown
+from repalign.printable import byte_size
 
 if TYPE_CHECKING:
     from repalign.cli.talk import OnStage, Talk
@@ -74,7 +75,7 @@ class StudyOptions:
         machine = Machine(choose_device(self.device), parse_memory(self.memory), on_stage)
         talk.detail(
             f"device {machine.device}, up to {thread_count()} threads, "
-            f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"
+            f"{byte_size(machine.memory_bytes)} of working memory"
         )
         return machine
 

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from repalign.core.memo import ContentMemo
-from repalign.core.rows import DEFAULT_MEMORY, block_rows_for
+from repalign.core.rows import DEFAULT_MEMORY, FEWER_ROWS, block_rows_for
 
 # What a block holds for each pair of rows: the squared distance, its sorted order, copies.
 PAIR_BYTES = 32
@@ -40,7 +40,7 @@ def _all_nearest(
     n = len(values)
     squares = np.einsum("ij,ij->i", values, values)
     found = np.empty((n, count), dtype=np.int64)
-    block = block_rows_for(memory_bytes, row_bytes=PAIR_BYTES * n)
+    block = block_rows_for(memory_bytes, row_bytes=PAIR_BYTES * n, advice=FEWER_ROWS)
     for start in range(0, n, block):
         stop = min(start + block, n)
         found[start:stop] = _nearest(values, squares, range(start, stop), count)
