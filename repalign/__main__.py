@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; what fails while it is loaded ends in one line as later."""
+    """Run the command line; report failures while it is loaded too."""
     try:
         from repalign.cli.app import main as run
     except KeyboardInterrupt:

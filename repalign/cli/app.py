@@ -63,7 +63,7 @@ class RepalignGroup(TyperGroup):
         return super().parse_args(ctx, hoist_root_flags(args))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; --debug lets the traceback of an expected failure through, and a bug."""
+        """Run the command; let bugs pass, and with --debug every failure."""
         try:
             return super().invoke(ctx)
         except (Exception, KeyboardInterrupt) as failure:

@@ -127,7 +127,7 @@ class ActorOptions:
 
 
 def show_plan(costs: "Sequence[Cost]", form: "FormatName | None") -> None:
-    """Print a plan to stdout; the file of the result stays as it is."""
+    """Print a plan to stdout; leave the output file alone."""
     from repalign.cli import output
     from repalign.cli.tables import shown_records
 

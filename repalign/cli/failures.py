@@ -10,7 +10,7 @@ from repalign.exceptions import RepalignError, first_line
 from repalign.printable import printable
 
 FAILED, BUG, INTERRUPTED, TERMINATED = 1, 70, 130, 143
-# What REPALIGN_DEBUG may say for: no.
+# Values of REPALIGN_DEBUG that mean no.
 OFF = {"", "0", "false", "no", "off"}
 _MEMORY = (
     "failed to map segment",
@@ -26,7 +26,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def is_out_of_memory(failure: BaseException) -> bool:
-    """Tell whether a failure means that memory has run out, also while a library was loaded."""
+    """Return whether memory has run out, also while a library was loaded."""
     if isinstance(failure, MemoryError):
         return True
     if isinstance(failure, OSError):
@@ -36,7 +36,7 @@ def is_out_of_memory(failure: BaseException) -> bool:
 
 
 def is_expected(failure: BaseException) -> bool:
-    """Tell whether a failure is one of the input, the machine or the user, and no bug."""
+    """Return whether the input, the machine or the user failed, not repalign."""
     expected = RepalignError | OSError | KeyboardInterrupt
     return isinstance(failure, expected) or is_out_of_memory(failure)
 
@@ -77,7 +77,7 @@ def report_failure(failure: BaseException) -> int:
 
 
 def is_debugging(words: Sequence[str] = ()) -> bool:
-    """Tell whether tracebacks were asked for on the line or in the environment."""
+    """Return whether tracebacks were asked for, on the line or by the environment."""
     end = words.index("--") if "--" in words else len(words)
     return "--debug" in words[:end] or os.environ.get("REPALIGN_DEBUG", "").lower() not in OFF
 

@@ -54,7 +54,7 @@ def choose_format(asked: str | None, output: Path | None) -> str:
 
 
 def is_terminal(output: Path | None) -> bool:
-    """Tell whether a result that goes there is read on a terminal."""
+    """Return whether a result that goes there is read on a terminal."""
     return output in (None, STDOUT) and sys.stdout.isatty()
 
 

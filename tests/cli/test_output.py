@@ -49,10 +49,10 @@ def test_a_format_that_contradicts_the_ending_is_wrong_usage(
     np.save(tmp_path / "a.npy", np.eye(4))
     line = ["compare", str(tmp_path / "a.npy"), str(tmp_path / "a.npy"), "-f", asked]
     ran = CliRunner().invoke(app, [*line, "-o", str(tmp_path / name)])
-    told = "".join(ran.stderr.replace("│", "").split())
+    message = "".join(ran.stderr.replace("│", "").split())
     assert ran.exit_code == 2
-    assert f"--format{asked}" in told
-    assert name in told
+    assert f"--format{asked}" in message
+    assert name in message
     assert not (tmp_path / name).exists()
 
 

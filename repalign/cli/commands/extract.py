@@ -158,7 +158,7 @@ def _say_preset(talk: Talk, model: str) -> None:
 
 
 def _say_remote(talk: Talk, settings: ExtractSettings) -> None:
-    """Say what is waited for where the model is not a path of this machine."""
+    """Print what is waited for where the model is not a local path."""
     from repalign.models.naming.hub import is_offline
     from repalign.models.naming.loaders import parse_model
     from repalign.models.naming.presets import resolve_name

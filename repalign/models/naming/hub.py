@@ -74,7 +74,7 @@ def nothing_fetched() -> Iterator[None]:
 
 
 def is_reachable() -> bool:
-    """Tell whether the hub answers within seconds; its library would try again for a minute."""
+    """Return whether the hub answers within seconds; its library retries for a minute."""
     constants: Any = importlib.import_module("huggingface_hub.constants")
     request = urllib.request.Request(constants.ENDPOINT, method="HEAD")
     try:
