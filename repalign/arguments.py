@@ -102,6 +102,17 @@ def check_kind(name: str, value: Any, kind: Any) -> None:
         if not _is_one(value, plain):
             noun = NOUNS.get(plain, plain.__name__)
             raise InputError(f"{name}: got {_shown(value)}, expected {noun}")
+        if origin is Mapping:
+            _check_entries(name, value, *get_args(kind))
+
+
+def _check_entries(name: str, entries: Mapping[Any, Any], key_kind: Any, value_kind: Any) -> None:
+    """Check keys and values of a dictionary whose annotation says what both are."""
+    if Any in (key_kind, value_kind):
+        return
+    for key, value in entries.items():
+        check_kind(f"{name}, key {_shown(key)}", key, key_kind)
+        check_kind(f"{name}[{_shown(key)}]", value, value_kind)
 
 
 def _is_one(value: Any, kind: type) -> bool:

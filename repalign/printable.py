@@ -5,6 +5,7 @@ shows text sends it through one of these functions.
 """
 
 import html
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -17,6 +18,15 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # What a spreadsheet takes for the start of a formula.
 _FORMULA = ("=", "+", "-", "@")
 _GUARD = "'"
+_BYTE_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def _latex_greek(letter: str) -> str:
+    """Return the command of a Greek letter, which text fonts of LaTeX lack."""
+    name = unicodedata.name(letter).split()[-1].replace("LAMDA", "LAMBDA").lower()
+    return rf"$\{name.title() if letter.isupper() else name}$"
+
+
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -34,7 +44,12 @@ _LATEX = str.maketrans(
         "±": r"$\pm$",
         "×": r"$\times$",
         "½": r"$\frac{1}{2}$",
+        "²": "$^2$",
+        "≤": r"$\leq$",
+        "≥": r"$\geq$",
+        "√": r"$\surd$",
     }
+    | {letter: _latex_greek(letter) for letter in "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"}
     | {letter: "\\" + letter for letter in "&%$#_{}"}
 )
 
@@ -81,9 +96,9 @@ def for_markdown(text: str) -> str:
 
 
 def for_latex(text: str) -> str:
-    """Return text that LaTeX sets as it is, arrows and signs as mathematics."""
-    # two hyphens would be another sign, the dash of a range
-    apart = re.sub("-(?=-)", "-\0", printable(text))
+    """Return text that LaTeX sets as it is, arrows, signs and Greek as mathematics."""
+    # two hyphens would be a dash; a line break takes * and [ behind it as its argument
+    apart = re.sub(r"^(?=[*\[])|(?<=-)(?=-)", "\0", printable(text))
     return apart.translate(_LATEX).replace("\0", "{}")
 
 
@@ -106,6 +121,20 @@ def listing(names: Sequence[str], most: int = 12) -> str:
     """
     shown = list(names) if len(names) <= most else [*names[: most - 1], "…", names[-1]]
     return ", ".join(name or "(no name)" for name in shown)
+
+
+def byte_size(n_bytes: float, *, up: bool = False) -> str:
+    """Return a number of bytes for people, rounded to three digits, or up to them.
+
+    Example:
+        >>> byte_size(2**31), byte_size(12895387648), byte_size(12895387648, up=True)
+        ('2 GiB', '12 GiB', '12.1 GiB')
+    """
+    unit = min(max(int(n_bytes).bit_length() - 1, 0) // 10, len(_BYTE_UNITS) - 1)
+    amount = n_bytes / 1024**unit
+    scale = 100 if amount < 10 else 10 if amount < 100 else 1
+    whole = math.ceil(amount * scale) if up else round(amount * scale)
+    return f"{whole / scale:g} {_BYTE_UNITS[unit]}"
 
 
 def counted(number: int, what: str) -> str:

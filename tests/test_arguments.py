@@ -180,6 +180,8 @@ def test_an_argument_of_another_kind_is_an_error_of_ours(
         (ROWS, Mapping[str, Any] | None, "x: got ndarray, expected a dictionary"),
         ("f", Callable[[int], int], "x: got 'f', expected a function"),
         (3, Other, "x: got 3, expected Other"),
+        ({None: 4}, Mapping[str, int], "x, key None: got None, expected a text"),
+        ({"a": "4"}, Mapping[str, int], "x['a']: got '4', expected a whole number"),
     ],
 )
 def test_the_message_says_what_was_got_and_expected(value: Any, hint: Any, message: str) -> None:
@@ -199,6 +201,8 @@ def test_the_message_says_what_was_got_and_expected(value: Any, hint: Any, messa
         (3, float),
         (np.str_("a"), Literal["a", "b"]),
         ({}, Mapping[str, Any]),
+        ({1: 2}, Mapping[str, Any]),
+        ({"a": np.int64(3)}, Mapping[str, int]),
         (print, Callable[[int], int]),
         (ROWS, "np.ndarray | None"),
         (ROWS, list[int] | dict[str, int]),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repalign.printable import (
+    byte_size,
     for_csv,
     for_figure,
     for_html,
@@ -97,6 +98,25 @@ def test_latex_sets_every_letter_as_itself() -> None:
     )
     assert for_latex("--halves --- 1–2") == r"-{}-halves -{}-{}- 1--2"
     assert for_latex("a → b ↓ ±") == r"a $\to$ b $\downarrow$ $\pm$"
+    assert for_latex("RSA ρ, Δσ ≤ 1") == r"RSA $\rho$, $\Delta$$\sigma$ $\leq$ 1"
+    assert for_latex("*x") == "{}*x"
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text", "up"),
+    [
+        (0, "0 bytes", "0 bytes"),
+        (1023, "1023 bytes", "1023 bytes"),
+        (1024, "1 KiB", "1 KiB"),
+        (2**31, "2 GiB", "2 GiB"),
+        (2**31 + 1, "2 GiB", "2.01 GiB"),
+        (1.5e6, "1.43 MiB", "1.44 MiB"),
+        (2**70 + 1, "1024 EiB", "1024 EiB"),
+    ],
+)
+def test_sizes_have_units_and_are_rounded_up_where_they_are_needed(n_bytes, text, up) -> None:
+    assert byte_size(n_bytes) == text
+    assert byte_size(n_bytes, up=True) == up
 
 
 def test_html_and_figures() -> None:

@@ -2,7 +2,6 @@
 
 import errno
 import inspect
-import os
 import signal
 import sys
 from typing import Annotated, Any, get_args
@@ -28,21 +27,20 @@ from repalign.cli.commands import (
     store,
     zoo,
 )
+from repalign.cli.failures import (
+    INTERRUPTED,
+    Terminated,
+    exit_code_of,
+    explain,
+    is_debugging,
+    is_expected,
+    report_failure,
+)
 from repalign.cli.inputs import protect_inputs
 from repalign.cli.streams import finish_streams, prepare_streams
 from repalign.cli.talk import Talk
-from repalign.exceptions import RepalignError
 from repalign.expansion import allowing
 
-INTERRUPTED, TERMINATED = 130, 143
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came, as schedulers send it when the time of a job is over; ends like Ctrl-C."""
-
-
-# What REPALIGN_DEBUG may say for: no.
-OFF = {"", "0", "false", "no", "off"}
 # What the help says for the type of a value; of a flag that takes none nothing.
 SHORT_TYPES = {bool: "", int: "N", float: "NUMBER"}
 # May stand anywhere on the line, so that `repalign store info x.h5 --quiet` works too.
@@ -65,33 +63,17 @@ class RepalignGroup(TyperGroup):
         return super().parse_args(ctx, hoist_root_flags(args))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; only --debug lets the traceback of an expected failure through."""
+        """Run the command; let bugs pass, and with --debug every failure."""
         try:
             return super().invoke(ctx)
-        except RepalignError as failure:
-            if _debug(ctx):
-                raise
-            _talk(ctx).error(str(failure))
-            raise typer.Exit(failure.exit_code) from failure
-        except OSError as failure:
+        except (Exception, KeyboardInterrupt) as failure:
+            is_broken_pipe = isinstance(failure, OSError) and failure.errno == errno.EPIPE
+            is_interrupt = isinstance(failure, KeyboardInterrupt)
             # A broken pipe is typer's business (`repalign … | head`).
-            if _debug(ctx) or failure.errno == errno.EPIPE:
+            if is_broken_pipe or not is_expected(failure) or (_debug(ctx) and not is_interrupt):
                 raise
-            _talk(ctx).error(explain_os_error(failure))
-            raise typer.Exit(1) from failure
-        except MemoryError as failure:
-            if _debug(ctx):
-                raise
-            _talk(ctx).error("the memory does not suffice; free some, or allow more")
-            raise typer.Exit(1) from failure
-        except KeyboardInterrupt as failure:
-            what = "terminated" if isinstance(failure, Terminated) else "interrupted"
-            _talk(ctx).error(f"{what}; what was committed is kept, nothing is half-written")
-            raise typer.Exit(_code_of(failure)) from failure
-
-
-def _code_of(failure: KeyboardInterrupt) -> int:
-    return TERMINATED if isinstance(failure, Terminated) else INTERRUPTED
+            _talk(ctx).error(explain(failure))
+            raise typer.Exit(exit_code_of(failure)) from failure
 
 
 def _talk(ctx: Any) -> Talk:
@@ -100,17 +82,6 @@ def _talk(ctx: Any) -> Talk:
 
 def _debug(ctx: Any) -> bool:
     return _talk(ctx).debug
-
-
-def explain_os_error(failure: OSError) -> str:
-    """Return in one line what the system refused, and of which file."""
-    where = f"{failure.filename}: " if failure.filename else ""
-    what = failure.strerror or str(failure)
-    if failure.errno == errno.EEXIST:
-        what = "is there already and no folder; choose another name"
-    if failure.errno == errno.ENOSPC:
-        what += "; free some space and run the same command again"
-    return where + what
 
 
 def fit_help(app: typer.Typer) -> None:
@@ -184,10 +155,10 @@ def root(
 
     Data goes to stdout, everything else to stderr.
 
-    Exit codes: 0 done, 1 expected failure, 2 wrong usage, 3 a gate did not hold, 130 interrupted,
-    143 terminated.
+    Exit codes: 0 done, 1 expected failure, 2 wrong usage, 3 a gate did not hold, 70 a bug of
+    repalign, 130 interrupted, 143 terminated.
     """
-    debug = debug or os.environ.get("REPALIGN_DEBUG", "").lower() not in OFF
+    debug = debug or is_debugging()
     if foreign_bytes is not None:
         context.with_resource(allowing(foreign_bytes))
     context.obj = Talk(quiet=quiet, verbose=verbose, debug=debug)
@@ -214,14 +185,22 @@ fit_help(app)
 
 def main() -> None:
     """Run the command line and leave with its exit code, whatever the streams are."""
-    prepare_streams()
-    signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(finish_streams(_run()))
+    try:
+        prepare_streams()
+        signal.signal(signal.SIGTERM, _terminate)
+        code = finish_streams(_run())
+    except KeyboardInterrupt as failure:
+        code = exit_code_of(failure)
+    sys.exit(code)
+
+
+_terminations: list[int] = []
 
 
 def _terminate(number: int, _: Any) -> None:
     """End in order; a second one ends at once."""
     signal.signal(number, signal.SIG_DFL)
+    _terminations.append(number)
     raise Terminated
 
 
@@ -230,10 +209,12 @@ def _run() -> int:
     try:
         app()
     except SystemExit as leaving:
+        # typer takes what comes before the command for Ctrl-C
+        if _terminations and leaving.code == INTERRUPTED:
+            return report_failure(Terminated())
         return leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
-    except OSError as failure:
-        Talk().error(explain_os_error(failure))
-        return 1
     except KeyboardInterrupt as failure:
-        return _code_of(failure)
+        return exit_code_of(failure)
+    except Exception as failure:  # noqa: BLE001 - the outermost boundary: a line, not a traceback
+        return report_failure(failure)
     return 0

@@ -198,12 +198,22 @@ def _value(each: DeclaredOption, value: Any) -> Any:
     kind = plain_type(each.type)
     if get_origin(kind) is tuple:
         if each.declared.repeat:
-            return tuple(value)
+            return tuple(_chosen(each, part) for part in value)
         inner = get_args(kind)[0]
         parts = [part.strip() for part in value.split(",") if part.strip()]
-        return tuple(_converted(each, part, inner) for part in parts)
+        return tuple(_converted(each, _chosen(each, part), inner) for part in parts)
     if kind is bool and each.flag.startswith("no-"):
         return not value
+    return value
+
+
+def _chosen(each: DeclaredOption, value: Any) -> Any:
+    """Return one of several values, which must be among the choices where there are any."""
+    choices = each.declared.choices
+    if choices and value not in (*choices, each.declared.absent):
+        raise typer.BadParameter(
+            f"--{each.flag}: got {value!r}, expected some of: {', '.join(choices)}"
+        )
     return value
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -43,7 +42,8 @@ PlanOption = Annotated[
     bool,
     typer.Option(
         "--plan",
-        help="Only say what it would take: units, bytes read and sent, memory; compute nothing.",
+        help="Only print what it would take: units, bytes read and sent, memory. Compute nothing "
+        "and leave --output alone.",
         rich_help_panel=PANEL,
     ),
     SHOWN,
@@ -126,12 +126,12 @@ class ActorOptions:
         return self.actors or 1
 
 
-def show_plan(costs: "Sequence[Cost]", form: "FormatName | None", to: Path | None = None) -> None:
-    """Print a plan instead of doing it."""
+def show_plan(costs: "Sequence[Cost]", form: "FormatName | None") -> None:
+    """Print a plan to stdout; leave the output file alone."""
     from repalign.cli import output
+    from repalign.cli.tables import shown_records
 
-    chosen = output.choose_format(form, to)
-    told = [cost.to_dict() for cost in costs]
-    keys = ("quantity", "about", "rule") if chosen == "table" else tuple(told[0])
-    records = [{key: each[key] for key in keys} for each in told]
-    output.emit(output.render_records(records, chosen), to)
+    chosen = output.choose_format(form, None)
+    costs_of = [cost.to_dict() for cost in costs]
+    keys = ("quantity", "about", "rule") if chosen == "table" else tuple(costs_of[0])
+    output.show(shown_records([{key: each[key] for key in keys} for each in costs_of]), chosen)

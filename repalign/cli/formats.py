@@ -1,13 +1,14 @@
 """The formats of results: one list, from which options, endings, help and renderings follow."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from repalign.cli.tables import Shown, drawn, drawn_grids
 from repalign.exceptions import InputError
 from repalign.workflows.tables.markup import as_latex, as_markdown
 from repalign.workflows.tables.records_text import as_csv, as_json
+from repalign.workflows.tables.warnings import warnings_below
 
 if TYPE_CHECKING:
     from repalign.workflows.tables.matrix import Matrix
@@ -19,16 +20,18 @@ class Format:
 
     Attributes:
         name: As ``--format`` takes it.
-        suffix: Ending of the files that are written so; empty where another format has it.
+        suffix: Ending of the files that are written so.
         holds: What it holds, for the help; may be empty.
-        render: Makes the text.
-        of_pairs: Whether only commands whose results are pairs of views have it.
+        render: Makes the text; whether that is for a terminal, which has colours, and shows the
+            warnings on stderr.
+        of_pairs: Whether only commands whose results are pairs of views have it; its ending
+            without ``--format`` means another one.
     """
 
     name: str
     suffix: str
     holds: str
-    render: Callable[[Shown], str]
+    render: Callable[[Shown, bool], str]
     of_pairs: bool = False
 
     @property
@@ -37,37 +40,60 @@ class Format:
         return f"{self.name} ({', '.join(filter(None, (self.suffix, self.holds)))})"
 
 
-MATRIX, DRAWN_MATRIX = "matrix", "matrix-table"
+def _table(shown: Shown, on_terminal: bool) -> str:
+    below = "" if on_terminal else warnings_below(shown.warnings())
+    return drawn(shown.drawing(), on_terminal=on_terminal) + below
+
+
+def _matrix_table(shown: Shown, on_terminal: bool) -> str:
+    grids = list(matrix_of(shown).grids())
+    return _table(replace(shown, drawing=lambda: drawn_grids(grids)), on_terminal)
+
+
+MATRIX = "matrix"
 FORMATS = {
     each.name: each
     for each in (
-        Format("table", ".txt", "", lambda shown: drawn(shown.drawing())),
-        Format("csv", ".csv", "one record a row", lambda shown: as_csv(shown.records())),
-        Format("json", ".json", "complete", lambda shown: as_json(shown.document())),
-        Format("markdown", ".md", "", lambda shown: as_markdown(shown.layouts())),
+        Format("table", ".txt", "", _table),
+        Format("csv", ".csv", "one record a row", lambda shown, _: as_csv(shown.records())),
+        Format("json", ".json", "complete", lambda shown, _: as_json(shown.document())),
+        Format(
+            "markdown", ".md", "", lambda shown, _: as_markdown(shown.layouts(), shown.warnings())
+        ),
         Format(
             "latex",
             ".tex",
             "for the package booktabs",
-            lambda shown: as_latex(shown.paper_layouts()),
+            lambda shown, _: as_latex(shown.paper_layouts(), shown.warnings()),
         ),
         Format(
             MATRIX,
+            ".csv",
+            "one number (--show) for each pair of views; on a terminal and for the endings below "
+            "as one of them",
+            lambda shown, _: as_csv(matrix_of(shown).to_records()),
+            of_pairs=True,
+        ),
+        Format("matrix-table", ".txt", "", _matrix_table, of_pairs=True),
+        Format(
+            "matrix-markdown",
+            ".md",
             "",
-            "a number (--show) for each pair of views as CSV, on a terminal drawn",
-            lambda shown: as_csv(matrix_of(shown).to_records()),
+            lambda shown, _: as_markdown(matrix_of(shown).layouts(), shown.warnings()),
             of_pairs=True,
         ),
         Format(
-            DRAWN_MATRIX,
+            "matrix-latex",
+            ".tex",
             "",
-            "drawn anywhere",
-            lambda shown: drawn(drawn_grids(list(matrix_of(shown).grids()))),
+            lambda shown, _: as_latex(matrix_of(shown).layouts(), shown.warnings()),
             of_pairs=True,
         ),
     )
 }
-SUFFIXES = {each.suffix: each.name for each in FORMATS.values() if each.suffix}
+SUFFIXES = {each.suffix: each.name for each in FORMATS.values() if not each.of_pairs}
+# How a matrix is written into files of these endings.
+MATRICES = {each.suffix: each.name for each in FORMATS.values() if each.of_pairs}
 # Types that hold the names, so that the command line knows them without a list of its own.
 if TYPE_CHECKING:
     FormatName = str
@@ -77,9 +103,9 @@ else:
     MatrixFormatName = Literal[tuple(FORMATS)]
 
 
-def render(shown: Shown, form: str) -> str:
+def render(shown: Shown, form: str, *, on_terminal: bool = False) -> str:
     """Return a result in one of the formats."""
-    return FORMATS[form].render(shown)
+    return FORMATS[form].render(shown, on_terminal)
 
 
 def matrix_of(shown: Shown) -> "Matrix":

@@ -1,49 +1,67 @@
 """Where a result goes and in which format: stdout or a file, by what was asked for."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repalign.cli.formats import DRAWN_MATRIX, MATRIX, SUFFIXES, render
-from repalign.cli.tables import Shown, shown_records
+import typer
+
+from repalign.cli.formats import FORMATS, MATRICES, MATRIX, SUFFIXES, render
+from repalign.cli.tables import Shown
 from repalign.cli.talk import Talk
 from repalign.exceptions import InputError
 from repalign.files import STDOUT, check_output, writing
-from repalign.workflows.tables.layout import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+# The ending of any text, whatever its format.
+TEXT = ".txt"
 
 
 def choose_format(asked: str | None, output: Path | None) -> str:
     """Return the format asked for, else by the ending of the file, else by the kind of stdout.
 
+    A matrix is written as the ending of the file says, and drawn on a terminal.
+
     Raises:
         InputError: The output cannot be written, or its ending belongs to no format.
+        BadParameter: The ending belongs to another format than the one asked for.
     """
     if output is not None:
         check_output(output)  # before the work rather than after it
-    if asked == MATRIX and (
-        sys.stdout.isatty() if output in (None, STDOUT) else output.suffix.lower() == ".txt"
-    ):
-        return DRAWN_MATRIX
-    if asked is not None:
-        return asked
-    if output is not None and output != STDOUT:
+    if output is None or output == STDOUT:
+        if asked == MATRIX and sys.stdout.isatty():
+            return MATRICES[TEXT]
+        return asked or ("table" if sys.stdout.isatty() else "csv")
+    ending = output.suffix.lower()
+    if asked == MATRIX:
+        asked = MATRICES.get(ending, asked)
+    if asked is None:
         try:
-            return SUFFIXES[output.suffix.lower()]
+            return SUFFIXES[ending]
         except KeyError:
             raise InputError(
                 f"--output {output}: no format belongs to the ending '{output.suffix}'; expected "
                 f"one of {', '.join(SUFFIXES)}, or give --format"
             ) from None
-    return "table" if sys.stdout.isatty() else "csv"
+    if ending in SUFFIXES and ending not in (TEXT, FORMATS[asked].suffix):
+        raise typer.BadParameter(
+            f"--format {asked}: contradicts --output {output}, whose ending is of "
+            f"{SUFFIXES[ending]}; use one of the two"
+        )
+    return asked
 
 
-def show(shown: Shown, form: str | None, to: Path | None, talk: Talk) -> None:
+def is_terminal(output: Path | None) -> bool:
+    """Return whether a result that goes there is read on a terminal."""
+    return output in (None, STDOUT) and sys.stdout.isatty()
+
+
+def show(shown: Shown, form: str | None, to: Path | None = None, talk: Talk | None = None) -> None:
     """Write a result in the format that belongs there, and tell the file."""
-    emit(render(shown, choose_format(form, to)), to, talk)
+    chosen = choose_format(form, to)
+    emit(render(shown, chosen, on_terminal=is_terminal(to)), to, talk)
 
 
 def emit(text: str, output: Path | None = None, talk: Talk | None = None) -> None:
@@ -97,8 +115,3 @@ def _check_kind(figure: "Figure", path: Path) -> None:
 def _tell(path: Path, talk: Talk | None) -> None:
     if talk is not None and path != STDOUT:
         talk.note(f"wrote {path}")
-
-
-def render_records(records: Sequence[Record], form: str) -> str:
-    """Return records in one of the formats."""
-    return render(shown_records(records), form)

@@ -56,6 +56,7 @@ class Shown:
         layouts: For Markdown.
         paper_layouts: For LaTeX.
         matrix: One number of each pair of views, where there are pairs.
+        warnings: They stand below the tables.
     """
 
     records: Callable[[], Sequence[Record]]
@@ -64,6 +65,7 @@ class Shown:
     layouts: Callable[[], Sequence[Layout]]
     paper_layouts: Callable[[], Sequence[Layout]]
     matrix: "Callable[[], Matrix] | None" = None
+    warnings: Callable[[], Sequence[str]] = tuple
 
 
 def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
@@ -80,7 +82,14 @@ def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
 def shown_comparison(result: "CompareResult", show: str | None = None) -> Shown:
     """Show the error table of a comparison and its measures; ``show`` is what a matrix holds."""
     shown = _shown_errors(result, result.to_dict, result.error_table)
-    shown = replace(shown, matrix=lambda: result.matrix(show))
+    shown = replace(shown, matrix=lambda: result.matrix(show), warnings=result.shown_warnings)
+    if result.is_study:
+        return replace(
+            shown,
+            drawing=lambda: drawn_grids(list(result.matrix(show).grids())),
+            layouts=lambda: result.matrix(show).layouts(),
+            paper_layouts=lambda: result.matrix(show).layouts(),
+        )
     if not result.measures:
         return shown
     measured = result.measures_grid()
@@ -92,6 +101,19 @@ def shown_comparison(result: "CompareResult", show: str | None = None) -> Shown:
         drawing=lambda: Text("\n\n").join(drawn),
         layouts=result.layouts,
         paper_layouts=result.paper_layouts,
+    )
+
+
+def shown_matches(result: "CompareResult", show: str | None = None) -> Shown:
+    """Show the best matches of layers: all of them as records, by one quantity as a table."""
+    from repalign.workflows.tables.matches import matches_grid
+
+    shown = shown_records([match.to_dict() for match in result.matches])
+    return replace(
+        shown,
+        drawing=lambda: drawn_grids([matches_grid(result, show)]),
+        layouts=lambda: [matches_grid(result, show).layout()],
+        paper_layouts=lambda: [matches_grid(result, show).layout()],
     )
 
 
@@ -142,6 +164,7 @@ def _shown_grids(
         drawing=lambda: drawn_grids(grids),
         layouts=result.layouts,
         paper_layouts=result.paper_layouts,
+        warnings=result.shown_warnings,
     )
 
 
@@ -159,13 +182,12 @@ def _shown_errors(
     )
 
 
-def drawn(renderable: RenderableType) -> str:
+def drawn(renderable: RenderableType, *, on_terminal: bool) -> str:
     """Return a rich renderable as text: with colours for a terminal, plain elsewhere."""
-    terminal = sys.stdout.isatty()
     console = Console(
         file=_Sheet(),
-        force_terminal=terminal,
-        width=None if terminal else WIDTH_OF_RECORDS,
+        force_terminal=on_terminal,
+        width=None if on_terminal else WIDTH_OF_RECORDS,
         highlight=False,
     )
     with console.capture() as capture:

@@ -1,8 +1,6 @@
 """What the command line says beside its data: notes, warnings and progress, all on stderr."""
 
-import re
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,11 +19,10 @@ from rich.progress import (
 )
 
 from repalign.printable import printable
+from repalign.workflows.tables.warnings import fold_warnings
 
 # Seconds of work from which on its cost is said first: on a terminal, and elsewhere.
 LONG, VERY_LONG = 10, 600
-# So many warnings of one kind are one line.
-FOLDED = 3
 OnStage = Callable[[str, int, int], None]
 
 
@@ -82,16 +79,14 @@ class Talk:
         """Say the warnings of every pair; those of many that differ in these names and in numbers
         alone are one line, unless --verbose wants all of them.
         """
-        known, alike = sorted(set(names), key=len, reverse=True), defaultdict[str, list[str]](list)
-        for text in (text for of_pair in warnings for text in of_pair):
-            alike[text if self.verbose else _without_names(text, known)].append(text)
-        for texts in alike.values():
-            different = list(dict.fromkeys(texts))
-            if len(different) < FOLDED:
-                for text in different:
-                    self.warn(text)
-            else:
-                self.warn(f"{len(texts)} pairs, of the first: {texts[0]} (--verbose tells all)")
+        texts = [text for of_pair in warnings for text in of_pair]
+        lines = (
+            dict.fromkeys(texts)
+            if self.verbose
+            else fold_warnings(texts, names, " (--verbose tells all)")
+        )
+        for line in lines:
+            self.warn(line)
 
     def broken(self, message: str) -> None:
         """Say that something which was asked to hold does not."""
@@ -148,13 +143,6 @@ class Talk:
                 on_progress(done, total, stage)
 
             yield on_stage
-
-
-def _without_names(text: str, names: Iterable[str]) -> str:
-    """Return a text without these names and without numbers."""
-    for name in names:
-        text = text.replace(name, "·")
-    return re.sub(r"\d[\d.,]*", "#", text)
 
 
 def talk_of(context: typer.Context) -> Talk:

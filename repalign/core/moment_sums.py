@@ -10,7 +10,7 @@ from repalign.aliases import Rows
 from repalign.core.arrays import DeviceArray, numbers_on, on_device, zeros
 from repalign.core.checks import check_finite_block, check_not_vanishing, check_parts
 from repalign.core.compute import one_pool
-from repalign.core.rows import DEFAULT_MEMORY, OnProgress, block_rows_for
+from repalign.core.rows import DEFAULT_MEMORY, SMALLEST_BLOCK, OnProgress, block_rows_for
 
 # Which products are summed: all three, those of the source alone, or the cross products alone.
 Products = Literal["all", "source", "cross"]
@@ -103,11 +103,16 @@ def sum_moments(
     mate = x if y is None else y
     m = mate.shape[1]
     check_parts(parts.of_row, n_rows=n_rows, n_parts=parts.n)
+    row_bytes = p * (x.dtype.itemsize + 16) + m * (mate.dtype.itemsize + 16)
+    sum_bytes = 8 * parts.n * (p * p + p * m + m * m)
+    fit = _columns_that_fit(max(p, m), memory_bytes, row_bytes, sum_bytes)
     block_rows = block_rows_for(
         memory_bytes,
-        row_bytes=p * (x.dtype.itemsize + 16) + m * (mate.dtype.itemsize + 16),
-        reserved_bytes=8 * parts.n * (p * p + p * m + m * m),
+        row_bytes=row_bytes,
+        reserved_bytes=sum_bytes,
         most=_MOST_BLOCKS if parts.n > _FEW_PARTS else 1,
+        advice=f"use fewer columns (got {max(p, m):,}, about {fit:,} fit; PCA first) or allow more "
+        "(--memory)",
     )
     names = ("the space", "") if y is None else ("the source", "the target")
     sums = [MomentSums(p, q, products, device) for _ in range(parts.n)]
@@ -127,6 +132,13 @@ def sum_moments(
     for name, magnitude in largest.items():
         check_not_vanishing(magnitude, name=name)
     return sums
+
+
+def _columns_that_fit(columns: int, memory_bytes: int, row_bytes: int, sum_bytes: int) -> int:
+    """Return how many columns fit: sums grow with their square, a block of rows with them."""
+    block_bytes = SMALLEST_BLOCK * row_bytes
+    share = (block_bytes**2 + 4 * sum_bytes * memory_bytes) ** 0.5 - block_bytes
+    return int(columns * share / (2 * sum_bytes))
 
 
 def _to_device(

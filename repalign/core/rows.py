@@ -9,6 +9,7 @@ from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError
+from repalign.printable import byte_size
 from repalign.rows import ArrayRows as ArrayRows  # what all of core reads arrays by
 
 DEFAULT_MEMORY = 2 * 2**30
@@ -28,7 +29,9 @@ class Limits(TypedDict, total=False):
 # Larger blocks are slower (they leave the caches, and every buffer is mapped anew), smaller ones
 # waste calls.
 _BLOCK_BYTES = 16 * 2**20
-_SMALLEST_BLOCK = 16
+SMALLEST_BLOCK = 16
+FEWER_COLUMNS = "use fewer columns (PCA first) or allow more (--memory)"
+FEWER_ROWS = "use fewer rows (--measure-rows) or allow more (--memory)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,26 +74,31 @@ def take_in_order(
 
 
 def block_rows_for(
-    memory_bytes: int, *, row_bytes: int, reserved_bytes: int = 0, most: int = 1
+    memory_bytes: int,
+    *,
+    row_bytes: int,
+    reserved_bytes: int = 0,
+    most: int = 1,
+    advice: str = FEWER_COLUMNS,
 ) -> int:
     """Return how many rows a block may have so that a computation stays within its memory.
 
     ``row_bytes`` counts everything that is held per row of the block (the stored values and
     every temporary), ``reserved_bytes`` what is held whatever the block, ``most`` how many times
-    the usual size it may have.
+    the usual size it may have, ``advice`` what helps where the memory is too small.
 
     Raises:
         InputError: The cap leaves no room for the smallest block.
     """
     room = memory_bytes - reserved_bytes
     rows = min(room // 2, most * _BLOCK_BYTES) // max(row_bytes, 1)
-    if rows < _SMALLEST_BLOCK and room < _SMALLEST_BLOCK * row_bytes:
-        needed = reserved_bytes + _SMALLEST_BLOCK * row_bytes
+    if rows < SMALLEST_BLOCK and room < SMALLEST_BLOCK * row_bytes:
+        needed = reserved_bytes + SMALLEST_BLOCK * row_bytes
         raise InputError(
-            f"the memory cap is {memory_bytes} bytes, and {needed} are needed for the smallest "
-            "block of rows; raise the cap"
+            f"memory: {byte_size(memory_bytes)} allowed, {byte_size(needed, up=True)} needed for "
+            f"the smallest block of rows; {advice}"
         )
-    return max(rows, _SMALLEST_BLOCK)
+    return max(rows, SMALLEST_BLOCK)
 
 
 def iter_blocks(

@@ -11,6 +11,7 @@ from repalign.data.files import find_files, listing_sha256, read_text
 from repalign.data.samples import Sample, Sound
 from repalign.exceptions import InputError
 from repalign.files import open_regular
+from repalign.printable import byte_size
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -56,7 +57,8 @@ class DecodedFiles:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > MAX_FILE_BYTES:
-                raise InputError(f"{name} has {size} bytes; at most {MAX_FILE_BYTES} are read")
+                most = byte_size(MAX_FILE_BYTES)
+                raise InputError(f"{name} has {byte_size(size, up=True)}; at most {most} are read")
             raw = file.read(MAX_FILE_BYTES)
         return Sample(name, hashlib.sha256(raw).digest(), self._decode(raw, name))
 

@@ -13,6 +13,7 @@ from repalign.data.read_options import Unit
 from repalign.data.samples import Sample, checked_label, text_sample
 from repalign.exceptions import InputError
 from repalign.files import file_sha256, open_regular
+from repalign.printable import byte_size
 
 MAX_UNIT_BYTES = 64 * 2**20
 
@@ -159,7 +160,7 @@ def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
 def _check_size(path: Path, number: int, size: int) -> None:
     if size > MAX_UNIT_BYTES:
         raise InputError(
-            f"the text at line {number} of {path.name} is longer than {MAX_UNIT_BYTES} bytes; "
+            f"the text at line {number} of {path.name} is longer than {byte_size(MAX_UNIT_BYTES)}; "
             "split it"
         )
 

@@ -13,6 +13,7 @@ from repalign.workflows.tables.quantities import (
     SPLITS,
     Quantity,
     Reading,
+    full_name,
     holds,
     pair_of,
     quantities_in,
@@ -145,7 +146,7 @@ def parse_bounds(texts: Sequence[str], side: Side) -> Iterator[Bound]:
             raise InputError(
                 f"--fail-{side}: got {text!r}, expected a name and a number, as in rigid=0.15"
             )
-        yield Bound(name.strip(), side, float(number))
+        yield Bound(full_name(name.strip()), side, float(number))
 
 
 def read_baseline(path: Path, tolerance: float) -> Baseline:

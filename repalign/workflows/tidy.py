@@ -8,11 +8,12 @@ from repalign.printable import counted
 from repalign.workflows.tables.layout import Layout
 from repalign.workflows.tables.markup import as_html, as_latex, as_markdown
 from repalign.workflows.tables.records_text import as_csv, as_json
+from repalign.workflows.tables.warnings import warnings_below
 
 if TYPE_CHECKING:
     import pandas
 
-# A notebook shows the first; those of many pairs are much alike.
+# A notebook shows the first.
 MOST_WARNINGS = 10
 
 
@@ -52,9 +53,9 @@ class TidyResult:
         """Return the tables as LaTeX writes them."""
         return self.layouts()
 
-    def page_layouts(self) -> Sequence[Layout]:
-        """Return the tables that a notebook shows."""
-        return self.layouts()
+    def shown_warnings(self) -> Sequence[str]:
+        """Return the warnings that stand below tables."""
+        return self.warnings
 
     def size(self) -> str:
         """Say what was asked about, for a line."""
@@ -63,11 +64,11 @@ class TidyResult:
     def texts(self) -> dict[str, Callable[[], str]]:
         """Return how each format is written, under its name on the command line."""
         return {
-            "table": self.text,
+            "table": lambda: self.text() + warnings_below(self.shown_warnings()),
             "csv": lambda: as_csv(self.to_records()),
             "json": lambda: as_json(self.to_dict()),
-            "markdown": lambda: as_markdown(self.layouts()),
-            "latex": lambda: as_latex(self.paper_layouts()),
+            "markdown": lambda: as_markdown(self.layouts(), self.shown_warnings()),
+            "latex": lambda: as_latex(self.paper_layouts(), self.shown_warnings()),
         }
 
     def table(self, form: str = "table") -> str:
@@ -91,7 +92,7 @@ class TidyResult:
         return texts[form]()
 
     def __str__(self) -> str:
-        return self.text()
+        return self.table()
 
     def __repr__(self) -> str:
         counts = f"{counted(len(self.to_records()), 'record')}, "
@@ -100,6 +101,7 @@ class TidyResult:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the tables, and the warnings behind them."""
-        told, others = self.warnings[:MOST_WARNINGS], self.warnings[MOST_WARNINGS:]
-        more = (f"and {len(others)} more in result.warnings",) if others else ()
-        return as_html(self.page_layouts(), (*told, *more))
+        shown = list(self.shown_warnings())
+        n_hidden = len(shown[MOST_WARNINGS:])
+        more = [f"and {n_hidden} more in result.warnings"] if n_hidden else []
+        return as_html(self.layouts(), [*shown[:MOST_WARNINGS], *more])

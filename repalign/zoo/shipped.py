@@ -3,14 +3,9 @@
 from pathlib import Path
 
 from repalign.exceptions import InputError
+from repalign.models.naming.shipped import WEIGHTS_FOLDER as WEIGHTS_FOLDER
+from repalign.models.naming.shipped import shipped_names as shipped_names
 from repalign.zoo.train import Trained, read_training
-
-WEIGHTS_FOLDER = Path(__file__).with_name("weights")
-
-
-def shipped_names() -> tuple[str, ...]:
-    """Return the names of all shipped models, recipe and seed, in order."""
-    return tuple(sorted(path.name for path in WEIGHTS_FOLDER.iterdir() if path.is_dir()))
 
 
 def shipped_path(name: str) -> Path:

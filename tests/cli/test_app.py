@@ -21,6 +21,7 @@ FAILURES = {
     "disk": OSError(errno.ENOSPC, "No space left on device", "out.h5"),
     "memory": MemoryError(),
     "interrupt": KeyboardInterrupt(),
+    "library": ImportError("libtorch_cpu.so: failed to map segment from shared object"),
     "bug": ZeroDivisionError("a real bug"),
 }
 
@@ -51,7 +52,8 @@ def failing() -> typer.Typer:
         ("gate", 3, "error: rigid error 0.2 is above 0.15"),
         ("extra", 1, "pip install pyarrow"),
         ("disk", 1, "error: out.h5: No space left on device; free some space"),
-        ("memory", 1, "error: the memory does not suffice"),
+        ("memory", 1, "out of memory"),
+        ("library", 1, "out of memory"),
         ("interrupt", 130, "error: interrupted"),
     ],
 )
@@ -71,6 +73,47 @@ def test_debug_lets_the_traceback_through(failing) -> None:
 def test_a_bug_is_never_hidden(failing) -> None:
     result = CliRunner().invoke(failing, ["nested", "fail", "bug"])
     assert isinstance(result.exception, ZeroDivisionError)
+
+
+BROKEN = """
+import repalign.workflows.diagnose as diagnose
+diagnose.diagnose = lambda: 1 / 0
+from repalign.__main__ import main
+main()
+"""
+
+
+def test_a_bug_is_one_line_that_asks_for_a_report() -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-c", BROKEN, "doctor", *words]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
+
+    plain, debugging = run(), run("--debug")
+    assert (plain.returncode, plain.stdout) == (70, "")
+    (line,) = plain.stderr.splitlines()
+    assert "ZeroDivisionError" in line
+    assert "--debug" in line
+    assert debugging.returncode == 70
+    assert "Traceback" in debugging.stderr
+
+
+EARLY = """
+import os, signal
+from repalign.cli.app import RepalignGroup, main
+RepalignGroup.parse_args = lambda *arguments: os.kill(os.getpid(), signal.{name})
+main()
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_before_the_command_has_the_same_code_as_later(name: str, code: int) -> None:
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program += EARLY.format(name=name)
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "doctor"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == code
+    assert "Traceback" not in ran.stderr
 
 
 def test_quiet_hides_notes(failing) -> None:

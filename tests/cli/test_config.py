@@ -80,7 +80,7 @@ def test_the_record_of_a_run_needs_the_file_no_more(folder: Path) -> None:
         ("maps =", "is no TOML"),
         ("a" + ".a" * 200_000 + " = 1", "dots"),
         ("maps = {" + ".".join(["'a'"] * 200_000) + " = 1}", "dots"),
-        ("maps = 'nope'\nstores = ['a.npy', 'b.npy']", "maps: got nope"),
+        ("maps = 'nope'\nstores = ['a.npy', 'b.npy']", "maps: got 'nope'"),
     ],
     ids=lambda text: text[:20],
 )

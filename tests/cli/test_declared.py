@@ -112,3 +112,10 @@ def test_a_preset_is_a_flag_and_what_is_given_stands_over_it() -> None:
     both = CliRunner().invoke(app, ["choose", "--fast", "--full"])
     assert both.exit_code == 2
     assert "--fast and --full exclude each other" in both.stderr
+
+
+def test_a_value_outside_its_choices_is_wrong_usage_that_names_the_option() -> None:
+    refused = CliRunner().invoke(app, ["work", "x", "--names", "a,c"], env={"COLUMNS": "200"})
+    assert refused.exit_code == 2
+    assert "--names" in refused.stderr
+    assert "'c'" in refused.stderr

@@ -47,6 +47,15 @@ def test_gates_that_hold_say_so(files) -> None:
     assert "judged in-sample" in run(*files[:2], "--fail-above", "rigid=5", "--split", "0").stderr
 
 
+def test_a_measure_is_known_by_the_name_that_was_typed(files) -> None:
+    measures = ["--measures", "mutual-knn,svcca-3", "--fail-below", "mutual-knn=0.99999"]
+    broken = run(*files[:2], *measures, "--format", "matrix", "--show", "mutual-knn")
+    assert broken.exit_code == 3
+    assert "mutual-knn-10" in broken.stdout
+    other = run(*files[:2], "--measures", "svcca-3", "--fail-below", "svcca=0")
+    assert other.exit_code == 2
+
+
 def test_the_same_files_keep_up_with_themselves(files, tmp_path: Path) -> None:
     for ending in ("json", "csv"):
         earlier = str(tmp_path / f"earlier.{ending}")

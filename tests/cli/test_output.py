@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 from repalign import InputError
 from repalign.cli import output
 from repalign.cli.app import app
+from repalign.cli.formats import render
+from repalign.cli.tables import shown_records
 from repalign.store import write_store
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
@@ -21,15 +23,46 @@ from repalign.workflows.saved_maps import save_result_maps
 @pytest.mark.parametrize(
     ("asked", "name", "chosen"),
     [
-        ("json", "x.csv", "json"),
+        ("json", "x.dat", "json"),
+        ("csv", "x.txt", "csv"),
         (None, "x.csv", "csv"),
         (None, "x.MD", "markdown"),
         (None, "x.tex", "latex"),
         (None, None, "csv"),
+        ("matrix", None, "matrix"),
+        ("matrix", "x.csv", "matrix"),
+        ("matrix", "x.txt", "matrix-table"),
+        ("matrix", "x.md", "matrix-markdown"),
+        ("matrix", "x.tex", "matrix-latex"),
     ],
 )
 def test_the_format_is_the_one_asked_for_or_that_of_the_file(asked, name, chosen) -> None:
     assert output.choose_format(asked, Path(name) if name else None) == chosen
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [("table", "x.json"), ("json", "x.csv"), ("matrix-table", "x.tex"), ("matrix", "x.json")],
+)
+def test_a_format_that_contradicts_the_ending_is_wrong_usage(
+    asked: str, name: str, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "a.npy", np.eye(4))
+    line = ["compare", str(tmp_path / "a.npy"), str(tmp_path / "a.npy"), "-f", asked]
+    ran = CliRunner().invoke(app, [*line, "-o", str(tmp_path / name)])
+    message = "".join(ran.stderr.replace("│", "").split())
+    assert ran.exit_code == 2
+    assert f"--format{asked}" in message
+    assert name in message
+    assert not (tmp_path / name).exists()
+
+
+def test_a_table_that_a_terminal_writes_into_a_file_has_no_colours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    output.show(shown_records([{"name": "a"}]), None, tmp_path / "x.txt")
+    assert "\x1b" not in (tmp_path / "x.txt").read_text()
 
 
 def test_an_unknown_ending_is_refused() -> None:
@@ -70,7 +103,7 @@ SOON: dict[str, list[str]] = {
     "zoo list": [],
 }
 # These say it of every file that they write, in tests of their own.
-STUDIES = {"compare", "deconfound", "disentangle", "rerun"}
+STUDIES = {"compare", "deconfound", "demo", "disentangle", "rerun"}
 
 
 def with_output(group: Any, before: str = "") -> Iterator[str]:
@@ -113,7 +146,7 @@ def test_one_record_that_does_not_fit_has_a_line_a_field(
 ) -> None:
     monkeypatch.setattr("repalign.cli.tables._room", lambda: columns)
     record = {"store": "a.h5", "fingerprint": "0123456789abcdef" * 4, "seconds": 0.5}
-    drawn = output.render_records([record], "table")
+    drawn = render(shown_records([record]), "table")
     assert ("field" in drawn) == is_turned
     assert record["fingerprint"] in drawn
-    assert "field" not in output.render_records([record, record], "table")
+    assert "field" not in render(shown_records([record, record]), "table")

@@ -1,3 +1,6 @@
+import re
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -130,8 +133,20 @@ def test_merging_nothing_is_refused() -> None:
 
 def test_a_cap_that_cannot_hold_the_statistics_is_refused() -> None:
     x, y = pair()
-    with pytest.raises(InputError, match="the memory cap is 1000 bytes"):
+    with pytest.raises(InputError, match="memory"):
         pair_moments(ArrayRows(x), ArrayRows(y), memory_bytes=1000)
+
+
+def test_a_refusal_says_how_many_columns_fit() -> None:
+    wide = ArrayRows(np.zeros((4, 512), dtype=np.float32))
+    with pytest.raises(InputError, match="columns") as refusal:
+        pair_moments(wide, wide, memory_bytes=2**20)
+    fitting = int(re.search(r"about (\d+) fit", str(refusal.value))[1])
+    assert 100 < fitting < 512
+    for columns, is_refused in ((fitting, False), (fitting + 3, True)):
+        rows = ArrayRows(np.ones((4, columns), dtype=np.float32))
+        with pytest.raises(InputError) if is_refused else nullcontext():
+            pair_moments(rows, rows, memory_bytes=2**20)
 
 
 def test_progress_reaches_the_number_of_rows() -> None:

@@ -27,6 +27,8 @@ from tests.faults.own import small_results
 
 Choose = Callable[[Sequence[Any]], Any]
 EXIT_CODES = {0, 1, 2, 3, 130, 143}
+# That of a bug, which counts as a traceback.
+BUG = 70
 # These train, compute or load every library when nothing is wrong with the line.
 LONG = {"repalign demo", "repalign doctor", "repalign zoo train"}
 # The last starts a cluster, which benchmarks/cluster.py attacks.

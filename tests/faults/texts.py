@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from repalign import compare
-from repalign.cli.formats import DRAWN_MATRIX, FORMATS, MATRIX, render
+from repalign.cli.formats import FORMATS, MATRIX, render
 from repalign.cli.tables import shown_comparison, shown_records
 from repalign.printable import for_html
 from repalign.workflows.compare.results import CompareResult
@@ -22,7 +22,9 @@ PIECES = (
     "[a](javascript:b)", "<script>x</script>", "<b>", "&amp;", "$x^2$", "\\input{x}", "%", "_", "*",
     "[red]x[/red]", "[/]", "{0}", "%s", "→", "é", "日",
 )  # fmt: skip
-OF_PAIRS = (MATRIX, DRAWN_MATRIX)  # what has no pairs of views has no matrix
+OF_PAIRS = {
+    each.name for each in FORMATS.values() if each.of_pairs
+}  # what has no pairs of views has no matrix
 ACTS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u202a-\u202e\u2066-\u2069\ufeff]")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -55,9 +57,11 @@ def _what_acts(made: str, form: str, text: str) -> str:
         return "" if _in(json.loads(made), text) else "another text"
     if form in ("csv", MATRIX) and any(line.startswith(("=", "@")) for line in made.splitlines()):
         return "a formula"
-    if form == "latex" and re.search(r"(?<!\\)[$^]x", made):
+    # a comment of LaTeX is one line, in which nothing acts
+    set_text = re.sub(r"^%.*$", "", made, flags=re.MULTILINE)
+    if form.endswith("latex") and re.search(r"(?<!\\)[$^]x", set_text):
         return "mathematics"
-    if form == "markdown" and re.search(r"(?<!\\)<script|(?<!\\)\[a|(?<!\\)`", made):
+    if form.endswith("markdown") and re.search(r"(?<!\\)<script|(?<!\\)\[a|(?<!\\)`", made):
         return "a mark"
     return ""
 

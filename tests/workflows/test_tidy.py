@@ -1,5 +1,7 @@
 """Results in a notebook: a line, a table, every format of the command line, a picture."""
 
+import re
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -96,22 +98,53 @@ def test_many_pairs_are_a_matrix_in_a_notebook() -> None:
     assert len(many.pairs) == 15
     assert page.count("<tr>") == 1 + 5  # the last is no source
     assert "<p><strong>Before you believe it</strong></p>" in page
-    assert page.count("<li>matched by row order") == 10
-    assert "<li>and 5 more in result.warnings</li>" in page
+    assert len(many.warnings) == 15
+    assert page.count("<li>") == 2  # alike warnings are one, and a note
+
+
+def test_many_pairs_are_a_matrix_with_a_short_caption_in_every_table() -> None:
+    rng = np.random.default_rng(0)
+    many = compare(*rng.standard_normal((6, 40, 2)), quick=True, maps="rigid")
+    few = compare(*rng.standard_normal((5, 40, 2)), quick=True, maps="rigid")
+    for form in ("table", "markdown", "latex"):
+        assert "array 5" in many.table(form)
+        assert len(many.table(form).splitlines()) < 30 < len(few.table(form).splitlines())
+    (caption,) = re.findall(r"\\caption\{(.*)\}", many.table("latex"))
+    assert len(caption) < 100
 
 
 @each_study
 def test_every_format_of_the_command_line_is_a_table(study: str) -> None:
     result = result_of(study)
     shown = SHOWN[study](result)
-    assert set(result.texts()) == set(FORMATS) - (
-        set() if shown.matrix else {"matrix", "matrix-table"}
-    )
+    assert set(result.texts()) == {
+        name for name, each in FORMATS.items() if shown.matrix or not each.of_pairs
+    }
     for form in set(result.texts()) - {"table", "matrix-table"}:
         assert result.table(form) == render(shown, form)
     assert str(result) == result.table() == result.table("table")
     assert r"\toprule" in result.table("latex")
     assert "\x1b" not in result.table()
+
+
+@each_study
+def test_warnings_belong_to_every_table_and_not_to_data(study: str) -> None:
+    result = replace(result_of(study), **_with_warning(study, "beware"))
+    shown = SHOWN[study](result)
+    for form in ("table", "markdown", "latex"):
+        assert "beware" in result.table(form)
+        assert "beware" in render(shown, form)
+    assert "beware" not in result.table("csv")
+    assert "beware" not in render(shown, "table", on_terminal=True)  # it is on stderr there
+    assert "beware" in str(result)
+    comments = [line for line in result.table("latex").splitlines() if "beware" in line]
+    assert all(line.startswith("%") for line in comments)
+
+
+def _with_warning(study: str, text: str) -> dict[str, object]:
+    if study != "compare":
+        return {"warnings": (text,)}
+    return {"pairs": tuple(replace(pair, warnings=(text,)) for pair in result_of(study).pairs)}
 
 
 @pytest.mark.parametrize("form", ["tex", None, ["latex"]])

@@ -9,7 +9,6 @@ import typer
 from repalign.cli import output
 from repalign.cli.declared import Given, fields_of, options, presets, standing_for
 from repalign.cli.engine import PANEL, EngineOptions, PlanOption, show_plan
-from repalign.cli.formats import render
 from repalign.cli.gates import (
     BaselineOption,
     FailAboveOption,
@@ -24,8 +23,9 @@ from repalign.cli.inputs import SHOWN, WRITTEN
 from repalign.cli.names import names_of
 from repalign.cli.options import MachineDeviceOption, MatrixFormatOption, MemoryOption, OutputOption
 from repalign.cli.requests import request_of
-from repalign.cli.tables import shown_comparison
+from repalign.cli.tables import shown_comparison, shown_matches
 from repalign.cli.talk import talk_of
+from repalign.printable import byte_size
 from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.compare.settings import (
     CHOICE,
@@ -114,7 +114,7 @@ def compare(
         Path | None,
         typer.Option(
             help="Also write which layer of another model matches each layer best, and which may "
-            "do so as well, into this file (.csv, .json, .md, .tex, .txt).",
+            "do so as well, into this file (.csv and .json: all; .md, .tex, .txt: by one map).",
             dir_okay=False,
         ),
         WRITTEN,
@@ -187,7 +187,7 @@ def compare(
     if plan:
         sizes = sizes_of(chosen_pairs(asked, settings))
         room, n_workers = parse_memory(memory), engine.expected_workers()
-        show_plan(compare_costs(sizes, settings, workers=n_workers, memory_bytes=room), form, to)
+        show_plan(compare_costs(sizes, settings, workers=n_workers, memory_bytes=room), form)
         return None
 
     def announce(sizes: Stores) -> None:
@@ -200,7 +200,7 @@ def compare(
         machine = Machine(choose_device(device), parse_memory(memory), on_stage, announce)
         talk.detail(
             f"device {machine.device}, up to {thread_count()} threads, "
-            f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"
+            f"{byte_size(machine.memory_bytes)} of working memory"
         )
         cache = None if no_cache else open_cache()
         if cache is not None:
@@ -220,14 +220,13 @@ def compare(
             cache.trim()
             talk.detail(f"{remembering.n_found} units of work found, {remembering.n_done} done")
     result = replace(result, request=request_of(context, settings))
-    output.emit(render(shown_comparison(result, show), chosen), to, talk)
+    output.show(shown_comparison(result, show), chosen, to, talk)
     sides = [end["name"] for pair in result.pairs for end in (pair.source, pair.target)]
     talk.warn_of_pairs([pair.warnings for pair in result.pairs], sides)
     if plot is not None:
         output.save_figure(result.plot(show=show, order=order), plot, talk)
     if matches is not None and matched is not None:
-        records = [match.to_dict() for match in result.matches]
-        output.emit(output.render_records(records, matched), matches, talk)
+        output.show(shown_matches(result, show), matched, matches, talk)
     if save_maps is not None:
         from repalign.workflows.saved_maps import save_result_maps
 

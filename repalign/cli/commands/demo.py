@@ -13,7 +13,7 @@ import typer
 from repalign.cli import output
 from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.options import DeviceOption, FormatOption
+from repalign.cli.options import DeviceOption, FormatOption, OutputOption
 from repalign.cli.tables import shown_table_one, terminal_width
 from repalign.cli.talk import talk_of
 
@@ -41,6 +41,7 @@ def demo(
     ] = False,
     device: DeviceOption = "auto",
     form: FormatOption = None,
+    to: OutputOption = None,
 ) -> None:
     """See the whole tool at work on small trained models that come with it, without a download.
 
@@ -54,7 +55,7 @@ def demo(
     from repalign.experiments.table_one import FULL, SMALL, run_table_one
 
     talk = talk_of(context)
-    chosen = output.choose_format(form, None)
+    chosen = output.choose_format(form, to)
     settings = FULL if full else SMALL
     with _working_folder(folder) as where, talk.stages("demo") as on_stage:
         table_one = run_table_one(
@@ -63,12 +64,12 @@ def demo(
     shown = shown_table_one(table_one)
     if folder is not None:
         for kept in ("csv", "json"):
-            output.emit(render(shown, kept), folder / f"results.{kept}")
+            output.show(shown, kept, folder / f"results.{kept}")
     explanation = _explanation(table_one, folder)
-    text = render(shown, chosen)
+    text = render(shown, chosen, on_terminal=output.is_terminal(to))
     if chosen == "table":
         text, explanation = "\n".join([text, *explanation]), []
-    output.emit(text)
+    output.emit(text, to, talk)
     for line in explanation:
         talk.note(line)
     if folder is not None:

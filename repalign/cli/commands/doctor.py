@@ -6,6 +6,7 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.options import FormatOption, OutputOption
+from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
 
 
@@ -21,7 +22,7 @@ def doctor(context: typer.Context, form: FormatOption = None, to: OutputOption =
     findings = diagnose()
     records = [asdict(finding) for finding in findings]
     talk = talk_of(context)
-    output.emit(output.render_records(records, output.choose_format(form, to)), to, talk)
+    output.show(shown_records(records), form, to, talk)
     problems = [finding for finding in findings if finding.status == "problem"]
     for finding in problems:
         talk.error(f"{finding.subject}: {finding.found}; try: {finding.advice}")

@@ -1,5 +1,6 @@
 """``repalign extract``."""
 
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +11,12 @@ from repalign.cli import output
 from repalign.cli.commands.extract_progress import extract_bar
 from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.engine import ActorOptions, PlanOption, show_plan
+from repalign.cli.failures import explain
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
+from repalign.cli.tables import shown_records
 from repalign.cli.talk import Talk, talk_of
-from repalign.exceptions import ModelError, RepalignError
+from repalign.exceptions import ModelError
 from repalign.models.naming.loaders import FORMS
 from repalign.workflows.extract.settings import ExtractSettings
 
@@ -78,6 +81,7 @@ def extract(
     if models is None:
         wanted = [settings]
         _say_preset(talk, settings.model)
+        _say_remote(talk, settings)
     else:
         wanted = settings_of_list(read_models(models), store, settings)
     if plan:
@@ -89,26 +93,30 @@ def extract(
         if shared.engine == "ray":
             from repalign.workflows.engines.ray_shards import extract_on_ray
 
-            found = extract_on_ray(wanted, shared.actors_asked(), on_progress)
+            outcomes: list[ExtractResult | Exception] = [
+                *extract_on_ray(wanted, shared.actors_asked(), on_progress)
+            ]
         else:
-            found = extract_in_turn(wanted, on_progress)
-    failures = [each for each in found if isinstance(each, RepalignError)]
-    if len(found) == len(failures) == 1:
+            outcomes = extract_in_turn(wanted, on_progress)
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    if len(outcomes) == len(failures) == 1:
         raise failures[0]
-    results = [each for each in found if not isinstance(each, RepalignError)]
-    output.emit(output.render_records([_record(each) for each in results], chosen))
+    results = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+    output.show(shown_records([_record(each) for each in results]), chosen)
     for result in results:
         _say(talk, result)
     if failures:
         lines = [
-            f"{each.model}: {failure}"
-            for each, failure in zip(wanted, found, strict=True)
-            if isinstance(failure, RepalignError)
+            f"{each.model}: {explain(outcome)}"
+            for each, outcome in zip(wanted, outcomes, strict=True)
+            if isinstance(outcome, Exception)
         ]
-        for line in lines:
+        for line, failure in zip(lines, failures, strict=True):
             talk.warn(line)
+            if talk.debug:
+                traceback.print_exception(failure)
         raise ModelError(
-            f"{len(failures)} of {len(found)} models could not be extracted, the first is "
+            f"{len(failures)} of {len(outcomes)} models could not be extracted, the first is "
             f"{lines[0]}"
         )
 
@@ -147,6 +155,18 @@ def _say_preset(talk: Talk, model: str) -> None:
     talk.note(f"{model} is {preset.model} (licence {preset.licence}). {preset.certain}")
     if preset.inferred:
         talk.note(f"not certain: {preset.inferred}")
+
+
+def _say_remote(talk: Talk, settings: ExtractSettings) -> None:
+    """Print what is waited for where the model is not a local path."""
+    from repalign.models.naming.hub import is_offline
+    from repalign.models.naming.loaders import parse_model
+    from repalign.models.naming.presets import resolve_name
+    from repalign.models.naming.spec import LOCAL
+
+    spec = parse_model(resolve_name(settings.model)[0])
+    if spec.loader != LOCAL and spec.path is None and not (settings.offline or is_offline()):
+        talk.note(f"{spec}: asking the network; --offline asks the cache alone")
 
 
 def _record(result: "ExtractResult") -> dict[str, Any]:

@@ -6,7 +6,6 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, options, standing_for
-from repalign.cli.formats import render
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.tables import shown_records
 from repalign.cli.talk import Talk, talk_of
@@ -51,7 +50,7 @@ def models(
     if chosen == "table":
         records = _lines(found) if search else _group_lines(found)
     talk = talk_of(context)
-    output.emit(output.render_records(records, chosen), to, talk)
+    output.show(shown_records(records), chosen, to, talk)
     if search and chosen == "table":
         _say_sentences(talk, found)
     _say_pairs(talk, found)
@@ -151,7 +150,7 @@ def show(
     chosen = output.choose_format(form, to)
     shown = shown_records([asdict(line) for line in found.layers], asdict(found))
     talk = talk_of(context)
-    output.emit(render(shown, chosen), to, talk)
+    output.show(shown, chosen, to, talk)
     if chosen == "json":
         return
     talk.note(

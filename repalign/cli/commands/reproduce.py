@@ -8,15 +8,15 @@ import typer
 from repalign.cli import output
 from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.engine import EngineOptions
-from repalign.cli.formats import render
 from repalign.cli.inputs import NAMED, WRITTEN
 from repalign.cli.options import FormatOption, MachineDeviceOption
-from repalign.cli.tables import shown_reproduction
+from repalign.cli.tables import shown_records, shown_reproduction
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.settings import ReproduceSettings
 from repalign.files import made_folder, open_regular
 from repalign.printable import printable
+from repalign.workflows.figures.drawing import in_default_style
 from repalign.workflows.tables.records_text import as_csv, as_json
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def reproduce(
     if list_all or name is None:
         if name is not None or not list_all:
             raise typer.BadParameter("give the name of an experiment, or --list")
-        output.emit(output.render_records([_entry(each) for each in experiments()], chosen))
+        output.show(shown_records([_entry(each) for each in experiments()]), chosen)
         return
     experiment = find_experiment(name)
     settings = given.settings(ReproduceSettings())
@@ -112,8 +112,7 @@ def reproduce(
             data=given_data,
             machine=Machine(choose_device(device), on_stage=on_stage),
         )
-    text = render(shown_reproduction(result), chosen)
-    output.emit(text)
+    output.show(shown_reproduction(result), chosen)
     if chosen != "table":
         for line in result.sentences():
             talk.note(line)
@@ -188,5 +187,6 @@ def _told(names: tuple[str, str, str]) -> str:
 def _keep(result: "Reproduction", where: Path) -> None:
     output.emit(as_csv(result.to_records()), where / "results.csv")
     output.emit(as_csv([each.to_record() for each in result.summaries()]), where / "summary.csv")
-    output.save_figure(result.experiment.plot(result), where / "figure.png")
+    figure = in_default_style(result.experiment.plot)(result)
+    output.save_figure(figure, where / "figure.png")
     output.emit(as_json(result.to_dict()), where / "results.json")

@@ -86,7 +86,7 @@ def head(
             if each.get("sample_sha"):
                 each["sample_sha"] = each["sample_sha"][:SHOWN_DIGITS]
     records = [{k: v for k, v in each.items() if k not in hidden} for each in found]
-    output.emit(output.render_records(records, chosen), to, talk_of(context))
+    output.show(shown_records(records), chosen, to, talk_of(context))
 
 
 @app.command()
@@ -125,7 +125,7 @@ def verify(
         }
         for result in results
     ]
-    output.emit(output.render_records(records, output.choose_format(form, to)), to, talk)
+    output.show(shown_records(records), form, to, talk)
     for problem in (problem for result in results for problem in result.problems):
         talk.error(problem)
     if not all(result.is_sound for result in results):

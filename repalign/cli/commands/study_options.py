@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from repalign.cli import output
-from repalign.cli.formats import render
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import (
     FormatOption,
@@ -17,6 +16,7 @@ from repalign.cli.options import (
     OverwriteOption,
 )
 from repalign.cli.tables import Shown
+from repalign.printable import byte_size
 
 if TYPE_CHECKING:
     from repalign.cli.talk import OnStage, Talk
@@ -77,7 +77,7 @@ class StudyOptions:
         machine = Machine(choose_device(self.device), parse_memory(self.memory), on_stage)
         talk.detail(
             f"device {machine.device}, up to {thread_count()} threads, "
-            f"{machine.memory_bytes / 2**30:.3g} GiB of working memory"
+            f"{byte_size(machine.memory_bytes)} of working memory"
         )
         return machine
 
@@ -85,7 +85,7 @@ class StudyOptions:
         """Print a result in the format chosen, its warnings, and save what was fitted."""
         from repalign.workflows.conditions.saved import save_transforms
 
-        output.emit(render(shown, chosen), self.to, talk)
+        output.show(shown, chosen, self.to, talk)
         for warning in result.warnings:
             talk.warn(warning)
         if self.save_transform is not None:

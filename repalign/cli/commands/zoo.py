@@ -8,6 +8,7 @@ import typer
 from repalign.cli import output
 from repalign.cli.inputs import NAMED, WRITTEN
 from repalign.cli.options import FormatOption, OutputOption
+from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def list_models(context: typer.Context, form: FormatOption = None, to: OutputOpt
     records = [_record(model) for model in shipped_models()]
     if chosen == "table":  # the name says recipe and seed
         records = [{name: r[name] for name in ("model", "parameters", "figures")} for r in records]
-    output.emit(output.render_records(records, chosen), to, talk_of(context))
+    output.show(shown_records(records), chosen, to, talk_of(context))
 
 
 @app.command()
@@ -76,7 +77,7 @@ def train(
     talk = talk_of(context)
     with talk.progress(f"training {recipe}") as on_progress:
         trained = train_model(recipe, seed, directory, on_progress)
-    output.emit(output.render_records([_record(trained)], output.choose_format(form, None)))
+    output.show(shown_records([_record(trained)]), form)
     talk.note(f"wrote {trained.path}")
 
 

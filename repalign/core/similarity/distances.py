@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from repalign.core.rows import DEFAULT_MEMORY, block_rows_for
+from repalign.core.rows import DEFAULT_MEMORY, FEWER_ROWS, block_rows_for
 
 # What a block holds for each pair of rows: two distances and their three products.
 PAIR_BYTES = 48
@@ -58,7 +58,7 @@ def sum_distances(
     sides = tuple(_Side.of(values) for values in (x, y))
     by_bundle = np.zeros((n_bundles, 5))
     inside = np.zeros((n_bundles, 5))
-    block = block_rows_for(memory_bytes, row_bytes=PAIR_BYTES * n)
+    block = block_rows_for(memory_bytes, row_bytes=PAIR_BYTES * n, advice=FEWER_ROWS)
     for start in range(0, n, block):
         rows = slice(start, min(start + block, n))
         dx, dy = (side.distances(rows) for side in sides)

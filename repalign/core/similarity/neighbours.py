@@ -6,7 +6,7 @@ from xxhash import xxh3_64_intdigest
 
 from repalign.core.memo import ContentMemo
 from repalign.core.moments import DOUBLE_EPSILON, is_constant
-from repalign.core.rows import DEFAULT_MEMORY, block_rows_for
+from repalign.core.rows import DEFAULT_MEMORY, FEWER_ROWS, block_rows_for
 
 # What a block holds for each pair of rows: the squared distance, its sorted order, copies.
 PAIR_BYTES = 32
@@ -69,7 +69,7 @@ class Neighbours:
         """Return the nearest rows of all rows."""
         n = len(self.values)
         nearest = np.empty((n, count), dtype=np.int64)
-        block = block_rows_for(memory_bytes, row_bytes=PAIR_BYTES * n)
+        block = block_rows_for(memory_bytes, row_bytes=PAIR_BYTES * n, advice=FEWER_ROWS)
         for start in range(0, n, block):
             rows = np.arange(start, min(start + block, n))
             nearest[rows] = self.of_rows(rows, count)

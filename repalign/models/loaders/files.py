@@ -11,6 +11,7 @@ from torch import Tensor
 from repalign.exceptions import ModelError
 from repalign.files import file_sha256, open_regular
 from repalign.models.loaders.weights import read_state_dict
+from repalign.printable import byte_size
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -42,7 +43,7 @@ def _read(path: Path, limit: int) -> Any:
     with open_regular(path, failure=ModelError) as file:
         raw = file.read(limit + 1)
     if len(raw) > limit:
-        raise ModelError(f"{path.name} is larger than {limit} bytes; that is no config")
+        raise ModelError(f"{path.name} is larger than {byte_size(limit)}; that is no config")
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:

@@ -4,7 +4,10 @@ import importlib
 import logging
 import os
 import re
+import ssl
 import sys
+import urllib.error
+import urllib.request
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +19,7 @@ from repalign.process_state import LoggerLevel, Setting, holding
 
 OPEN_CLIP_CONFIG = "open_clip_config.json"
 OPEN_CLIP_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+PROBE_SECONDS = 5
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _TRUE = {"1", "on", "true", "yes"}
 _SMALL_FILES = (
@@ -78,20 +82,45 @@ def nothing_fetched() -> AbstractContextManager[None]:
     return holding({_HubOffline(): True})
 
 
+def is_reachable() -> bool:
+    """Return whether the hub answers within seconds; its library retries for a minute."""
+    constants: Any = importlib.import_module("huggingface_hub.constants")
+    request = urllib.request.Request(constants.ENDPOINT, method="HEAD")
+    try:
+        urllib.request.urlopen(request, timeout=PROBE_SECONDS).close()
+    except urllib.error.HTTPError:
+        return True  # it answered
+    except urllib.error.URLError as failure:
+        return isinstance(failure.reason, ssl.SSLError)  # the library may know other certificates
+    except OSError:
+        return False
+    return True
+
+
 def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -> Path:
     """Return the local snapshot directory of a hub repository, downloading what is missing.
 
-    safetensors are preferred; a pickle file is fetched only where there are none.
+    safetensors are preferred; a pickle file is fetched only where there are none. Where the hub
+    cannot be reached, the cache alone is asked.
 
     Raises ModelError when the repository cannot be reached or holds no weights.
     """
+    if is_offline():
+        return _fetch_repository(name, revision, weights, "offline and not in the cache")
+    if is_reachable():
+        return _fetch_repository(name, revision, weights, "not found")
+    with nothing_fetched():
+        return _fetch_repository(name, revision, weights, "not in the cache, and no network")
+
+
+def _fetch_repository(name: str, revision: str | None, weights: bool, reason: str) -> Path:
+    """Fetch a repository; ``reason`` says why it may be missing."""
     config = _fetch(name, revision, "config.json")
     candidates: tuple[tuple[str, ...], ...] = (SAFETENSORS, PICKLES)
     if config is None:
         config = _fetch(name, revision, OPEN_CLIP_CONFIG)
         candidates = (OPEN_CLIP_WEIGHTS[:1], OPEN_CLIP_WEIGHTS[1:])
     if config is None:
-        reason = "offline and not in the cache" if is_offline() else "not found or not reachable"
         at = f" at revision {revision}" if revision else ""
         raise ModelError(
             f"no config.json for {name}{at}: {reason}; check the name, or give a local directory"

@@ -99,7 +99,8 @@ LOADERS: dict[str, LoaderEntry] = {
 FORMS = ", ".join(
     [
         *(entry.form for entry in LOADERS.values() if entry.form),
-        "a directory, a file, or a preset; with ::text or ::vision where it holds two encoders",
+        "a directory, a file, a preset, or a name of `repalign zoo list`; with ::text or ::vision "
+        "where it holds two encoders",
     ]
 )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from repalign.exceptions import InputError
 from repalign.models.loaders.families import Kind
+from repalign.models.naming.shipped import WEIGHTS_FOLDER, shipped_names
 from repalign.models.naming.spec import existing_path
 
 
@@ -230,12 +231,13 @@ def _shown_seeds(names: Sequence[str], most: int = 2) -> str:
 
 
 def near_presets(name: str) -> tuple[str, ...]:
-    """Names of presets that resemble ``name``, nearest first."""
-    return tuple(difflib.get_close_matches(name, PRESETS, n=3, cutoff=0.6))
+    """Return names of presets and shipped models that resemble a name, nearest first."""
+    known = [*PRESETS, *shipped_names()]
+    return tuple(difflib.get_close_matches(name, known, n=3, cutoff=0.6))
 
 
 def resolve_name(text: str) -> tuple[str, Preset | None]:
-    """Replace a preset's name by the model it stands for; other text passes unchanged.
+    """Replace the name of a preset or a shipped model by the model; other text passes unchanged.
 
     What exists under that name on this disk comes before any preset.
 
@@ -246,6 +248,8 @@ def resolve_name(text: str) -> tuple[str, Preset | None]:
     preset = PRESETS.get(text)
     if preset is not None:
         return preset.model, preset
+    if text in shipped_names():
+        return str(WEIGHTS_FOLDER / text), None
     near = near_presets(text) if ":" not in text and "/" not in text else ()
     if near:
         raise InputError(f"unknown model {text!r}; did you mean {', '.join(near)}?")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError, StoreError
+from repalign.printable import byte_size
 from repalign.store.format.schema import MAX_JSON_BYTES
 
 
@@ -94,7 +95,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise StoreError(f"{path}: cannot be read ({error.strerror})") from error
     if len(text) > MAX_JSON_BYTES:
-        raise StoreError(f"{path}: larger than {MAX_JSON_BYTES} bytes; not a file of a store")
+        raise StoreError(f"{path}: larger than {byte_size(MAX_JSON_BYTES)}; not a file of a store")
     sealed = parse_json(text, str(path))
     content = sealed.get("content")
     if not isinstance(content, dict):

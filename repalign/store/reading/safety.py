@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from repalign.exceptions import StoreError
+from repalign.printable import byte_size
 from repalign.store.format.hdf5 import h5py
 from repalign.store.format.header import Header, parse_header
 from repalign.store.format.schema import (
@@ -96,7 +97,9 @@ def _read_header(file: Any, path: str) -> Header:
     dataset = _member(file, HEADER, h5py.Dataset, where)
     size = dataset.size
     if size > MAX_JSON_BYTES:
-        raise StoreError(f"{where}: {size} bytes; at most {MAX_JSON_BYTES} are allowed")
+        raise StoreError(
+            f"{where}: {byte_size(size, up=True)}; at most {byte_size(MAX_JSON_BYTES)} are allowed"
+        )
     _check_plain(dataset, np.dtype("u1"), (size,), where)
     text = dataset[()].tobytes()
     if sha256_of(text.decode("utf-8", errors="surrogatepass")).encode() != _attribute(

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from repalign.exceptions import InputError, StoreError
+from repalign.printable import byte_size
 
 _MARGIN = 1.05
 
@@ -37,6 +38,6 @@ def check_temporary_space(n_bytes: int, *, label: str) -> None:
     free = shutil.disk_usage(directory).free
     if n_bytes > 0.95 * free:
         raise InputError(
-            f"{label}: needs a temporary copy of {n_bytes / 1e9:.1f} GB, {directory} has "
-            f"{free / 1e9:.1f} GB free; free some or set TMPDIR to a larger disk"
+            f"{label}: needs a temporary copy of {byte_size(n_bytes, up=True)}, {directory} has "
+            f"{byte_size(free)} free; free some or set TMPDIR to a larger disk"
         )

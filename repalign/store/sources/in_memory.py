@@ -1,7 +1,7 @@
 """Arrays, tensors and data frames as sets of embeddings."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -87,6 +87,10 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
     if isinstance(values, StoreView):
         raise InputError(
             f"{name}: is a view without the identity of its rows; give the path, store.h5::view"
+        )
+    if isinstance(values, Mapping):
+        raise InputError(
+            f"{name}: got a dictionary, expected a matrix; give one of its values, or a data frame"
         )
     if isinstance(values, Rows):
         raw = values

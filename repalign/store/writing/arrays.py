@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 from numpy.typing import ArrayLike
 
 from repalign.aliases import Rows
-from repalign.arguments import checked, listed
+from repalign.arguments import checked, is_a, listed
 from repalign.exceptions import InputError
 from repalign.files import protecting
 from repalign.printable import printable
@@ -174,9 +174,11 @@ def _sources(views: Any) -> dict[str, Any]:
 
 
 def _array(rows: Any, label: str) -> Any:
+    if is_a(rows, "torch", "Tensor"):
+        rows = rows.detach()
     try:
         return unmasked(rows, label=label)
-    except (TypeError, ValueError) as failure:
+    except (TypeError, ValueError, RuntimeError) as failure:
         if isinstance(failure, InputError):
             raise
         raise InputError(

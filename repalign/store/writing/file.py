@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.printable import byte_size
 from repalign.store.format.digests import column_root, digest_table, leaf_digests
 from repalign.store.format.hdf5 import h5py, import_blosc
 from repalign.store.format.header import Header, columns_of
@@ -85,7 +86,7 @@ class FileWriter:
         if limit != resource.RLIM_INFINITY and needed > limit:
             raise OSError(
                 errno.EFBIG,
-                f"{os.strerror(errno.EFBIG)} for the limit of {limit} bytes (ulimit -f)",
+                f"{os.strerror(errno.EFBIG)} for the limit of {byte_size(limit)} (ulimit -f)",
                 str(path),
             )
 

@@ -70,7 +70,7 @@ class StoreWriter:
         self.path = Path(path)
         self.options = options or WriteOptions()
         described = tuple(
-            ViewInfo(name, dim, self.options.dtype, self.options.compression)
+            ViewInfo(name, int(dim), self.options.dtype, self.options.compression)
             for name, dim in views.items()
         )
         environment = here_and_now() | dict(self.options.environment)

@@ -18,6 +18,7 @@ from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.nulls import NullErrors, shuffled_null
 from repalign.core.inference.splits import Split, sample_groups
 from repalign.exceptions import InputError
+from repalign.printable import byte_size
 from repalign.workflows.compare.judge import PairFitter
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.machine import Machine
@@ -256,9 +257,10 @@ def rows_in_memory(dims: tuple[int, int], n_rows: int, machine: Machine) -> int:
     room = machine.memory_bytes // row_bytes
     fewest = min(n_rows, FEWEST_ROWS)
     if room < fewest:
+        needed = byte_size(fewest * row_bytes, up=True)
         raise InputError(
-            f"the memory cap is {machine.memory_bytes} bytes, and a null on {fewest} rows needs "
-            f"{fewest * row_bytes}; raise the cap, or leave nulls out (--null 0 --gaussian-null 0)"
+            f"memory: {byte_size(machine.memory_bytes)} allowed, {needed} needed for a null on "
+            f"{fewest} rows; allow more (--memory), or leave nulls out (--null 0 --gaussian-null 0)"
         )
     return min(n_rows, MAX_NULL_ROWS, room)
 

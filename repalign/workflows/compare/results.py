@@ -16,12 +16,14 @@ from repalign.workflows.tables.errors import ErrorTable, error_table
 from repalign.workflows.tables.grid import Grid
 from repalign.workflows.tables.grid import as_text as grid_text
 from repalign.workflows.tables.layout import Layout, side_name
+from repalign.workflows.tables.markup import as_latex, as_markdown
 from repalign.workflows.tables.matrix import Matrix, make_matrix
 from repalign.workflows.tables.measures import measures_grid
 from repalign.workflows.tables.notes import pair_notes
 from repalign.workflows.tables.records_text import as_csv
 from repalign.workflows.tables.seals import sealed, sealed_records
 from repalign.workflows.tables.text import as_text
+from repalign.workflows.tables.warnings import fold_warnings, warnings_below
 from repalign.workflows.tidy import TidyResult
 
 if TYPE_CHECKING:
@@ -105,8 +107,8 @@ class ErrorRecord:
         return told | dict(self.conventions)
 
 
-# More pairs than this are drawn as a heat map.
-MOST_BARS = 12
+# More pairs than this are a study: a matrix instead of a table of each, a heat map instead of bars.
+MOST_PAIRS = 12
 Order = Literal["layers", "cluster"]
 _FURTHER = {"further_p": tuple(kind.p_value for kind in PAIR_SHUFFLES[1:]), "conventions": ()}
 _OWN_COLUMNS = tuple(
@@ -241,25 +243,38 @@ class CompareResult(TidyResult):
             **super().texts(),
             "csv": lambda: as_csv(sealed_records(self.to_records())),
             "matrix": lambda: as_csv(self.matrix().to_records()),
-            "matrix-table": lambda: grid_text(list(self.matrix().grids())),
+            "matrix-table": lambda: (
+                grid_text(list(self.matrix().grids())) + warnings_below(self.shown_warnings())
+            ),
+            "matrix-markdown": lambda: as_markdown(self.matrix().layouts(), self.shown_warnings()),
+            "matrix-latex": lambda: as_latex(self.matrix().layouts(), self.shown_warnings()),
         }
 
+    @property
+    def is_study(self) -> bool:
+        """Whether the pairs are so many that tables show one number of each."""
+        return len(self.pairs) > MOST_PAIRS
+
+    def shown_warnings(self) -> list[str]:
+        """Return the warnings that stand below tables: one line for alike ones of many pairs."""
+        texts = [text for pair in self.pairs for text in pair.warnings]
+        names = [side["name"] for pair in self.pairs for side in (pair.source, pair.target)]
+        return fold_warnings(texts, names)
+
     def text(self) -> str:
-        """Return the table in the paper's layout as text, and the measures below it."""
+        """Return the tables as text: the paper's and the measures, or of many pairs a matrix."""
+        if self.is_study:
+            return grid_text(list(self.matrix().grids()))
         parts = [as_text(self.error_table())] if self.records else []
         parts += [grid_text([self.measures_grid()])] if self.measures else []
         return "\n".join(parts)
 
     def layouts(self) -> list[Layout]:
-        """Return the tables as Markdown, LaTeX and HTML write them."""
+        """Return the tables as Markdown, LaTeX and HTML write them: of many pairs a matrix."""
+        if self.is_study:
+            return self.matrix().layouts()
         layouts = [self.error_table().layout()] if self.records else []
         return layouts + ([self.measures_grid().layout()] if self.measures else [])
-
-    def page_layouts(self) -> list[Layout]:
-        """Return what a notebook shows: of many pairs a matrix."""
-        if len(self.pairs) <= MOST_BARS:
-            return self.layouts()
-        return [grid.layout() for grid in self.matrix().grids()]
 
     def size(self) -> str:
         """Say what was compared."""
@@ -288,6 +303,6 @@ class CompareResult(TidyResult):
         from repalign.workflows.figures.errors import plot_errors
         from repalign.workflows.figures.matrix import plot_matrix
 
-        if show is None and order == "layers" and self.records and len(self.pairs) <= MOST_BARS:
+        if show is None and order == "layers" and self.records and not self.is_study:
             return written(plot_errors([record.to_dict() for record in self.records]), path)
         return written(plot_matrix(self.matrix(show), order=order), path)

@@ -14,6 +14,7 @@ from repalign.core.batches.trees import BoostingSettings, balanced_accuracy
 from repalign.core.conditions.fit import Condition, ConditionFitter, ConditionSettings
 from repalign.core.score import Score
 from repalign.exceptions import InputError
+from repalign.printable import byte_size
 from repalign.workflows.deconfound.settings import BatchSettings
 from repalign.workflows.deconfound.tasks import LabelTask
 from repalign.workflows.machine import Machine
@@ -80,11 +81,11 @@ def keep_transformed(inputs: FoldInputs) -> FoldInputs:
     wide = 8 * n_rows * width
     left = inputs.machine.memory_bytes - inputs.raw.nbytes - inputs.settings.workers * wide
     if left < 0:
-        needed = (inputs.machine.memory_bytes - left) / 2**30
-        allowed = inputs.machine.memory_bytes / 2**30
+        needed = byte_size(inputs.machine.memory_bytes - left, up=True)
+        allowed = byte_size(inputs.machine.memory_bytes)
         raise InputError(
             f"{n_rows} rows of {width} columns and {inputs.settings.workers} workers take "
-            f"{needed:.2g} GiB, more than the {allowed:.2g} GiB allowed; allow more (--memory) "
+            f"{needed}, more than the {allowed} allowed; allow more (--memory) "
             "or take fewer workers"
         )
     kept = {}

@@ -12,7 +12,7 @@ from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.encoding import encode_factors
 from repalign.data.factors import ColumnTable
 from repalign.exceptions import InputError
-from repalign.printable import listing
+from repalign.printable import byte_size, listing
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.columns import (
@@ -178,7 +178,7 @@ def _check_memory(source: EmbeddingSource, scored: ScoredRows, machine: Machine)
     if needed > machine.memory_bytes:
         raise InputError(
             f"{source.name}: scoring {scored.rows.size} rows of {source.dim} columns takes "
-            f"{needed / 2**30:.2g} GiB, more than the {machine.memory_bytes / 2**30:.2g} GiB "
+            f"{byte_size(needed, up=True)}, more than the {byte_size(machine.memory_bytes)} "
             "allowed; draw fewer rows (--max-rows), or allow more (--memory)"
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from repalign.printable import byte_size
 from repalign.workflows.compare.nulls import COPIES, MAX_NULL_ROWS
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import n_halvings
@@ -60,7 +61,7 @@ class Cost:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as a record, with the amount in words."""
-        about = in_words(self.amount) if self.unit == "bytes" else f"{self.amount:,}"
+        about = byte_size(self.amount) if self.unit == "bytes" else f"{self.amount:,}"
         return {**asdict(self), "about": about}
 
 
@@ -264,15 +265,6 @@ def times(costs: Sequence[Cost], number: int) -> list[Cost]:
         cost if cost.quantity.startswith("memory") else replace(cost, amount=number * cost.amount)
         for cost in costs
     ]
-
-
-def in_words(n_bytes: float) -> str:
-    """Return a number of bytes for people: 12.3 GiB."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if n_bytes < 1024:
-            return f"{n_bytes:.3g} {unit}"
-        n_bytes /= 1024
-    return f"{n_bytes:.3g} EiB"
 
 
 def in_time(seconds: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from repalign.arguments import checked
+from repalign.arguments import checked, is_a
 from repalign.exceptions import InputError
 from repalign.workflows.extract.settings import ExtractResult, ExtractSettings
 
@@ -71,10 +71,17 @@ def extract(
         if data is not None or output is not None or ids is not None or options:
             raise InputError("settings say everything; give them alone, or a module with its data")
         return run(what, on_progress)
+    if not is_a(what, "torch.nn", "Module"):
+        raise InputError(
+            f"what: got {type(what).__name__}, expected ExtractSettings (of a model that has a "
+            "name) or a torch.nn.Module"
+        )
     from repalign.workflows.extract.module import ModuleSettings, extract_module
 
     if data is None or output is None:
         raise InputError("a module needs data and output: extract(module, batches, output='a.h5')")
+    if not isinstance(data, Iterable) and not hasattr(data, "__getitem__"):
+        raise InputError(f"data: got {type(data).__name__}, expected a loader or a list of batches")
     names = set(ModuleSettings.__dataclass_fields__)
     unknown = sorted(set(options) - names)
     if unknown:

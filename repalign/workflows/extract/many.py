@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repalign.exceptions import InputError, RepalignError
+from repalign.exceptions import InputError
 from repalign.files import STDOUT, open_regular
 from repalign.workflows.extract.settings import ExtractProgress, ExtractResult, ExtractSettings
 
@@ -83,17 +83,17 @@ def settings_of_list(
 
 def extract_in_turn(
     wanted: Sequence[ExtractSettings], on_progress: "OnExtract | None" = None
-) -> list[ExtractResult | RepalignError]:
-    """Extract one store after the other in this process; a failure does not stop the others."""
+) -> list[ExtractResult | Exception]:
+    """Extract one store after the other in this process; no failure stops the others."""
     from repalign.workflows.extract.run import extract
 
-    found: list[ExtractResult | RepalignError] = []
+    results: list[ExtractResult | Exception] = []
     for number, settings in enumerate(wanted):
         try:
-            found.append(extract(settings, _of_many(on_progress, number, len(wanted))))
-        except RepalignError as failure:
-            found.append(failure)
-    return found
+            results.append(extract(settings, _of_many(on_progress, number, len(wanted))))
+        except Exception as failure:  # noqa: BLE001 - whatever one model brings, others go on
+            results.append(failure)
+    return results
 
 
 def _of_many(

@@ -4,8 +4,10 @@ import functools
 import io
 import re
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from repalign.exceptions import InputError, MissingExtraError
 from repalign.files import writing
@@ -14,9 +16,38 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+P = ParamSpec("P")
+R = TypeVar("R")
 # Told apart by people who do not tell red from green, on white and on black paper.
 BLUE, ORANGE, GREY = "#4477aa", "#ee7733", "#888888"
 _BLACK = "#000000"
+
+
+@contextmanager
+def default_style() -> Iterator[None]:
+    """Draw with matplotlib's defaults, whatever the user's settings are.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+    except ImportError as failure:
+        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing") from failure
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        yield
+
+
+def in_default_style(draw: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that draws with matplotlib's defaults."""
+
+    @functools.wraps(draw)
+    def styled(*args: P.args, **kwargs: P.kwargs) -> R:
+        with default_style():
+            return draw(*args, **kwargs)
+
+    return styled
 
 
 def new_figure(width: float = 4.6, height: float = 3.2) -> "Figure":
@@ -25,11 +56,10 @@ def new_figure(width: float = 4.6, height: float = 3.2) -> "Figure":
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
+    with default_style():
         from matplotlib.figure import Figure
-    except ImportError as failure:
-        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing") from failure
-    return _shown_in_notebooks(Figure)(figsize=(width, height), layout="constrained")
+
+        return _shown_in_notebooks(Figure)(figsize=(width, height), layout="constrained")
 
 
 @functools.cache
@@ -63,9 +93,12 @@ def cut_middle(name: str, longest: int) -> str:
     return name if len(name) <= longest else f"{name[: half - 1]}…{name[-half:]}"
 
 
-def save(figure: "Figure", out: Any, **options: Any) -> None:
-    """Write a figure; a letter that no font has becomes a box, which the reader sees by himself."""
-    with warnings.catch_warnings():
+def save(figure: "Figure", out: Any, style: Any = None, **options: Any) -> None:
+    """Write a figure in the default style and this; a letter that no font has becomes a box."""
+    with default_style(), warnings.catch_warnings():
+        import matplotlib
+
+        matplotlib.rcParams.update(style or {})
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(out, **options)
 
@@ -105,12 +138,9 @@ def svg_of(figure: "Figure", name: str) -> str:
 
     ``name`` keeps the identifiers of several figures on one page apart.
     """
-    import matplotlib
-
-    options: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}
+    style: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}
     stream = io.StringIO()
-    with matplotlib.rc_context(options):
-        save(figure, stream, format="svg", transparent=True, metadata={"Date": None})
+    save(figure, stream, style, format="svg", transparent=True, metadata={"Date": None})
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

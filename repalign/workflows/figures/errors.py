@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from repalign.printable import for_figure
-from repalign.workflows.figures.drawing import BLUE, GREY, ORANGE, cut_middle, new_figure
+from repalign.workflows.figures.drawing import (
+    BLUE,
+    GREY,
+    ORANGE,
+    cut_middle,
+    in_default_style,
+    new_figure,
+)
 from repalign.workflows.tables.layout import side_name
 
 if TYPE_CHECKING:
@@ -23,6 +30,7 @@ MOST_PANELS = 60
 CUT_OVER_MEAN = 1.6
 
 
+@in_default_style
 def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
     """Draw one panel a pair; maps whose error lives in another space than the target's too.
 

@@ -8,7 +8,7 @@ import numpy as np
 from repalign.exceptions import InputError
 from repalign.printable import for_figure
 from repalign.workflows.disentangle.results import InformationMatrix
-from repalign.workflows.figures.drawing import cut_middle, new_figure
+from repalign.workflows.figures.drawing import cut_middle, in_default_style, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +20,7 @@ MOST_NAMED = 30
 LETTERS_AN_INCH = 9
 
 
+@in_default_style
 def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
     """Draw one matrix (factors × latents) below another, pruned latents named so.
 

@@ -9,7 +9,7 @@ import numpy as np
 from repalign.aliases import FloatArray
 from repalign.printable import for_figure
 from repalign.workflows.figures.clustering import clustered
-from repalign.workflows.figures.drawing import ORANGE, cut_middle, new_figure
+from repalign.workflows.figures.drawing import ORANGE, cut_middle, in_default_style, new_figure
 from repalign.workflows.tables.grid import number
 from repalign.workflows.tables.matrix import Matrix, View, blocks_of
 
@@ -65,6 +65,7 @@ class Side:
         return places, names
 
 
+@in_default_style
 def plot_matrix(matrix: Matrix, *, order: str = "layers", titled: bool = True) -> "Figure":
     """Draw a matrix; pairs that were not compared stay empty, and the figure says how many.
 

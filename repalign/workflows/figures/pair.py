@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from repalign.workflows.figures.drawing import BLUE, GREY, ORANGE, new_figure, plain_axes
+from repalign.workflows.figures.drawing import (
+    BLUE,
+    GREY,
+    ORANGE,
+    in_default_style,
+    new_figure,
+    plain_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -12,6 +19,7 @@ Record = Mapping[str, Any]
 _SIDES = {"source": BLUE, "target": ORANGE}
 
 
+@in_default_style
 def plot_splits(records: Sequence[Record]) -> "Figure":
     """Draw the error of every map in-sample and held-out, joined by a line."""
     figure = new_figure()
@@ -35,6 +43,7 @@ def plot_splits(records: Sequence[Record]) -> "Figure":
     return figure
 
 
+@in_default_style
 def plot_nulls(nulls: Mapping[str, Sequence[float]], records: Sequence[Record]) -> "Figure":
     """Draw the errors on shuffled pairs as ticks, and the error on the true pairs as a mark."""
     figure = new_figure()
@@ -57,6 +66,7 @@ def plot_nulls(nulls: Mapping[str, Sequence[float]], records: Sequence[Record]) 
     return figure
 
 
+@in_default_style
 def plot_correlations(correlations: Sequence[float]) -> "Figure":
     """Draw the correlation of every matched pair of ICA components, the strongest first."""
     figure = new_figure()
@@ -70,6 +80,7 @@ def plot_correlations(correlations: Sequence[float]) -> "Figure":
     return figure
 
 
+@in_default_style
 def plot_spectra(spectra: Mapping[str, Sequence[float]]) -> "Figure":
     """Draw the share of the variance along every principal direction of both sides."""
     figure = new_figure()
@@ -87,6 +98,7 @@ def plot_spectra(spectra: Mapping[str, Sequence[float]]) -> "Figure":
     return figure
 
 
+@in_default_style
 def plot_kurtosis(reports: Sequence[Mapping[str, Any]]) -> "Figure":
     """Draw the excess kurtosis of the ICA components of both sides, the largest first."""
     figure = new_figure()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from repalign.exceptions import InputError
 from repalign.printable import for_figure
-from repalign.workflows.figures.drawing import new_figure, plain_axes
+from repalign.workflows.figures.drawing import in_default_style, new_figure, plain_axes
 from repalign.workflows.tables.layout import side_name
 from repalign.workflows.tables.quantities import (
     Quantity,
@@ -90,6 +90,7 @@ def courses_of(
     ], left_out
 
 
+@in_default_style
 def plot_steps(courses: Sequence[Course], quantity: Quantity, split: str) -> "Figure":
     """Draw one line for each course, with its intervals; beyond some the figure says how many more.
 

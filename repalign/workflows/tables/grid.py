@@ -40,10 +40,12 @@ class Grid:
 
     def layout(self) -> Layout:
         """Return the table as Markdown and LaTeX write it."""
+        blank = ("",) * len(self.columns)
         return Layout(
             columns=("", *self.columns),
             lines=tuple(
-                Line((row.label, *row.cells), is_heading=row.is_heading) for row in self.rows
+                Line((row.label, *(row.cells or blank)), is_heading=row.is_heading)
+                for row in self.rows
             ),
             title=self.title,
             notes=self.notes,
@@ -132,8 +134,10 @@ def _widths(grid: Grid) -> list[int]:
     """Return how wide every column is: its widest cell, or the longest word of its heading."""
     return [
         max(
-            *(len(word) for word in name.split()),
-            *(len(row.cells[place]) for row in grid.rows if not row.is_heading),
+            [
+                *(len(word) for word in name.split()),
+                *(len(row.cells[place]) for row in grid.rows if not row.is_heading),
+            ]
         )
         for place, name in enumerate(grid.columns)
     ]

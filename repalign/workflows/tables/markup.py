@@ -1,5 +1,6 @@
 """Tables as Markdown, HTML and LaTeX (needs the package booktabs)."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -12,16 +13,26 @@ PAGE_WIDTH, LETTER, GAP = 345.0, 4.5, 6.0
 # Lines of a page below a caption of some length, and what a tabular takes beside its own.
 PAGE_LINES, HEAD_LINES = 46, 4
 CONTINUED = "(continued)"
+WARNINGS = "Before you believe it"
+_NUMBER = r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?"
+# One number, or several with their signs between: -14 ± 1, -.05–.1, -4 to 60
+_NUMBERS = re.compile(rf"{_NUMBER}(( ± |–| to ){_NUMBER})*\*?")
 
 
-def as_markdown(layouts: Sequence[Layout]) -> str:
-    """Return tables as Markdown, one below another."""
-    return "\n\n".join(_markdown(layout) for layout in layouts) + "\n"
+def as_markdown(layouts: Sequence[Layout], warnings: Sequence[str] = ()) -> str:
+    """Return tables as Markdown, one below another, and the warnings behind them."""
+    parts = [_markdown(layout) for layout in layouts]
+    if warnings:
+        parts += [f"**{WARNINGS}**", "\n".join(f"- {for_markdown(text)}" for text in warnings)]
+    return "\n\n".join(parts) + "\n"
 
 
-def as_latex(layouts: Sequence[Layout]) -> str:
-    """Return tables as LaTeX, one below another."""
-    return "\n\n".join(_latex(layout) for layout in layouts) + "\n"
+def as_latex(layouts: Sequence[Layout], warnings: Sequence[str] = ()) -> str:
+    """Return tables as LaTeX, one below another, and the warnings as comments behind them."""
+    parts = [_latex(layout) for layout in layouts]
+    if warnings:
+        parts.append("\n".join(f"% warning: {printable(text)}" for text in warnings))
+    return "\n\n".join(parts) + "\n"
 
 
 def as_html(layouts: Sequence[Layout], warnings: Sequence[str] = ()) -> str:
@@ -29,7 +40,7 @@ def as_html(layouts: Sequence[Layout], warnings: Sequence[str] = ()) -> str:
     parts = [_html(layout) for layout in layouts]
     if warnings:
         told = "".join(f"<li>{for_html(text)}</li>" for text in warnings)
-        parts.append(f"<p><strong>Before you believe it</strong></p><ul>{told}</ul>")
+        parts.append(f"<p><strong>{WARNINGS}</strong></p><ul>{told}</ul>")
     return "<div>" + "\n".join(parts) + "</div>"
 
 
@@ -203,4 +214,12 @@ def _latex_line(line: Line, n_columns: int) -> list[str]:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(for_latex(cell.strip()) for cell in cells) + r" \\"
+    return " & ".join(_latex_cell(cell.strip()) for cell in cells) + r" \\"
+
+
+def _latex_cell(cell: str) -> str:
+    """Return a cell for LaTeX: numbers with a minus instead of a hyphen, and powers of ten."""
+    if not _NUMBERS.fullmatch(cell):
+        return for_latex(cell)
+    text = for_latex(re.sub("(?<!e)-", "−", cell))
+    return re.sub(r"e\+?(-?)0*(\d+)", r"$\\cdot10^{\1\2}$", text)

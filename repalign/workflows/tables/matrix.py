@@ -10,10 +10,12 @@ from typing import Any
 
 from repalign.exceptions import InputError
 from repalign.workflows.tables.grid import Grid, GridRow, number
+from repalign.workflows.tables.layout import Layout
 from repalign.workflows.tables.quantities import (
     SPLITS,
     Quantity,
     favourite,
+    full_name,
     holds,
     quantities_in,
     reading_across_targets,
@@ -129,6 +131,10 @@ class Matrix:
                 self.notes if is_last else (),
             )
 
+    def layouts(self) -> list[Layout]:
+        """Return the tables as Markdown, LaTeX and HTML write them."""
+        return [grid.layout() for grid in self.grids()]
+
     def _rows(self, columns: Sequence[int], best: Mapping[int, int]) -> Iterator[GridRow]:
         """Yield the lines of some columns; a model of several views is a block with a heading."""
         for model, members in blocks_of(self.rows):
@@ -209,7 +215,7 @@ def chosen_quantity(known: Sequence[Quantity], name: str | None) -> Quantity:
     if name is None:
         return favourite(known)
     for each in known:
-        if each.name == name:
+        if each.name == full_name(name):
             return each
     raise InputError(
         f"--show: {name!r} is not measured here; expected one of "

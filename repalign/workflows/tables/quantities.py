@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.core.similarity.measures import measure_called
+from repalign.exceptions import InputError
 from repalign.workflows.tables.layout import side_name
 
 Record = Mapping[str, Any]
@@ -84,6 +85,14 @@ def quantities_in(records: Iterable[Record]) -> tuple[Quantity, ...]:
         else:
             measures.append(str(record["measure"]))
     return quantities_of((name for name in ALL_MAPS if name in maps), measures)
+
+
+def full_name(name: str) -> str:
+    """Return the name of a quantity with the number that its measure has by default."""
+    try:
+        return measure_called(name).name
+    except InputError:
+        return name
 
 
 def favourite(quantities: Iterable[Quantity]) -> Quantity:

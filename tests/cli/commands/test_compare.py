@@ -140,7 +140,7 @@ def test_a_picture_is_drawn(files, tmp_path: Path) -> None:
     [
         (["{a}"], 1, "got 1 set of embeddings, expected at least two"),
         (["{a}", "nowhere.h5"], 1, "nowhere.h5"),
-        (["{a}", "{b}", "--maps", "affine"], 1, "maps: got affine"),
+        (["{a}", "{b}", "--maps", "affine"], 2, "--maps: got 'affine'"),
         (["{a}", "{b}", "--paper", "--audit"], 2, "exclude each other"),
         (["{a}", "{b}", "--memory", "lots"], 1, "expected a size such as 2GiB"),
         (["{a}", "{b}", "--device", "tpu"], 1, "tpu"),
@@ -248,3 +248,21 @@ def test_a_plan_computes_nothing(files) -> None:
     assert "warning" not in result.stderr
     table = run(*files, "--plan", "--engine", "ray", "-f", "table")
     assert "memory of the command" in table
+
+
+def test_a_plan_leaves_the_result_alone(files, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text("a result")
+    text = run(*files, "-o", str(tmp_path / "study.json"), "--plan")
+    assert "pairs" in text
+    assert (tmp_path / "study.json").read_text() == "a result"
+
+
+def test_best_matches_are_a_narrow_table(layered, tmp_path: Path) -> None:
+    out = [str(tmp_path / f"best{ending}") for ending in (".tex", ".csv")]
+    for path in out:
+        run(*layered, *ONE_MAP, "--layers", "all", "--matches", path)
+    text, everything = (Path(path).read_text() for path in out)
+    rows = [line for line in text.splitlines() if line.startswith("block")]
+    assert len(rows) == 2  # the views of the source, by one map on one split
+    assert all(row.count("&") == 4 for row in rows)
+    assert len(everything.splitlines()) > 3

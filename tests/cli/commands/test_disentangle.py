@@ -216,8 +216,6 @@ def test_dci_says_that_it_has_neither_null_nor_interval(latents) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--conditions", "zca"], "conditions: got zca, expected some of: raw, pca"),
-        (["--scores", "beta"], "scores: got beta, expected some of: infomec"),
         (["--discrete", "x", "--continuous", "x"], "x is declared discrete and continuous"),
         (["--factor", "size"], "has no column 'size'"),
         (["--plot", "matrix.xyz"], "--plot matrix.xyz"),

@@ -87,7 +87,7 @@ def test_a_config_that_is_no_object_is_refused(neox: Path, text: str) -> None:
 
 def test_a_huge_config_is_refused(neox: Path) -> None:
     edit_config(neox, padding="x" * 2**20)
-    with pytest.raises(ModelError, match="larger than 1048576 bytes"):
+    with pytest.raises(ModelError, match="larger than 1 MiB"):
         load_model(str(neox))
 
 

@@ -8,6 +8,7 @@ from repalign.exceptions import InputError
 from repalign.models.naming.loaders import LOADERS, parse_model
 from repalign.models.naming.presets import PAIRS, PRESETS, resolve_name
 from repalign.models.naming.spec import ModelSpec
+from repalign.zoo.shipped import shipped_path
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_paths_are_recognised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "unknown model ''; expected timm:name.*, hf:org/name.*, or a preset"),
+        ("", "unknown model ''; expected timm:name.*, hf:org/name.*, a preset"),
         ("~nobody-of-that-name/x", "unknown model '~nobody"),
         ("x" * 5000, "unknown model 'xxx"),
         ("nowhere/at-all", "unknown model 'nowhere/at-all'"),
@@ -53,6 +54,17 @@ def test_paths_are_recognised(tmp_path: Path) -> None:
 def test_a_name_without_a_form_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_model(text)
+
+
+def test_a_shipped_model_is_known_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert resolve_name("resnet-seed1") == (str(shipped_path("resnet-seed1")), None)
+    with pytest.raises(InputError, match="mae-wide-seed1"):
+        resolve_name("mae-wide-seed7")
+    monkeypatch.chdir(tmp_path)
+    Path("resnet-seed1").mkdir()  # what exists here comes first
+    assert resolve_name("resnet-seed1") == ("resnet-seed1", None)
 
 
 def test_presets_parse_and_say_what_is_certain() -> None:

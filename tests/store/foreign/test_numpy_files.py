@@ -202,7 +202,7 @@ def test_a_compressed_array_larger_than_the_disk_is_refused(
         header = {"descr": "<f4", "fortran_order": False, "shape": (2**39, 2**17)}
         np.lib.format.write_array_header_1_0(stream, header)
 
-    with pytest.raises(InputError, match=r"needs a temporary copy of .* GB.*set TMPDIR"):
+    with pytest.raises(InputError, match=r"temporary copy.*set TMPDIR"):
         open_embeddings(tmp_path / "a.npz")
 
 

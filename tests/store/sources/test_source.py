@@ -273,3 +273,8 @@ def test_meta_tensors_are_refused(tmp_path: Path) -> None:
     for values in (torch.empty(6, 3, device="meta"), tmp_path / "a.pt"):
         with pytest.raises(InputError, match="is a meta tensor, which has no values"):
             as_source(values)
+
+
+def test_a_dictionary_of_arrays_is_no_matrix() -> None:
+    with pytest.raises(InputError, match="dictionary"):
+        as_source({"final": np.eye(3)})

@@ -100,3 +100,18 @@ def test_foreign_rows_are_not_written_over_either(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is the input"):
         repalign.write_store(tmp_path / "a.h5", rows, overwrite=True)
     assert np.array_equal(repalign.open_embeddings(tmp_path / "a.h5").rows.read(0, 3), np.eye(3))
+
+
+def test_a_tensor_that_requires_grad_is_detached(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    rows = torch.ones(3, 2, requires_grad=True)
+    assert repalign.write_store(tmp_path / "a.h5", rows).n_rows == 3
+    assert rows.requires_grad
+    with pytest.raises(InputError):
+        repalign.write_store(tmp_path / "b.h5", [rows, rows])
+
+
+@pytest.mark.parametrize("views", [{None: 4}, {3: 4}, {"a": None}, {"a": 2.0}, {"a": (4,)}])
+def test_views_of_a_writer_are_names_with_numbers_of_columns(views: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="views"):
+        repalign.StoreWriter(tmp_path / "a.h5", spec={}, views=views)

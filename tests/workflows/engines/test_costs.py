@@ -17,7 +17,6 @@ from repalign.workflows.engines.costs import (
     compare_costs,
     extract_costs,
     in_time,
-    in_words,
     times,
 )
 from repalign.workflows.engines.effort import Stores, sizes_of, space_starts
@@ -103,11 +102,6 @@ def test_the_size_of_a_store_is_foretold(tiny: ModuleType, tmp_path: Path) -> No
     assert many["rows"] == 5 * planned["rows"]
     assert many["memory of a worker"] == planned["memory of a worker"]
     assert times(found, 1) == found
-
-
-def test_bytes_are_told_in_words() -> None:
-    told = [in_words(n) for n in (12, 1536, 3 * 2**30, 2**70)]
-    assert told == ["12 B", "1.5 KiB", "3 GiB", "1.02e+03 EiB"]
 
 
 def test_the_exercise_on_paper_is_what_the_model_says() -> None:

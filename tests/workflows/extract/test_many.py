@@ -42,6 +42,19 @@ def test_lists_that_say_nothing_or_the_same_twice_are_refused(tmp_path: Path) ->
         settings_of_list([], path, ExtractSettings("", "d", tmp_path))
 
 
+def test_a_bug_in_one_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def extract(settings: ExtractSettings, on_progress: object) -> str:
+        return {"good": "done"}[settings.model]
+
+    monkeypatch.setattr("repalign.workflows.extract.run.extract", extract)
+    wanted = [ExtractSettings(name, "d", tmp_path / name) for name in ("bad", "good")]
+    failed, done = extract_in_turn(wanted)
+    assert isinstance(failed, KeyError)
+    assert done == "done"
+
+
 def test_one_that_fails_does_not_stop_the_others(tiny: ModuleType, tmp_path: Path) -> None:
     tiny.save_transformers(tmp_path / "bert", "bert")
     data = tmp_path / "texts.txt"

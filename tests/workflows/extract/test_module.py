@@ -220,3 +220,14 @@ def test_activations_that_are_not_finite_are_told_with_their_sample(
 class Logarithm(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         return rows.log()
+
+
+@pytest.mark.parametrize(
+    ("module", "data", "name"),
+    [("x", [torch.randn(2, 3)], "what"), (3, [], "what"), (nn.Identity(), 3, "data")],
+)
+def test_what_is_no_module_and_no_batches_is_named(
+    module: Any, data: Any, name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=f"^{name}: got"):
+        repalign.extract(module, data, output=tmp_path / "a.h5")

@@ -1,9 +1,11 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.figures.drawing import new_figure, svg_of
+from repalign.workflows.figures.drawing import new_figure, svg_of, written
 from repalign.workflows.figures.errors import MOST_PANELS, plot_errors
 from repalign.workflows.figures.matrix import array_of, limits, plot_matrix
 from repalign.workflows.figures.pair import (
@@ -229,3 +231,16 @@ def test_names_over_panels_stay_within_them() -> None:
     assert all(title.width < panel.width for title, panel in zip(titles, panels, strict=True))
     assert len({axes.get_title() for axes in figure.axes}) == 6
     assert not any(a.overlaps(b) for i, a in enumerate(titles) for b in titles[:i])
+
+
+def test_settings_of_the_user_do_not_reach_a_figure(tmp_path: Path) -> None:
+    import matplotlib
+
+    records = [record("a", "b", 0.1), record("b", "c", 0.2)]
+    written(plot_matrix(make_matrix(records)), tmp_path / "plain.png")
+    page = svg_of(plot_matrix(make_matrix(records)), "x")
+    with matplotlib.rc_context({"text.usetex": True, "axes.facecolor": "red", "font.size": 30}):
+        written(plot_matrix(make_matrix(records)), tmp_path / "styled.png")
+        assert svg_of(plot_matrix(make_matrix(records)), "x") == page
+        assert matplotlib.rcParams["font.size"] == 30
+    assert (tmp_path / "styled.png").read_bytes() == (tmp_path / "plain.png").read_bytes()

@@ -124,3 +124,38 @@ def test_nothing_has_no_minus() -> None:
     assert number(-0.0004) == ".000"
     assert number(-0.5) == "-.500"
     assert text_cells({"x": -0.0, "y": -1e-9}, ["x", "y"]) == ["0", "-1e-09"]
+
+
+def test_all_measures_of_a_pair_are_tables_of_latex() -> None:
+    x, y = np.random.default_rng(0).standard_normal((2, 40, 3))
+    text = compare(
+        x, y, settings=CompareSettings(maps=(), measures=("all",), n_null=0, n_refits=0)
+    ).table("latex")
+    tables = text.split(r"\begin{tabular}")[1:]
+    assert len(tables) > 1
+    assert all(r"\emph{array 1 $\to$ array 2}" in table for table in tables)
+    assert r"RSA $\rho$" in text
+
+
+def test_negative_numbers_have_a_minus_and_names_keep_their_hyphen() -> None:
+    cells = ("block-1", "-.05", "-67 ± 2", "-4 to -1", "-.1–.2", "1e-08", "-2.4e+29", "n/a")
+    layout = Layout(tuple("abcdefgh"), (Line(cells),), n_labels=1)
+    row = next(line for line in as_latex([layout]).splitlines() if line.startswith("block"))
+    assert row.removesuffix(r" \\").split(" & ") == [
+        "block-1",
+        "$-$.05",
+        r"$-$67 $\pm$ 2",
+        "$-$4 to $-$1",
+        "$-$.1--.2",
+        r"1$\cdot10^{-8}$",
+        r"$-$2.4$\cdot10^{29}$",
+        "n/a",
+    ]
+
+
+@pytest.mark.parametrize("name", ["[2em]", "*", "*[x]", "  [a"])
+def test_no_name_is_the_argument_of_a_line_break_or_rule(name: str) -> None:
+    lines = (Line(("a", "1")), Line((name, "2"), starts_block=True), Line((name, "3")))
+    text = as_latex([Layout((name, "x"), lines)])
+    assert not re.search(r"(\\\\|\\toprule|\\midrule)\s*[*\[]", text)
+    assert name.strip() in text

@@ -22,12 +22,15 @@ def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[st
     """Warn of equal content, equal weights and views that were made in different ways."""
     names = f"{source.name} and {target.name}"
     found = []
-    if source.fingerprint == target.fingerprint:
+    is_equal = source.fingerprint == target.fingerprint
+    # views of one store are compared because that was asked for
+    is_within = source.name == target.name
+    if is_equal and not is_within:
         found.append(f"{names} hold exactly the same values: this compares a store with itself")
     specs = _spec_of(source), _spec_of(target)
     is_chosen = any(len(_views(each)) > 1 for each in (source, target))
     weights = [_weights(spec) for spec in specs]
-    if weights[0] and weights[0] == weights[1] and source.fingerprint != target.fingerprint:
+    if weights[0] and weights[0] == weights[1] and not (is_equal or is_within):
         found.append(f"{names} come from the same weights: they differ only in how they were read")
     for part, labels in SPEC_PARTS_THAT_SHOULD_AGREE.items():
         # layers that were chosen among several are compared because they differ

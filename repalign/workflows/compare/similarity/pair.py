@@ -16,6 +16,7 @@ from repalign.core.similarity.distances import RANKED_BYTES
 from repalign.core.similarity.measures import Measure, Reads, measures_called
 from repalign.core.similarity.shuffled import judging
 from repalign.exceptions import InputError
+from repalign.printable import byte_size
 from repalign.workflows.compare.nulls import (
     FEWEST_ROWS,
     MAX_NULL_ROWS,
@@ -182,9 +183,9 @@ def rows_that_fit(reads: Reads, width: int, machine: Machine) -> int:
         room = min(room, isqrt(2 * machine.memory_bytes // RANKED_BYTES))
     if room < FEWEST_ROWS:
         raise InputError(
-            f"the memory cap is {machine.memory_bytes} bytes, which holds {room} rows of "
-            f"{width} columns for measures that read {reads}, and {FEWEST_ROWS} are needed; raise "
-            "the cap, or leave these measures out"
+            f"memory: {byte_size(machine.memory_bytes)} allowed, which hold {room} rows of "
+            f"{width} columns for measures that read {reads}, {FEWEST_ROWS} needed; allow "
+            "more (--memory), or leave these measures out"
         )
     return room
 
