@@ -82,7 +82,6 @@ def check_figure(path: Path) -> None:
 
     Raises:
         InputError: No figure can be written with that ending, or there.
-        MissingExtraError: matplotlib is not installed.
     """
     from repalign.workflows.figures.drawing import new_figure
 

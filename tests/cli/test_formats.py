@@ -70,7 +70,14 @@ def test_a_table_shows_brackets_as_they_are() -> None:
 
 def hostile_matrix() -> str:
     names = {"source": HOSTILE, "target": f"b{HOSTILE}", "source_view": "", "target_view": ""}
-    ends = {"ci_low": None, "ci_high": None, "error": 0.5}
+    ends = {
+        "ci_low": None,
+        "ci_high": None,
+        "error": 0.5,
+        "n_rows": 60,
+        "diameter": 1.0,
+        "rms_radius": 1.0,
+    }
     return make_matrix([names | ends | {"map": "rigid", "split": "in-sample"}])
 
 

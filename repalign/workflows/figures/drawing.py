@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from repalign.exceptions import InputError, MissingExtraError
+from repalign.exceptions import InputError
 from repalign.files import writing
 
 if TYPE_CHECKING:
@@ -25,15 +25,9 @@ _BLACK = "#000000"
 
 @contextmanager
 def default_style() -> Iterator[None]:
-    """Draw with matplotlib's defaults, whatever the user's settings are.
+    """Draw with matplotlib's defaults, whatever the user's settings are."""
+    import matplotlib
 
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
-    try:
-        import matplotlib
-    except ImportError as failure:
-        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing") from failure
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         yield
@@ -51,11 +45,7 @@ def in_default_style(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 def new_figure(width: float = 4.6, height: float = 3.2) -> "Figure":
-    """Return an empty figure of that many inches.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Return an empty figure of that many inches."""
     with default_style():
         from matplotlib.figure import Figure
 

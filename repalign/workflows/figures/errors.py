@@ -35,9 +35,6 @@ def plot_errors(records: Sequence[Record], *, titled: bool = True) -> "Figure":
     """Draw one panel a pair; maps whose error lives in another space than the target's too.
 
     Beyond ``MOST_PANELS`` pairs the figure says how many it left out.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
     """
     every = list(dict.fromkeys(_pair(record) for record in records))
     pairs = every[:MOST_PANELS]

@@ -26,7 +26,6 @@ def plot_information(matrices: Sequence[InformationMatrix]) -> "Figure":
 
     Raises:
         InputError: there is no matrix.
-        MissingExtraError: matplotlib is not installed.
     """
     if not matrices:
         raise InputError("there is no matrix to draw; only factors give matrices")

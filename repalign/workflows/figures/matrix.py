@@ -74,9 +74,6 @@ def plot_matrix(matrix: Matrix, *, order: str = "layers", titled: bool = True) -
         order: ``layers`` keeps models together and layers in their order, and marks the best
             target of every source; ``cluster`` puts similar rows and columns together.
         titled: Whether the figure says what it shows.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
     """
     is_blocked = order != "cluster"
     matrix = matrix if is_blocked else clustered(matrix)

@@ -96,7 +96,6 @@ def plot_steps(courses: Sequence[Course], quantity: Quantity, split: str) -> "Fi
 
     Raises:
         InputError: No pair has a step.
-        MissingExtraError: matplotlib is not installed.
     """
     if not courses:
         raise InputError(

@@ -54,7 +54,6 @@ def make_report(
 
     Raises:
         InputError: The file cannot be read or holds something else.
-        MissingExtraError: matplotlib is not installed.
     """
     results = read_results(path)
     if on_note is not None:

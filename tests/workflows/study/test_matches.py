@@ -44,14 +44,15 @@ def result(models) -> repalign.CompareResult:
 @pytest.mark.parametrize("split", ["in-sample", "held-out"])
 def test_every_layer_finds_its_own(result, by: str, split: str) -> None:
     found = [match for match in result.matches if (match.by, match.split) == (by, split)]
-    assert len(found) == 6
+    # CKA fits nothing, and so is computed once, on all rows
+    assert len(found) == (0 if (by, split) == ("linear-cka", "held-out") else 6)
     for match in found:
         assert match.view[-1] == str(2 - int(match.best[-1]))
         assert (match.n_candidates, match.note) == (3, None)
         assert match.best in match.plausible
         assert match.better == ("↑" if by == "linear-cka" else "↓")
     names = {(each.side, Path(each.model).name, Path(each.other).name) for each in found}
-    assert names == {
+    assert not found or names == {
         ("source", "a.npz", "b.npz"),
         ("target", "b.npz", "a.npz"),
     }
