@@ -32,8 +32,9 @@ from marked import Counts, Marking, count, latest_process, measured
 from study import make_stores
 
 import repalign
+from repalign.printable import byte_size
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.engines.costs import compare_costs, in_words
+from repalign.workflows.engines.costs import compare_costs
 from repalign.workflows.engines.effort import Stores
 from repalign.workflows.engines.ray_shards import Actors, extract_on_ray
 from repalign.workflows.engines.ray_tasks import RayTasks
@@ -228,7 +229,7 @@ def run_plan(folder: Path) -> Iterator[dict[str, Any]]:
         found = {"bytes read": n_read, "memory of a worker": most, "bytes sent to workers": sent}
         for quantity, value in found.items():
             yield {
-                "case": f"{n_views} × {n_rows} × {dim}, {in_words(memory)}",
+                "case": f"{n_views} × {n_rows} × {dim}, {byte_size(memory)}",
                 "quantity": quantity,
                 "planned": planned[quantity],
                 "measured": value,

@@ -140,6 +140,8 @@ class ShardDirectory:
             return Present(n_rows=n_rows, is_complete=True)
         if content is None:
             if self.path.exists() and not (self.path.is_dir() and is_unused(self.path)):
+                if (self.path / DESCRIPTION).exists():
+                    return self.take_over()  # another writer has begun the store meanwhile
                 raise InputError(f"{self.path}: is there and is no store; choose another path")
             self._begin()
             return Present()

@@ -9,6 +9,7 @@ import pytest
 from repalign.exceptions import InputError, StoreError
 from repalign.store import StoreWriter, WriteOptions, open_store
 from repalign.store.joining.index import pooled_index
+from repalign.store.writing import shard_directory
 
 ROWS = np.arange(24, dtype=np.float32).reshape(12, 2)
 
@@ -96,6 +97,26 @@ def test_a_store_that_lacks_shards_is_not_completed(tmp_path: Path) -> None:
     assert writer.finish_when_whole() is None
     assert not writer.is_complete
     assert (writer.directory / "part-00000.h5").is_file()
+
+
+def test_a_writer_joins_a_store_that_another_begins_at_that_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, others, look = tmp_path / "run.h5", [], shard_directory.is_unused
+
+    def look_late(directory: Path) -> bool:
+        if not others:
+            others.append(None)
+            others.append(writer_of(path, n_shards=4, n_writers=2))
+        return look(directory)
+
+    (tmp_path / "run.h5.parts").mkdir()
+    monkeypatch.setattr(shard_directory, "is_unused", look_late)
+    writer = writer_of(path, n_shards=4, n_writers=2)
+    for number in range(4):
+        write(writer if number % 2 else others[1], number)
+
+    assert writer.finish_when_whole() is not None
 
 
 def _share(path: Path, rank: int) -> None:
