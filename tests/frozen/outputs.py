@@ -80,7 +80,8 @@ def make_outputs(folder: Path, only: str | None = None) -> Iterator[tuple[str, A
 
     def run(words: str) -> None:
         done = runner.invoke(app, words.split(), catch_exceptions=False)
-        assert done.exit_code == 0, f"repalign {words}\n{done.stderr}"
+        if done.exit_code != 0:
+            raise SystemExit(f"repalign {words}: exit code {done.exit_code}\n{done.stderr}")
 
     write_inputs(folder)
     extract_all(folder, run)
