@@ -9,23 +9,25 @@ Blocks are centred by their own mean before they are multiplied, and merged by t
 Chan, Golub and LeVeque (1983), so that a large common offset costs no digits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
-from jaxtyping import Bool, Float, Integer
+from jaxtyping import Bool, Float, Int, Integer
 
 from repalign.aliases import Rows
 from repalign.core.arrays import as_numpy
 from repalign.core.checks import check_paired, check_shape
 from repalign.core.moment_sums import MomentSums, Parts, sum_moments
-from repalign.core.rows import Limits
+from repalign.core.rows import Limits, SubsetRows
 from repalign.exceptions import InputError
 
 DOUBLE_EPSILON = float(np.finfo(np.float64).eps)
 # A difference of two sums of squares is known to a few roundings of the larger.
 SUBTRACTION_ERROR = 16 * DOUBLE_EPSILON
+# What the moments of bundles may take at once.
+BUNDLES_BYTES = 2**28
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,6 +272,27 @@ def cross_moments(
         )
         for part, source, target in zip(sums, *known, strict=True)
     )
+
+
+def moments_by_bundle(
+    x: Rows,
+    y: Rows,
+    bundle: Int[np.ndarray, " n"],
+    *,
+    among: Int[np.ndarray, " n"],
+) -> Iterator[tuple[int, PairMoments]]:
+    """Yield the moments of every bundle of some rows, as many at once as their memory allows.
+
+    ``among`` are the numbers of the rows.
+    """
+    (p, q), n_bundles = (x.shape[1], y.shape[1]), int(bundle.max()) + 1
+    at_once = max(BUNDLES_BYTES // (8 * (p * p + p * q + q * q)), 1)
+    for first in range(0, n_bundles, at_once):
+        last = min(first + at_once, n_bundles)
+        rows = np.flatnonzero((bundle >= first) & (bundle < last))
+        sides = SubsetRows(x, among[rows]), SubsetRows(y, among[rows])
+        moments = pair_moments(*sides, part_of_row=bundle[rows] - first, n_parts=last - first)
+        yield from enumerate(moments, start=first)
 
 
 def _frozen(sums: MomentSums, x: Rows, y: Rows) -> PairMoments:

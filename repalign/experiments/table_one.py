@@ -34,7 +34,7 @@ class TableOneSettings:
     compare: CompareSettings
 
 
-SMALL = TableOneSettings(250, CompareSettings(n_null=99, n_gaussian=3))
+SMALL = TableOneSettings(250, CompareSettings(n_null=99))
 FULL = TableOneSettings(None, preset("audit", maps=CompareSettings().maps))
 
 

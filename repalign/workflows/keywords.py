@@ -6,7 +6,6 @@ from typing import Any, Literal, TypedDict
 from repalign.workflows.compare.settings import (
     PRESETS,
     CompareSettings,
-    IcaRows,
     MapRows,
     PermutationCost,
     WidthPolicy,
@@ -39,8 +38,7 @@ class CompareKeywords(RowLabels, total=False):
     folds: int
     null: int | None
     beyond_groups: bool
-    gaussian_null: int | None
-    refits: int | None
+    rotations: int | None
     halves: int | None
     starts: int | None
     measure_rows: int | None
@@ -48,7 +46,6 @@ class CompareKeywords(RowLabels, total=False):
     ica_contrast: Literal["logcosh", "exp", "cube"]
     ica_whitening: Literal["pca", "none"]
     ica_passes: int | None
-    ica_rows: IcaRows
     permutation_cost: PermutationCost
     map_rows: MapRows
     widths: WidthPolicy

@@ -2,12 +2,11 @@
 
 The contrast has several optima of nearly one height, and which a search finds is chance that the
 rows cannot settle. On rugged data the best contrast does not repeat either, but the mean over
-pairs of starts of the two sides does, and its spread is known. Where a bad mode exists its
-contrast betrays it, hence only the better half is kept. Two that agree need no more of them.
+pairs of starts of the two sides does. Where a bad mode exists its contrast betrays it, hence only
+the better half is kept. Two that agree need no more of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -22,22 +21,6 @@ AGREEMENT = 0.99
 FIRST_STARTS = 2
 MORE_STARTS = 6
 """Starts that are made where the first do not agree; of these the better half is kept."""
-MOST_STARTS = 10
-"""Starts of a pair whose efficiency still hangs on them more than on the rows."""
-
-
-@dataclass(frozen=True)
-class OverStarts:
-    """A number of pairs of starts: its mean, and how far another run of starts may be off.
-
-    Attributes:
-        value: The number.
-        half_width: Half of the 95 % prediction interval of another run's value, starts alone;
-            None of a single start, which says nothing of that.
-    """
-
-    value: float
-    half_width: float | None
 
 
 def best_starts(fits: Sequence[IcaFit], n_kept: int) -> tuple[IcaFit, ...]:
@@ -60,25 +43,3 @@ def _unit_variance(
     """Return components of unit variance on the rows of the covariance."""
     variance = np.einsum("ij,ij->i", unmixing @ covariance, unmixing)
     return unmixing / np.sqrt(np.where(variance > 0, variance, 1.0))[:, None]
-
-
-def over_starts(values: Float[np.ndarray, "source target"]) -> OverStarts:
-    """Return the mean over all pairs of kept starts, and how far another run's may be from it.
-
-    The variance of the mean is that of the means over source starts plus that of the means over
-    target starts (the starts are independent), with degrees of freedom by Satterthwaite; another
-    run has the same variance, hence the factor two.
-    """
-    from scipy.special import stdtrit  # the quantile of Student, without all of scipy.stats
-
-    value = float(values.mean())
-    n_source, n_target = values.shape
-    if min(values.shape) < 2:
-        return OverStarts(value, None)
-    source = float(values.mean(axis=1).var(ddof=1)) / n_source
-    target = float(values.mean(axis=0).var(ddof=1)) / n_target
-    total = source + target
-    if total == 0:
-        return OverStarts(value, 0.0)
-    freedom = total**2 / (source**2 / (n_source - 1) + target**2 / (n_target - 1))
-    return OverStarts(value, float(stdtrit(freedom, 0.975) * np.sqrt(2 * total)))

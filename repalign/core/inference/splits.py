@@ -6,7 +6,8 @@ sides: a split draws groups, and every row follows its group.
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
 import numpy as np
 from jaxtyping import Int
@@ -23,16 +24,28 @@ class Split:
     """Every row has a part; each judged part is predicted by maps fitted on all other parts.
 
     With k folds there are k parts and all are judged; with a held-out share there are two
-    parts, 0 to fit and 1 to judge.
+    parts, 0 to fit and 1 to judge. ``half_of_row`` divides every part into disjoint halves of its
+    groups, on which the ICA of the two sides are fitted where held-out rows judge them.
     """
 
     part_of_row: Int[np.ndarray, " n"]
     n_parts: int
     judged: tuple[int, ...]
+    half_of_row: Int[np.ndarray, " n"] | None = None
 
     def rows(self, chosen: Int[np.ndarray, " m"]) -> "Split":
         """Return the split of some of the rows; each part must keep one."""
-        return Split(self.part_of_row[chosen], self.n_parts, self.judged)
+        half = None if self.half_of_row is None else self.half_of_row[chosen]
+        return Split(self.part_of_row[chosen], self.n_parts, self.judged, half)
+
+    def with_halves(self, groups: Int[np.ndarray, " n"], seed: int) -> "Split":
+        """Return the split with two disjoint halves of the groups of every part."""
+        half_of_row = np.zeros(groups.size, dtype=np.int64)
+        for part in range(self.n_parts):
+            rows = np.flatnonzero(self.part_of_row == part)
+            if np.unique(groups[rows]).size > 1:
+                half_of_row[rows] = halving(groups[rows], (seed, part)).part_of_row
+        return replace(self, half_of_row=half_of_row)
 
     def judged_rows(self, part: int) -> Int[np.ndarray, " m"]:
         """Return the rows of one part, ascending."""
@@ -96,28 +109,85 @@ def halving(groups: Int[np.ndarray, " n"], seed: int | Sequence[int]) -> Split:
     return Split(part_of_group[member], n_parts=2, judged=(0, 1))
 
 
-def quartering(groups: Int[np.ndarray, " n"], seed: int | Sequence[int]) -> Split:
-    """Deal the groups into two halves as ``halving`` does, and either half into two quarters.
+N_BUNDLES = 24
+FEWEST_BUNDLES = 6
 
-    Parts 0 and 1 are the quarters of one half, parts 2 and 3 those of the other.
 
-    Raises:
-        InputError: fewer than four groups, or a half is one group.
+@dataclass(frozen=True, eq=False)
+class Bundles:
+    """Groups dealt into bundles, of which half-samples are made.
+
+    Attributes:
+        split: The rows with their bundles as parts.
+        part_of_bundle: The part of the original split that a bundle belongs to.
+        samples: By half-sample its bundles, half of those of every part.
     """
-    _groups_of(groups, needed=4)
-    halves = halving(groups, seed).part_of_row
-    numbers = [seed] if isinstance(seed, int) else list(seed)
-    parts = 2 * halves
-    for half in (0, 1):
-        rows = np.flatnonzero(halves == half)
-        parts[rows] += halving(groups[rows], (*numbers, half)).part_of_row
-    return Split(parts, n_parts=4, judged=(0, 1, 2, 3))
+
+    split: Split
+    part_of_bundle: tuple[int, ...]
+    samples: tuple[tuple[int, ...], ...]
+
+    def disjoint_halves(
+        self, sample: tuple[int, ...], left_out: int
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return two disjoint halves of the bundles of a sample outside one part."""
+        bundles = [bundle for bundle in sample if self.part_of_bundle[bundle] != left_out]
+        return tuple(bundles[::2]), tuple(bundles[1::2])
+
+    def inside(self, sample: tuple[int, ...], part: int) -> tuple[int, ...]:
+        """Return the bundles of a sample in one part."""
+        return tuple(bundle for bundle in sample if self.part_of_bundle[bundle] == part)
 
 
-def samples_of(split: Split) -> tuple[tuple[int, ...], ...]:
-    """Return the parts of every half of a halving; of a quartering, of every quarter behind."""
-    quarters = tuple((part,) for part in range(split.n_parts))
-    return quarters if split.n_parts == 2 else ((0, 1), (2, 3), *quarters)
+def bundle_groups(
+    groups: Int[np.ndarray, " n"], split: Split, n_samples: int, seed: int
+) -> Bundles | None:
+    """Deal the groups of every part into bundles of about as many rows, and draw half-samples.
+
+    Moments of half-samples are sums of those of bundles, so that rows are read once for all.
+    None where a part has fewer than two groups.
+    """
+    bundle_of_row = np.zeros(groups.size, dtype=np.int64)
+    by_part: list[list[int]] = []
+    n_bundles = 0
+    for part in range(split.n_parts):
+        rows = np.flatnonzero(split.part_of_row == part)
+        labels, member = np.unique(groups[rows], return_inverse=True)
+        wanted = max(FEWEST_BUNDLES, round(N_BUNDLES * rows.size / groups.size))
+        n_inside = min(wanted, labels.size)
+        if n_inside < 2:
+            return None
+        bundle = _deal(np.bincount(member), n_inside, (seed, part))
+        bundle_of_row[rows] = n_bundles + bundle[member]
+        by_part.append(list(range(n_bundles, n_bundles + n_inside)))
+        n_bundles += n_inside
+    rng = np.random.default_rng((seed, split.n_parts))
+    samples = []
+    for _ in range(n_samples):
+        drawn: list[int] = []
+        for bundles in by_part:
+            half = len(bundles) // 2 + (int(rng.integers(2)) if len(bundles) % 2 else 0)
+            drawn += sorted(rng.permutation(bundles)[:half].tolist())
+        samples.append(tuple(drawn))
+    part_of_bundle = tuple(part for part, bundles in enumerate(by_part) for _ in bundles)
+    return Bundles(Split(bundle_of_row, n_bundles, ()), part_of_bundle, tuple(samples))
+
+
+def _deal(
+    sizes: Int[np.ndarray, " groups"], n_bundles: int, seed: tuple[int, ...]
+) -> Int[np.ndarray, " groups"]:
+    """Deal groups in random order, each to the bundle with the fewest rows so far."""
+    order = np.random.default_rng(seed).permutation(sizes.size)
+    bundle = np.empty(sizes.size, dtype=np.int64)
+    if sizes.min() == sizes.max():
+        bundle[order] = np.arange(sizes.size) % n_bundles
+        return bundle
+    heap = [(0, number) for number in range(n_bundles)]
+    for group in order.tolist():
+        rows, number = heappop(heap)
+        bundle[group] = number
+        heappush(heap, (rows + int(sizes[group]), number))
+    return bundle
 
 
 def sample_groups(

@@ -43,7 +43,7 @@ ORDER = ("linear", "rigid", "ica", "permutation")
 STORES = "stores"
 # Every reading of "the ICA error": in the target's space, with a scale, among the components.
 MAPS = (*(name for name in PAPER_MAPS if name != "ica"), *ICA_MAPS)
-COMPARE = CompareSettings(maps=MAPS, n_null=0, n_gaussian=0, n_refits=0)
+COMPARE = CompareSettings(maps=MAPS, n_null=0, n_rotations=0, n_halves=0)
 
 
 @dataclass(frozen=True)

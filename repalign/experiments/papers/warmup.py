@@ -43,7 +43,7 @@ from repalign.workflows.machine import Machine
 
 N_JUDGED = 1000
 COMPARE = CompareSettings(
-    maps=("rigid",), held_out=0.0, n_null=0, n_gaussian=0, n_refits=0, both_directions=True
+    maps=("rigid",), held_out=0.0, n_null=0, n_rotations=0, n_halves=0, both_directions=True
 )
 
 

@@ -22,7 +22,6 @@ MODULES = (
     "data_size",
     "width",
     "layers",
-    "calibration",
 )
 
 

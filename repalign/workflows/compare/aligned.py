@@ -184,8 +184,19 @@ class AlignedPair:
 
     @cached_property
     def split_key(self) -> str:
-        """Name of the split: equal where the same rows are in the same parts."""
-        return digest(self.split.part_of_row) if self.split.judged else "whole"
+        """Name of the split: equal where the same rows are in the same parts and halves."""
+        parts, halves = self.split.part_of_row, self.split.half_of_row
+        if self.split.n_parts == 1:
+            return "whole"
+        return digest(parts if halves is None else 2 * parts + halves)
+
+    def has_halves(self, part: int) -> bool:
+        """Whether either half of the rows outside a part has more rows than columns."""
+        half = self.split.half_of_row
+        if half is None:
+            return False
+        counts = np.bincount(half[self.split.part_of_row != part], minlength=2)
+        return bool(counts.min() > max(self.dims))
 
     def common_width(self, settings: CompareSettings) -> int | None:
         """Return the width that the wider side is cut to, None where nothing is cut."""
@@ -235,10 +246,12 @@ def row_groups(index: RowIndex) -> IntArray:
 def make_split(groups: IntArray, settings: CompareSettings) -> Split:
     """Return the split that the settings ask for."""
     if settings.n_folds:
-        return fold_split(groups, settings.n_folds, settings.seed)
-    if settings.held_out:
-        return held_out_split(groups, settings.held_out, settings.seed)
-    return no_split(len(groups))
+        split = fold_split(groups, settings.n_folds, settings.seed)
+    elif settings.held_out:
+        split = held_out_split(groups, settings.held_out, settings.seed)
+    else:
+        return no_split(len(groups))
+    return split.with_halves(groups, settings.seed) if settings.has_ica else split
 
 
 def leading_components(moments: PairMoments, width: int) -> AffineMap:

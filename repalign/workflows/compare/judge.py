@@ -7,15 +7,15 @@ import numpy as np
 
 from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.core.errors.row_errors import row_errors
-from repalign.core.ica.starts import over_starts
+from repalign.core.inference.jackknife import Replicates, delete_a_group
 from repalign.core.inference.kept_rows import JudgedMap
-from repalign.core.inference.left_out import LeftOut, leave_groups_out
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.fitting import IcaPair, MapInputs, PairMaps, fit_maps
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.maps.linear import fit_linear_from_rows, is_ill_conditioned
 from repalign.core.moments import PairMoments, merge_all
 from repalign.core.rows import SubsetRows
+from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.pair_data import PairData
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import (
@@ -40,9 +40,11 @@ class SplitErrors:
         n_fit_rows: Rows that fitted the maps.
         maps: The fitted maps; of the first fold where there are several.
         ica: The two ICA fits behind them, with their agreement over seeds.
-        left_out: Mean errors without each group, for intervals; None where none are wanted.
-        start_half_widths: By ICA map, how far the mean error of another run of starts may be off;
-            without the maps of a single start, of which that is not known.
+        is_disjoint: Whether these were fitted on disjoint halves of the rows.
+        left_out: Held-out mean errors without each group, and the RMS radius of the target behind
+            them; None where no intervals are wanted.
+        halves: The same on half-samples: in-sample of all maps, held-out of those that the ICA
+            efficiency needs; NaN for maps that were not fitted.
     """
 
     split: str
@@ -52,13 +54,18 @@ class SplitErrors:
     n_fit_rows: int
     maps: PairMaps
     ica: tuple[SpaceIca, SpaceIca] | None
-    left_out: LeftOut | None
-    start_half_widths: Mapping[str, float]
+    is_disjoint: bool
+    left_out: Replicates | None = None
+    halves: Replicates | None = None
 
 
-def ica_rows(settings: CompareSettings, side: int, part: int | None) -> IcaRows:
-    """Return the rows on which one side fits its ICA where a part is left out."""
-    return IcaRows(part, side if settings.ica_rows == "disjoint" else None)
+def ica_rows(aligned: AlignedPair, side: int, part: int | None) -> IcaRows:
+    """Return the rows on which one side fits its ICA where a part is left out.
+
+    In-sample both sides see the same rows, as in the paper; held-out disjoint halves of the rest,
+    so that nothing that they share is the noise of the same rows.
+    """
+    return IcaRows(part, side if part is not None and aligned.has_halves(part) else None)
 
 
 class PairFitter:
@@ -78,7 +85,7 @@ class PairFitter:
         if not any(KIND_OF[name].needs_ica for name in self.names):
             return None
         source, target = (
-            self.pair.ica[side, ica_rows(self.settings, side, part)] for side in (0, 1)
+            self.pair.ica[side, ica_rows(self.pair.aligned, side, part)] for side in (0, 1)
         )
         return source, target
 
@@ -105,25 +112,32 @@ class PairFitter:
         """Fit all maps and return them in the order of the names."""
         return self.fit(part, moments).in_order(self.names)
 
-    def of_sample(self, only: tuple[int, ...]) -> dict[str, FloatArray]:
-        """Fit all maps on some parts alone, and return their errors there."""
-        moments = merge_all(tuple(self.pair.parts[part] for part in only))
-        ons = [replace(ica_rows(self.settings, side, None), only=only) for side in (0, 1)]
-        source, target = (self.pair.ica[side, on].fit for side, on in zip((0, 1), ons, strict=True))
-        maps = fit_maps(self.names, self.inputs(moments, IcaPair(source, target)))
-        rows = np.flatnonzero(np.isin(self.split.part_of_row, only))
+    def errors_on(
+        self,
+        names: Sequence[str],
+        fitting: tuple[int, ...],
+        judging: tuple[int, ...],
+        ica: IcaPair | None,
+    ) -> list[float]:
+        """Fit maps on some parts, and return their mean errors on some parts."""
+        maps = fit_maps(names, self.inputs(self.moments_of(fitting), ica))
+        rows = np.flatnonzero(np.isin(self.split.part_of_row, judging))
         judged = SubsetRows(self.pair.source, rows), SubsetRows(self.pair.target, rows)
-        return self.norms(*judged, maps)
+        norms = self.norms(*judged, maps)
+        return [float(norms[name].mean()) for name in names]
+
+    def moments_of(self, parts: tuple[int, ...]) -> PairMoments:
+        """Return the moments of some parts."""
+        return merge_all(tuple(self.pair.parts[part] for part in parts))
 
     def inputs(self, moments: PairMoments, ica: IcaPair | None) -> MapInputs:
         """Return what maps are fitted on."""
         return MapInputs(moments, ica, self.settings.permutation_cost)
 
     def in_sample(self) -> SplitErrors:
-        """Fit on all rows and judge on the same rows; intervals come with ``refits.py``."""
+        """Fit on all rows and judge on the same rows."""
         maps = self.fit(None)
-        over = self._over_starts(self.pair.source, self.pair.target, maps, None)
-        norms = over.norms
+        norms = self._over_starts(self.pair.source, self.pair.target, maps, None)
         return SplitErrors(
             split="in-sample",
             norms=norms,
@@ -132,27 +146,27 @@ class PairFitter:
             n_fit_rows=self.pair.total.n,
             maps=maps,
             ica=self.ica_without(None),
-            left_out=None,
-            start_half_widths=over.half_widths,
+            is_disjoint=False,
         )
 
     def held_out(self) -> SplitErrors:
         """Judge every part by maps fitted on the others, and put the parts together."""
         split = self.split
-        over, fitted = [], []
+        errors, fitted = [], []
         for part in split.judged:
             rows = split.judged_rows(part)
             maps = self.fit(part)
             subsets = SubsetRows(self.pair.source, rows), SubsetRows(self.pair.target, rows)
-            over.append(self._over_starts(*subsets, maps, part))
+            errors.append(self._over_starts(*subsets, maps, part))
             fitted.append(maps)
         judged = np.concatenate([split.judged_rows(part) for part in split.judged])
         groups = self.pair.aligned.groups[judged]
-        joined = {name: np.concatenate([each.norms[name] for each in over]) for name in self.names}
+        joined = {name: np.concatenate([norms[name] for norms in errors]) for name in self.names}
         left_out = None
-        if self.settings.n_refits != 0:
+        if self.settings.n_halves != 0:
             stacked = np.stack([joined[name] for name in self.names])
-            left_out = leave_groups_out(stacked, groups, seed=self.settings.seed)
+            left_out = delete_a_group(stacked, groups, seed=self.settings.seed)
+            left_out = self._with_radius(left_out, judged, groups)
         return SplitErrors(
             split="held-out",
             norms=joined,
@@ -161,36 +175,43 @@ class PairFitter:
             n_fit_rows=self.pair.rest[split.judged[0]].n,
             maps=fitted[0],
             ica=self.ica_without(split.judged[0]),
+            is_disjoint=self.pair.aligned.has_halves(split.judged[0]),
             left_out=left_out,
-            start_half_widths=_of_all_parts(over),
+        )
+
+    def _with_radius(self, errors: Replicates, judged: IntArray, groups: IntArray) -> Replicates:
+        """Put the RMS radius of the target behind mean errors, without the same groups."""
+        total = self.pair.total
+        rows = SubsetRows(self.pair.target, judged)
+        centre = AffineMap("mean", np.zeros((total.target_dim,) * 2), total.mean_y)
+        (distances,) = row_errors(rows, rows, [centre], **self.machine.limits("errors"))
+        squares = distances**2
+        others = total.n - judged.size, float(np.trace(total.syy) - squares.sum())
+        radii = delete_a_group(squares[None], groups, seed=self.settings.seed, others=others)
+        return errors.with_value(
+            np.sqrt(np.maximum(radii.full, 0)), np.sqrt(np.maximum(radii.draws, 0))
         )
 
     def _over_starts(
         self, source: Rows, target: Rows, maps: PairMaps, part: int | None
-    ) -> "_OverStarts":
+    ) -> dict[str, FloatArray]:
         """Return the errors of all maps, those of ICA as means over all pairs of kept starts."""
         norms = self.norms(source, target, maps)
         ica = self.ica_without(part)
         names = [name for name in self.names if KIND_OF[name].needs_ica]
         # Equal content has equal starts, which are not independent: each pairs with itself.
         if ica is None or len(ica[0].fits) * len(ica[1].fits) == 1 or _are_equal(*ica):
-            return _OverStarts(norms, {})
+            return norms
         moments, cost = self.pair.moments_without(part), self.settings.permutation_cost
-        sums = {name: np.zeros_like(norms[name]) for name in names}
+        sums = {name: norms[name].copy() for name in names}
         shape = len(ica[0].fits), len(ica[1].fits)
-        means = {name: np.empty(shape) for name in names}
         for i, j in np.ndindex(shape):
-            found = norms
             if (i, j) != (0, 0):
-                given = MapInputs(moments, IcaPair(ica[0].fits[i], ica[1].fits[j]), cost)
-                found = self.norms(source, target, fit_maps(names, given))
-            for name in names:
-                sums[name] += found[name]
-                means[name][i, j] = found[name].mean()
-        averaged = {name: total / means[name].size for name, total in sums.items()}
-        halves = {name: over_starts(means[name]).half_width for name in names}
-        known = {name: half for name, half in halves.items() if half is not None}
-        return _OverStarts(norms | averaged, known)
+                inputs = MapInputs(moments, IcaPair(ica[0].fits[i], ica[1].fits[j]), cost)
+                others = self.norms(source, target, fit_maps(names, inputs))
+                for name in names:
+                    sums[name] += others[name]
+        return norms | {name: total / (shape[0] * shape[1]) for name, total in sums.items()}
 
     def norms(self, source: Rows, target: Rows, maps: PairMaps) -> dict[str, FloatArray]:
         """Return the error norms of all maps, one pass over the rows for each target space."""
@@ -231,23 +252,5 @@ class PairFitter:
         return Scale(spread.diameter, spread.diameter_99, radius)
 
 
-@dataclass(frozen=True, eq=False)
-class _OverStarts:
-    """Errors by map and row, and how far another run of starts may move their means."""
-
-    norms: dict[str, FloatArray]
-    half_widths: dict[str, float]
-
-
 def _are_equal(first: SpaceIca, second: SpaceIca) -> bool:
     return np.array_equal(first.fit.unmixing, second.fit.unmixing)
-
-
-def _of_all_parts(over: Sequence[_OverStarts]) -> dict[str, float]:
-    """Return the half widths of means over all parts, whose starts are independent."""
-    sizes = np.array([next(iter(each.norms.values())).size for each in over])
-    known = set.intersection(*(set(each.half_widths) for each in over))
-    return {
-        name: float(np.linalg.norm(sizes * [each.half_widths[name] for each in over]) / sizes.sum())
-        for name in sorted(known)
-    }

@@ -6,14 +6,13 @@ several pairs is a unit once.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from repalign.core.inference.splits import samples_of
 from repalign.core.moments import PairMoments, leave_one_out, merge_all
 from repalign.workflows.compare.aligned import AlignedPair, leading_components
+from repalign.workflows.compare.half_samples import HalfSamples
 from repalign.workflows.compare.ica.starts import IcaOfSpace
 from repalign.workflows.compare.judge import ica_rows
 from repalign.workflows.compare.pair_data import map_source
@@ -49,22 +48,19 @@ def spread_needs(pair: AlignedPair, settings: CompareSettings) -> Iterator[tuple
         yield side, key_of("spread", pair.spaces[side].key, settings.seed)
 
 
-def ica_of_spaces(
-    pairs: Sequence[AlignedPair],
-    moments: Moments,
-    settings: CompareSettings,
-    *,
-    is_halved: bool = False,
-) -> dict[str, IcaOfSpace]:
-    """Return by key the ICA that the maps of all pairs need, each once.
+Need = tuple[int, IcaRows]
+"""A side (0 source, 1 target), and the rows on which its ICA is fitted."""
 
-    ``is_halved`` says that only halves and quarters of these are fitted.
-    """
+
+def ica_of_spaces(
+    needs: Iterable[tuple[AlignedPair, Iterable[Need]]], moments: Moments, settings: CompareSettings
+) -> dict[str, IcaOfSpace]:
+    """Return by key the ICA that the maps of all pairs need, each once."""
     wanted: dict[str, IcaOfSpace] = {}
     if not settings.has_ica:
         return wanted
-    for pair in pairs:
-        for side, on in ica_needs(pair, settings, is_halved=is_halved):
+    for pair, of_pair in needs:
+        for side, on in of_pair:
             key = ica_key(pair, side, on, settings)
             if key not in wanted:
                 parts = moments[moments_key(pair, side)]
@@ -72,20 +68,23 @@ def ica_of_spaces(
     return wanted
 
 
-def ica_needs(
-    pair: AlignedPair, settings: CompareSettings, *, is_halved: bool = False
-) -> Iterator[tuple[int, IcaRows]]:
+def ica_needs(pair: AlignedPair, settings: CompareSettings) -> Iterator[Need]:
     """Yield sides and rows of the ICA fits of one pair, in one direction or both."""
-    parts: Sequence[int | None] = (None, *pair.split.judged)
-    samples: Sequence[tuple[int, ...]] = ((),)
-    if is_halved:
-        parts, samples = (None,), samples_of(pair.split)
-    for part, only in product(parts, samples):
-        for side in (0, 1):
-            # the halves of a side are those of its place, which the way back exchanges
-            places = (side, 1 - side) if settings.both_directions else (side,)
-            for on in dict.fromkeys(ica_rows(settings, place, part) for place in places):
-                yield side, replace(on, only=only)
+    for part in (None, *pair.split.judged):
+        yield from _both_ways((ica_rows(pair, 0, part), ica_rows(pair, 1, part)), settings)
+
+
+def ica_needs_of_samples(samples: HalfSamples, settings: CompareSettings) -> Iterator[Need]:
+    """Yield the same of its half-samples."""
+    for rows in samples.ica_rows():
+        yield from _both_ways(rows, settings)
+
+
+def _both_ways(rows: tuple[IcaRows, IcaRows], settings: CompareSettings) -> Iterator[Need]:
+    """Yield what both sides need; the way back exchanges their halves."""
+    yield from enumerate(rows)
+    if settings.both_directions and rows[0] != rows[1]:
+        yield from enumerate(rows[::-1])
 
 
 def _ica_of_space(

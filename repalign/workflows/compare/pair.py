@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from repalign.aliases import Rows
-from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
@@ -21,18 +20,13 @@ from repalign.workflows.compare.caveats.errors import (
 )
 from repalign.workflows.compare.caveats.groups import warn_of_groups
 from repalign.workflows.compare.caveats.sources import warn_of_collapse, warn_of_sources
-from repalign.workflows.compare.ica.halves import errors_of_halves
+from repalign.workflows.compare.half_samples import HalfSamples, with_half_samples
+from repalign.workflows.compare.ica.rotations import rotation_null
 from repalign.workflows.compare.ica.starts import forget_whitened
-from repalign.workflows.compare.ica.twins import (
-    EFFICIENCY_MAPS,
-    Efficiencies,
-    efficiency_twins,
-)
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
 from repalign.workflows.compare.nulls import JudgedOrder, shuffle_pair
 from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
 from repalign.workflows.compare.records import make_records
-from repalign.workflows.compare.refits import with_refits
 from repalign.workflows.compare.reports import report_of
 from repalign.workflows.compare.results import ErrorRecord, PairReport
 from repalign.workflows.compare.settings import CompareSettings
@@ -60,15 +54,11 @@ class Shared:
     """What of one direction of a pair others did, by number.
 
     Attributes:
-        twins: Efficiencies of Gaussian twins; none where they are part of the pair.
         shuffles: Errors of all maps in orders of the rows.
-        refits: What fits without some of the groups add to the errors of all maps.
         measures: Measures in orders of the rows.
     """
 
-    twins: Mapping[str, Efficiencies] = field(default_factory=dict)
     shuffles: Mapping[str, JudgedOrder] = field(default_factory=dict)
-    refits: Mapping[str, Sequence[float]] = field(default_factory=dict)
     measures: Mapping[str, JudgedOrder] = field(default_factory=dict)
 
     def with_more(self, what: str, found: Mapping[str, Any]) -> "Shared":
@@ -89,7 +79,9 @@ class PairUnit:
         settings: Conventions.
         keeps_maps: Whether the maps are part of the result.
         shared: By direction what others did of it, where that was long enough.
-        halves: The pair split into halves, again and again, for the intervals of ICA.
+        samples: Half-samples for the intervals; None where there are none.
+        sample_moments: The moments of their bundles, of both sides alone.
+        sample_ica: Their ICA, by side and rows.
     """
 
     key: str
@@ -100,7 +92,9 @@ class PairUnit:
     settings: CompareSettings
     keeps_maps: bool = True
     shared: Mapping[int, Shared] = field(default_factory=dict)
-    halves: "tuple[PairUnit, ...]" = ()
+    samples: HalfSamples | None = None
+    sample_moments: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]] = ((), ())
+    sample_ica: IcaOfSides = field(default_factory=dict)
     stage = "pairs"
 
     @property
@@ -112,54 +106,75 @@ class PairUnit:
         """Compare them."""
         forget_whitened()
         with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
-            forth = self.held(machine)
-            results = [
-                _compare(forth.reversed() if back else forth, self, back, machine)
-                for back in self.directions
-            ]
+            forth, samples = self.held(machine), self.held_samples(machine)
+            results = []
+            for back in self.directions:
+                if back:
+                    forth = forth.reversed()
+                    samples = None if samples is None else samples.reversed()
+                results.append(_compare(forth, samples, self, back, machine))
         if self.keeps_maps:
             return results
         return [replace(result, maps={}) for result in results]
 
     def held(self, machine: Machine) -> PairData:
         """Read both sides, whose rows then stay in memory where there is room."""
-        room = room_for_rows(self.aligned.n_rows, self.aligned.dims, machine)
-        first, second = self.aligned.spaces
-        return self.read(machine, (HELD.rows(first, room), HELD.rows(second, room)))
-
-    def read(self, machine: Machine, rows: tuple[Rows, Rows] | None = None) -> PairData:
-        """Pass over the rows of both sides together; ``rows`` where they are in memory already."""
+        rows = self._rows(machine)
         pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine, rows)
         return replace(pair, spreads=self.spreads)
 
+    def held_samples(self, machine: Machine) -> PairData | None:
+        """Read both sides with the moments of all bundles; None where there are none."""
+        if self.samples is None:
+            return None
+        aligned, rows = self.samples.aligned, self._rows(machine)
+        moments, ica = self.sample_moments, self.sample_ica
+        return read_pair(aligned, moments, ica, self.settings, machine, rows)
 
-def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> PairResult:
+    def _rows(self, machine: Machine) -> tuple[Rows, Rows]:
+        room = room_for_rows(self.aligned.n_rows, self.aligned.dims, machine)
+        first, second = self.aligned.spaces
+        return HELD.rows(first, room), HELD.rows(second, room)
+
+
+def _compare(
+    pair: PairData, samples: PairData | None, unit: PairUnit, back: int, machine: Machine
+) -> PairResult:
     settings, shared = unit.settings, unit.shared.get(back, Shared())
     names, notes = usable_maps(pair.aligned, settings)
     fitter = PairFitter(pair, names, settings, machine)
-    judged = [_with_intervals(fitter.in_sample(), fitter, unit, back)] if names else []
+    judged = [fitter.in_sample()] if names else []
     if judged and fitter.split.judged:
         judged.append(fitter.held_out())
+    if samples is not None and unit.samples is not None and judged:
+        judged = with_half_samples(judged, unit.samples, samples, settings, machine)
     nulls = shuffle_pair(fitter, shared.shuffles) if names else None
-    twins: dict[str, TwinNull] = {}
-    if set(EFFICIENCY_MAPS) <= set(names):
-        twins = efficiency_twins(pair, settings, machine, list(shared.twins.values()))
+    rotations = None
+    if judged:
+        rotations = rotation_null(fitter, first_scale(judged[0]).diameter.value)
     source, target = (space.source for space in pair.aligned.spaces)
     records = tuple(
         record
         for errors in judged
-        for record in make_records(errors, source, target, settings, nulls=nulls, twins=twins)
+        for record in make_records(
+            errors, source, target, settings, nulls=nulls, rotations=rotations
+        )
     )
     measured = []
     if settings.measures:
-        measured = list(measure_pair(pair, settings, machine, shared.measures))
+        bundles = None if unit.samples is None else unit.samples.bundles
+        measured = list(measure_pair(pair, settings, machine, shared.measures, bundles))
     collapse = warn_of_collapse(pair.total, source.name, target.name)
     numbers = [
         *(_ica_warnings(judged[0]) if judged else ()),
-        *warn_of_groups([*judged, *(values for each in measured for values in each.values)]),
+        *warn_of_groups(
+            judged,
+            [values for each in measured for values in each.values],
+            wants_intervals=settings.n_halves != 0,
+        ),
         *(() if nulls is None else nulls.notes),
         *warn_of_free_directions(judged, pair.total),
-        *warn_of_errors(records, twins, _width(pair.total)),
+        *warn_of_errors(records, rotations, _width(pair.total)),
         *(warn_of_components(judged[0]) if judged else ()),
         *(note for each in measured for note in each.notes),
     ]
@@ -170,7 +185,7 @@ def _compare(pair: PairData, unit: PairUnit, back: int, machine: Machine) -> Pai
         *(collapse or numbers),
     ]
     scale = fitter.scale() if not judged else first_scale(judged[0])
-    report = report_of(pair, judged, scale, nulls=nulls, twins=twins)
+    report = report_of(pair, judged, scale, nulls=nulls, rotations=rotations)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
     fitted = judged[-1 if settings.map_rows == "training" else 0].maps.by_name if judged else {}
     maps = {name: one.map for name, one in fitted.items()}
@@ -187,23 +202,6 @@ def _width(moments: PairMoments) -> float:
     """Return how much wider the source is than the target, by their rms radii; 1 of a point."""
     source, target = np.trace(moments.sxx), np.trace(moments.syy)
     return float(np.sqrt(source / target)) if source > 0 and target > 0 else 1.0
-
-
-def _with_intervals(
-    errors: SplitErrors, fitter: PairFitter, unit: PairUnit, back: int
-) -> SplitErrors:
-    """Return in-sample errors with what they are without groups and on halves of the pair."""
-    errors = with_refits(fitter, errors, unit.shared.get(back, Shared()).refits)
-    if errors.left_out is None:
-        return errors
-    machine = fitter.machine
-    forth = (half.held(machine) for half in unit.halves)
-    pairs = (half.reversed() if back else half for half in forth)
-    found = errors_of_halves(pairs, fitter.names, unit.settings, machine)
-    if found is None:
-        return errors
-    told = replace(errors.left_out, halves=found.halves, quarters=found.quarters)
-    return replace(errors, left_out=told)
 
 
 def _in_order(

@@ -1,19 +1,16 @@
 """What is known of one pair before its maps are fitted: rows, moments and the ICA of both sides."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import numpy as np
-
-from repalign.aliases import IntArray, Rows
+from repalign.aliases import Rows
 from repalign.core.maps.affine import AffineMap, MappedRows
-from repalign.core.maps.fitting import IcaPair
 from repalign.core.moment_sums import Parts
 from repalign.core.moments import PairMoments, cross_moments, leave_one_out, merge_all
 from repalign.workflows.compare.aligned import AlignedPair, leading_components
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.spaces import IcaRows, SpaceIca, SpreadOfSides, half_of
+from repalign.workflows.compare.spaces import IcaRows, SpaceIca, SpreadOfSides
 from repalign.workflows.machine import Machine
 
 # By side (0 source, 1 target) and rows.
@@ -53,25 +50,6 @@ class PairData:
     def moments_without(self, part: int | None) -> PairMoments:
         """Return the moments of all rows but those of one part."""
         return self.total if part is None else self.rest[part]
-
-    def ica_leaving(
-        self, on: tuple[IcaRows, IcaRows], bundle: IntArray, seed: int
-    ) -> Callable[[PairMoments, int], IcaPair]:
-        """Return what the ICA of both sides would be without a bundle of the rows.
-
-        ``on`` are the rows that each was fitted on, ``seed`` that of their halves.
-        """
-        from repalign.core.ica.leaving_out import LeftOutIca
-
-        def of_side(side: int, rows: Rows) -> LeftOutIca:
-            half, fit = on[side].half, self.ica[side, on[side]].fit
-            used = None if half is None else half_of(np.arange(bundle.size), half, seed)
-            return LeftOutIca(fit, rows, bundle, used)
-
-        source, target = of_side(0, self.source), of_side(1, self.target)
-        return lambda rest, number: IcaPair(
-            source.without(number, rest), target.without(number, rest.swapped())
-        )
 
     def reversed(self) -> "PairData":
         """Return the opposite direction."""

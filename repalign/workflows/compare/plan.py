@@ -4,23 +4,24 @@ The units of a round need only results of the rounds before.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from repalign.core.ica.components import IcaFit
-from repalign.core.ica.starts import MOST_STARTS
+from repalign.core.inference.splits import Bundles
+from repalign.core.moments import PairMoments
 from repalign.workflows.compare.aligned import AlignedPair, digest
-from repalign.workflows.compare.ica.halves import Halver
-from repalign.workflows.compare.ica.starts import IcaOfSpace, choose_starts, make_starts
+from repalign.workflows.compare.half_samples import half_samples
+from repalign.workflows.compare.ica.starts import choose_starts, make_starts
 from repalign.workflows.compare.needs import (
     Moments,
+    Need,
     ica_key,
     ica_needs,
+    ica_needs_of_samples,
     ica_of_spaces,
     key_of,
     moments_key,
@@ -29,8 +30,9 @@ from repalign.workflows.compare.needs import (
     spread_units,
 )
 from repalign.workflows.compare.pair import PairResult, PairUnit
+from repalign.workflows.compare.pair_data import IcaOfSides
 from repalign.workflows.compare.settings import CompareSettings, without_ica
-from repalign.workflows.compare.shares import SHARED, DoubtUnit, gathered, shares_of
+from repalign.workflows.compare.shares import SHARED, gathered, shares_of
 from repalign.workflows.compare.spaces import (
     SpaceIca,
 )
@@ -100,63 +102,69 @@ def _compared(
 ) -> list[list[PairResult]]:
     """Return the results of some pairs, in one direction or both, round after round."""
     settings, single = plan.settings, replace(plan.settings, starts=1)
-    halver = Halver(settings)
-    halved = [halver.halved(pair) for pair in pairs]
-    every = [*pairs, *chain(*halved)]
+    known: dict[tuple[int, str], Bundles | None] = {}
+    samples = [half_samples(pair, settings, machine, known) for pair in pairs]
+    every = [*pairs, *(each.aligned for each in samples if each is not None)]
     moments = _do_once(moments_units(every, settings), executor, machine)
-    halved = [[half for half in of_pair if _varies(half, moments)] for of_pair in halved]
     unmixed = [pair for pair in pairs if _varies(pair, moments)]
-    wanted = ica_of_spaces(unmixed, moments, settings)
-    of_halves = ica_of_spaces([*chain(*halved)], moments, single, is_halved=True)
-    starts = make_starts(wanted | of_halves, executor, machine)
-    fits = choose_starts(wanted | of_halves, starts)
+    needs = ((pair, ica_needs(pair, settings)) for pair in unmixed)
+    of_samples = (
+        (each.aligned, ica_needs_of_samples(each, settings))
+        for pair, each in zip(pairs, samples, strict=True)
+        if each is not None and pair in unmixed
+    )
+    wanted = ica_of_spaces(needs, moments, settings)
+    wanted |= ica_of_spaces(of_samples, moments, single)
+    fits = choose_starts(wanted, make_starts(wanted, executor, machine))
     spreads = _do_once(spread_units(pairs, settings), executor, machine)
     units = []
-    for pair, of_pair in zip(pairs, halved, strict=True):
+    for pair, of_pair in zip(pairs, samples, strict=True):
         of_maps = settings if pair in unmixed else without_ica(settings)
-        unit = replace(
-            _unit(pair, moments, fits, of_maps),
+        unit = PairUnit(
             key=plan.key(pair),
+            aligned=pair,
+            moments=_moments(pair, moments),
+            ica=_ica(pair, ica_needs(pair, of_maps), fits, settings),
             spreads={side: spreads[key] for side, key in spread_needs(pair, settings)},
+            settings=of_maps,
             keeps_maps=plan.keeps_maps,
-            halves=tuple(_unit(half, moments, fits, single, is_halved=True) for half in of_pair),
         )
+        if of_pair is not None:
+            needed = ica_needs_of_samples(of_pair, settings) if pair in unmixed else ()
+            unit = replace(
+                unit,
+                samples=of_pair,
+                sample_moments=_moments(of_pair.aligned, moments),
+                sample_ica=_ica(of_pair.aligned, needed, fits, single),
+            )
         units.append(unit)
-    units = _with_more_starts(units, wanted, starts, executor, machine)
     order = tile_order(pairs, machine)
     units = _with_shares([units[number] for number in order], executor, machine)
     made = dict(zip(order, executor.map(units, machine), strict=True))
     return [made[number] for number in range(len(pairs))]
 
 
+def _moments(
+    pair: AlignedPair, moments: Moments
+) -> tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]]:
+    return moments[moments_key(pair, 0)], moments[moments_key(pair, 1)]
+
+
+def _ica(
+    pair: AlignedPair,
+    needs: Iterable[Need],
+    fits: Mapping[str, SpaceIca],
+    settings: CompareSettings,
+) -> IcaOfSides:
+    if not settings.has_ica:
+        return {}
+    return {need: fits[ica_key(pair, *need, settings)] for need in needs}
+
+
 def _varies(pair: AlignedPair, moments: Moments) -> bool:
     """Tell whether every part of both sides varies, so that it can be unmixed."""
     keys = (moments_key(pair, side) for side in (0, 1))
     return all(np.trace(part.sxx) > 0 for key in keys for part in moments[key])
-
-
-def _with_more_starts(
-    units: list[PairUnit],
-    wanted: Mapping[str, IcaOfSpace],
-    made: Mapping[str, Sequence[IcaFit]],
-    executor: Executor,
-    machine: Machine,
-) -> list[PairUnit]:
-    """Return the pairs, with more starts of ICA where their efficiency hangs on too few.
-
-    What a pair takes hangs on the pair alone: the first starts of a space are the same for all.
-    """
-    keys = [{where: ica.key for where, ica in unit.ica.items()} for unit in units]
-    may_have = {key for key, ica in wanted.items() if ica.next_starts(made[key], MOST_STARTS)}
-    asked = [number for number, of in enumerate(keys) if may_have & set(of.values())]
-    doubts = executor.map([DoubtUnit(units[number]) for number in asked], machine)
-    doubted = [number for number, doubt in zip(asked, doubts, strict=True) if doubt]
-    again = {key: wanted[key] for number in doubted for key in keys[number].values()}
-    fits = choose_starts(again, make_starts(again, executor, machine, most=MOST_STARTS, made=made))
-    for number in doubted:
-        ica = {where: fits[key] for where, key in keys[number].items()}
-        units[number] = replace(units[number], ica=ica)
-    return units
 
 
 def _with_shares(units: list[PairUnit], executor: Executor, machine: Machine) -> list[PairUnit]:
@@ -182,18 +190,3 @@ def _do_once(units: Iterator[Unit[Any]], executor: Executor, machine: Machine) -
     for unit in units:
         by_key.setdefault(unit.key, unit)
     return dict(zip(by_key, executor.map(list(by_key.values()), machine), strict=True))
-
-
-def _unit(
-    pair: AlignedPair,
-    moments: Moments,
-    fits: Mapping[str, SpaceIca],
-    settings: CompareSettings,
-    *,
-    is_halved: bool = False,
-) -> PairUnit:
-    """Return a pair, of which its name and what the caller knows of it is to be added."""
-    keys = [moments_key(pair, side) for side in (0, 1)]
-    needs = ica_needs(pair, settings, is_halved=is_halved) if settings.has_ica else ()
-    ica = {(side, on): fits[ica_key(pair, side, on, settings)] for side, on in needs}
-    return PairUnit("", pair, (moments[keys[0]], moments[keys[1]]), ica, {}, settings)

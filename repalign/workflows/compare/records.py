@@ -1,17 +1,17 @@
 """From error norms to tidy records: denominators, intervals, nulls, efficiency, conventions."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from repalign.aliases import FloatArray
 from repalign.core.errors.efficiency import ica_efficiency
-from repalign.core.inference.gaussian_twin import TwinNull
+from repalign.core.inference.jackknife import Interval, Statistic
 from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.inference.left_out import Claim, Interval, Statistic
 from repalign.core.inference.nulls import NullErrors
 from repalign.core.inference.ranges import ANYWHERE, POSITIVE, Range
+from repalign.core.inference.rotation import RotationNull
 from repalign.core.maps.kinds import KIND_OF
 from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
@@ -28,7 +28,7 @@ def make_records(
     settings: CompareSettings,
     *,
     nulls: PairNulls | None,
-    twins: Mapping[str, TwinNull],
+    rotations: RotationNull | None,
 ) -> Iterator[ErrorRecord]:
     """Yield one record a map, in the order in which the maps were asked for."""
     summary = Summary(errors)
@@ -38,12 +38,14 @@ def make_records(
         kind.p_value: None if nulls is None else nulls.of(kind.name, errors.split)
         for kind in others
     }
-    twin = twins.get(errors.split, TwinNull(()))
+    held_out = errors.split == "held-out"
     for number, name in enumerate(errors.norms):
         scale = errors.scales[name]
         is_ica = KIND_OF[name].needs_ica
         interval = summary.error_interval(number)
         efficiency, efficiency_interval = summary.efficiency(name)
+        over_radius = summary.radius_interval(number)
+        rotated = rotations if held_out and name == "ica" and efficiency is not None else None
         yield ErrorRecord(
             source=source.name,
             target=target.name,
@@ -65,8 +67,10 @@ def make_records(
             diameter=scale.diameter.value,
             converged=_converged(errors) if is_ica else None,
             seed=settings.seed,
-            efficiency_null=_known(twin.mean) if name == "ica" else None,
+            efficiency_null=None if rotated is None else _known(rotated.mean),
             error_over_rms_radius=_over(summary.means[number], scale.rms_radius),
+            rms_low=_known(over_radius.low),
+            rms_high=_known(over_radius.high),
             diameter_upper=scale.diameter.upper,
             diameter_99=_known(scale.diameter_99),
             rms_radius=scale.rms_radius,
@@ -77,19 +81,11 @@ def make_records(
             null_observed=(
                 None if null is None else _over(null.observed[number], scale.diameter.value)
             ),
-            efficiency_null_sd=_known(twin.spread) if name == "ica" else None,
-            n_twins=len(twin.values) if name == "ica" else None,
-            efficiency_p=(
-                None if name != "ica" or efficiency is None else _known(twin.p_value(efficiency))
-            ),
-            start_half_width=summary.start_half_width(name),
-            efficiency_start_half_width=(
-                None if efficiency is None else summary.efficiency_start_half_width(name)
-            ),
+            efficiency_null_sd=None if rotated is None else _known(rotated.spread),
+            n_rotations=None if rotated is None else rotated.rotated.size,
+            efficiency_p=None if rotated is None else _known(rotated.p_value),
             n_groups=summary.n_groups,
-            ci_claim=None if _known(interval.low) is None else interval.claim.value,
-            n_halves=summary.n_samples(name, "halves"),
-            n_quarters=summary.n_samples(name, "quarters"),
+            n_halves=summary.n_halves(number),
             smallest_p=None if null is None or null.refusal else null.smallest_p,
             further_p={column: _p_value(each, number, name) for column, each in further.items()},
             **_ica_columns(errors) if is_ica else _NO_ICA,
@@ -100,88 +96,70 @@ def make_records(
 
 
 class Summary:
-    """Mean errors over their diameters, and what they are without each group."""
+    """Mean errors over their denominators, with intervals.
+
+    Values of replicates are the mean errors of all maps, then the RMS radius of the target.
+    """
 
     def __init__(self, errors: SplitErrors) -> None:
+        self._errors = errors
         self.names = list(errors.norms)
-        norms = np.stack([errors.norms[name] for name in self.names])
-        self.means = norms.mean(axis=1)
+        self.means = np.array([float(errors.norms[name].mean()) for name in self.names])
         self.diameters = np.array([errors.scales[name].diameter.value for name in self.names])
         self.errors = _ratio(self.means, self.diameters)
         self.n_groups = int(np.count_nonzero(np.bincount(errors.groups)))
-        self.left_out = errors.left_out
-        self.start_half_widths = errors.start_half_widths
-        self.has_components = _has_components(errors)
-
-    def start_half_width(self, name: str) -> float | None:
-        """Return how far the error of another run of starts may be off; None where unknown."""
-        half, diameter = self.start_half_widths.get(name), self.diameters[self.names.index(name)]
-        return None if half is None else _over(half, diameter)
-
-    def efficiency_start_half_width(self, name: str) -> float | None:
-        """Return the same of the efficiency."""
-        half = self.start_half_width(name)
-        if half is None or not {"permutation", "rigid"} <= set(self.names):
-            return None
-        permutation, rigid = (
-            self.errors[self.names.index(other)] for other in ("permutation", "rigid")
-        )
-        return _over(half, float(permutation - rigid))
 
     def error_interval(self, number: int) -> Interval:
-        """Return the interval of the error of one map."""
-        is_held_out = self.left_out is not None and self.left_out.claim is Claim.FITTED_MAP
-        name = self.names[number]
-        return self._interval(
-            name,
-            lambda means: _ratio(means[..., number], self.diameters[number]),
-            within=POSITIVE if is_held_out else ANYWHERE,
-            by_starts=self.start_half_width(name),
-        )
+        """Return the interval of the error of one map, given the diameter."""
+        diameter = self.diameters[number]
+        return self._interval(number, lambda values: _ratio(values[..., number], diameter))
 
-    def n_samples(self, name: str, what: Literal["halves", "quarters"]) -> int | None:
-        """Return how many parts of the pair are behind the in-sample intervals of an ICA map."""
-        found = self.left_out
-        if found is None or found.claim is Claim.FITTED_MAP or not KIND_OF[name].needs_ica:
-            return None
-        errors: FloatArray | None = getattr(found, what)
-        return 0 if errors is None else errors[..., 0].size
+    def radius_interval(self, number: int) -> Interval:
+        """Return the interval of the error over the RMS radius.
+
+        None for the mean, whose ratio hardly varies, and for errors in another space.
+        """
+        name = self.names[number]
+        if name == "mean" or KIND_OF[name].in_components:
+            return NO_INTERVAL
+        return self._interval(number, lambda values: _ratio(values[..., number], values[..., -1]))
 
     def efficiency(self, name: str) -> tuple[float | None, Interval]:
-        """Return the efficiency of an ICA map with its interval, where both are defined."""
+        """Return the efficiency of an ICA map, with an interval where the fits share no rows."""
         if not KIND_OF[name].needs_ica or not {"permutation", "rigid"} <= set(self.names):
             return None, NO_INTERVAL
-        if not self.has_components:
+        if not _has_components(self._errors):
             return None, NO_INTERVAL
         columns = [self.names.index(other) for other in ("permutation", "rigid", name)]
 
-        def of(means: FloatArray) -> FloatArray:
-            errors = _ratio(means, self.diameters)
-            permutation, rigid, ica = (errors[..., column] for column in columns)
-            return ica_efficiency(permutation, rigid, ica)
+        def of(values: FloatArray) -> FloatArray:
+            errors = _ratio(values[..., columns], self.diameters[columns])
+            return ica_efficiency(*np.moveaxis(errors, -1, 0))
 
         value = _known(float(of(self.means)))
-        if value is None:
-            return None, NO_INTERVAL
-        by_starts = self.efficiency_start_half_width(name)
-        return value, self._interval(name, of, within=ANYWHERE, by_starts=by_starts)
+        if value is None or not self._errors.is_disjoint or self._errors.halves is None:
+            return value, NO_INTERVAL
+        return value, self._errors.halves.interval(of, within=ANYWHERE)
 
-    def _interval(
-        self, name: str, of: Statistic, *, within: Range, by_starts: float | None
-    ) -> Interval:
-        """Return the interval of a statistic of one map, by rows and starts, or by halves."""
-        if self.left_out is None:
-            return NO_INTERVAL
-        found = self.left_out.interval(of, within=within)
-        if not KIND_OF[name].needs_ica:
-            return found
-        value = float(of(self.means))
-        if by_starts is not None:
-            found = found.widened(value, by_starts)
-        return found.reaching(value, self.left_out.reach(of))
+    def n_halves(self, number: int) -> int | None:
+        """Return the half-samples behind the interval of a map; None where it has other ones."""
+        halves = self._errors.halves
+        if halves is None or not np.isfinite(halves.draws[:, number]).all():
+            return None
+        return len(halves.draws) if self._is_halved(number) else None
+
+    def _is_halved(self, number: int) -> bool:
+        """Whether an interval follows from half-samples: in-sample, and of all that needs ICA."""
+        return self._errors.split == "in-sample" or KIND_OF[self.names[number]].needs_ica
+
+    def _interval(self, number: int, of: Statistic) -> Interval:
+        is_halved = self._is_halved(number)
+        replicates = self._errors.halves if is_halved else self._errors.left_out
+        within: Range = ANYWHERE if self._errors.split == "in-sample" else POSITIVE
+        return NO_INTERVAL if replicates is None else replicates.interval(of, within=within)
 
 
-NO_INTERVAL = Interval(float("nan"), float("nan"), Claim.FITTED_MAP, 0)
+NO_INTERVAL = Interval(float("nan"), float("nan"))
 _NO_ICA: dict[str, Any] = {
     "ica_iterations": None,
     "ica_gradient_rms": None,
@@ -209,14 +187,6 @@ def _conventions(settings: CompareSettings, *, is_ica: bool) -> dict[str, Any]:
 def _has_components(errors: SplitErrors) -> bool:
     """Whether ICA has found anything on either side; where that is not known it may have."""
     return errors.ica is None or any(side.fit.n_identifiable != 0 for side in errors.ica)
-
-
-def efficiency_of(errors: SplitErrors) -> float:
-    """Return the ICA efficiency as it is recorded, whatever ICA found; NaN where undefined."""
-    summary = Summary(errors)
-    summary.has_components = True
-    value, _ = summary.efficiency("ica")
-    return float("nan") if value is None else value
 
 
 def _ica_columns(errors: SplitErrors) -> dict[str, Any]:

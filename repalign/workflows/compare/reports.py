@@ -1,14 +1,14 @@
 """What stands behind the errors of a pair: who took part, the ICA, the spectra, the nulls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from repalign.core.eigen import eigvalsh
-from repalign.core.inference.gaussian_twin import TwinNull
 from repalign.core.inference.kinds import PAIR_SHUFFLES
+from repalign.core.inference.rotation import RotationNull
 from repalign.core.moments import PairMoments
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.aligned import AlignedPair
@@ -25,7 +25,7 @@ def report_of(
     scale: Scale,
     *,
     nulls: PairNulls | None,
-    twins: Mapping[str, TwinNull],
+    rotations: RotationNull | None,
 ) -> PairReport:
     """Return the report of a pair; its warnings are told where all of them are known."""
     errors = judged[0] if judged else None
@@ -47,7 +47,7 @@ def report_of(
         matched_correlations=() if matching is None else tuple(matching.correlation.tolist()),
         null_errors={} if nulls is None else _null_errors(nulls, judged),
         matched_identifiable=() if errors is None else _matched_identifiable(errors),
-        gaussian_efficiencies={split: twin.values for split, twin in twins.items()},
+        rotated_efficiencies=() if rotations is None else tuple(rotations.rotated.tolist()),
         spectra=_spectra(pair.total),
         warnings=(),
     )

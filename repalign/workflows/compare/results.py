@@ -64,6 +64,8 @@ class ErrorRecord:
     seed: int
     efficiency_null: float | None
     error_over_rms_radius: float | None
+    rms_low: float | None
+    rms_high: float | None
     diameter_upper: float
     diameter_99: float | None
     rms_radius: float
@@ -73,14 +75,10 @@ class ErrorRecord:
     null_rows: int
     null_observed: float | None
     efficiency_null_sd: float | None
-    n_twins: int | None
+    n_rotations: int | None
     efficiency_p: float | None
-    start_half_width: float | None
-    efficiency_start_half_width: float | None
     n_groups: int
-    ci_claim: str | None
     n_halves: int | None
-    n_quarters: int | None
     smallest_p: float | None
     further_p: Mapping[str, float | None]
     ica_iterations: int | None
@@ -156,7 +154,7 @@ class PairReport:
     matched_correlations: tuple[float, ...]
     null_errors: Mapping[str, tuple[float, ...]]
     matched_identifiable: tuple[bool, ...]
-    gaussian_efficiencies: Mapping[str, tuple[float, ...]]
+    rotated_efficiencies: tuple[float, ...]
     spectra: Mapping[str, tuple[float, ...]]
     warnings: tuple[str, ...]
 

@@ -14,7 +14,6 @@ from repalign.options import Settings, option, with_values
 
 WidthPolicy = Literal["zero-pad", "pca", "refuse"]
 PermutationCost = Literal["inner-product", "correlation"]
-IcaRows = Literal["same", "disjoint"]
 MapRows = Literal["all", "training"]
 
 TRUST = "How far to trust it"
@@ -37,19 +36,14 @@ class CompareSettings(Settings):
         n_null: Shuffles of the pairing for the null; None takes what a small budget allows.
         beyond_groups: Also test whether the pairing matters beyond the groups, by shuffles of the
             rows inside them.
-        n_gaussian: Gaussian twins for the null of the ICA efficiency; None takes up to nine
-            where at least two cost little.
-        n_refits: Fits without each group, or bundle of groups, for the intervals of in-sample
-            errors; None takes what a small budget allows, 0 leaves all intervals out.
-        n_halves: Half-samples of the groups, two at a time, on which ICA is fitted from one start,
-            and on either half of them, for the in-sample intervals of its maps; None takes up to
-            twenty where at least ten cost little.
+        n_rotations: Random rotations for the null of the held-out ICA efficiency; None takes 99,
+            fewer for wide spaces.
+        n_halves: Half-samples of the groups for the intervals of in-sample errors and of all that
+            needs ICA; 0 leaves all intervals out; None takes twenty, without ICA where it is
+            expensive.
         starts: Independent starts of ICA a side, of which the better half by contrast is kept;
-            None makes two, six where these do not agree, and ten where the efficiency then still
-            hangs on the starts more than on the rows, as far as a budget allows.
+            None makes two, and six where these do not agree.
         ica: How ICA is fitted; its start and seed follow from ``seed`` and the content.
-        ica_rows: ``disjoint`` fits the ICA of the two spaces on different halves of the rows,
-            so that nothing but what holds on new rows can match.
         permutation_cost: What the assignment of columns maximises.
         width_policy: What to do with spaces of different widths.
         map_rows: Rows that fit the maps which are returned and saved: all, or those of the split
@@ -98,31 +92,21 @@ class CompareSettings(Settings):
     )
     n_null: int | None = null_option("shuffled pairing", TRUST)
     beyond_groups: bool = null_option("beyond groups", TRUST)
-    n_gaussian: int | None = null_option("Gaussian twins", TRUST)
-    n_refits: int | None = option(
-        None,
-        "Fits without some of the groups, for the intervals of in-sample errors; 0 for no "
-        "intervals at all.",
-        flag="refits",
-        panel=TRUST,
-        least=0,
-        absent="what is cheap",
-    )
+    n_rotations: int | None = null_option("random rotations", TRUST)
     n_halves: int | None = option(
         None,
-        "Half-samples with an ICA of their own, two at a time with their quarters, behind its "
-        "in-sample intervals.",
+        "Half-samples for the intervals of in-sample errors and of ICA; 0 for no intervals.",
         flag="halves",
         panel=TRUST,
         least=0,
-        absent="10 to 20 where cheap",
+        absent="20; without ICA where that is expensive",
     )
     starts: int | None = option(
         None,
-        "Starts of ICA a side; the better half is kept, and their spread is in the interval.",
+        "Starts of ICA a side, of which the better half is kept.",
         panel=TRUST,
         least=1,
-        absent="2, 6 or 10 by how far these disagree; 1 where large or by sklearn",
+        absent="2, or 6 if they disagree; 1 where large or by sklearn",
     )
     measure_rows: int | None = option(
         None,
@@ -133,12 +117,6 @@ class CompareSettings(Settings):
         absent="all",
     )
     ica: IcaSettings = field(default_factory=IcaSettings)
-    ica_rows: IcaRows = option(
-        "same",
-        "Fit the ICA of both spaces on the same rows, or on disjoint halves.",
-        panel=CONVENTIONS,
-        recorded=True,
-    )
     permutation_cost: PermutationCost = option(
         "inner-product", "What the permutation maximises.", panel=CONVENTIONS, recorded=True
     )
@@ -199,8 +177,8 @@ class CompareSettings(Settings):
                 "map_rows: got training, expected a held-out share of the rows, not "
                 f"{self.n_folds or 'no'} folds"
             )
-        if self.n_halves is not None and self.n_halves % 2:
-            raise InputError(f"n_halves: got {self.n_halves}, expected an even number")
+        if self.n_halves == 1:
+            raise InputError("n_halves: got 1, expected 0 or at least 2")
         if self.beyond_groups and self.n_null == 0:
             raise InputError("beyond_groups: got true, expected shuffles too; n_null is 0")
 
@@ -234,8 +212,8 @@ PRESETS = (
             maps=PAPER_MAPS,
             held_out=0,
             n_null=0,
-            n_gaussian=0,
-            n_refits=0,
+            n_rotations=0,
+            n_halves=0,
             starts=1,
             ica=IcaSettings(solver="sklearn"),
         ),
@@ -243,18 +221,17 @@ PRESETS = (
     Preset(
         "quick",
         "In-sample errors only: no nulls, no intervals, one start of ICA.",
-        CompareSettings(held_out=0, n_null=0, n_gaussian=0, n_refits=0, starts=1),
+        CompareSettings(held_out=0, n_null=0, n_rotations=0, n_halves=0, starts=1),
     ),
     Preset(
         "audit",
-        "All maps, five folds, 99 shuffles, nine Gaussian twins, six starts of ICA.",
+        "All maps, five folds, 99 shuffles and rotations, 20 half-samples, six starts of ICA.",
         CompareSettings(
             maps=ALL_MAPS,
             held_out=0,
             n_folds=5,
             n_null=99,
-            n_gaussian=9,
-            n_refits=50,
+            n_rotations=99,
             n_halves=20,
             starts=6,
         ),

@@ -26,10 +26,11 @@ from repalign.workflows.machine import Machine
 # seconds on two cores.
 START_BUDGET = 5e11
 TYPICAL_PASSES = 150
-# Multiplications that ICA on halves of a pair, and on quarters of it, may take unless a number of
-# them is asked for: some ten seconds of one core.
-HALVING_BUDGET = 4e11
-FEWEST_HALVINGS, MOST_HALVINGS = 5, 10
+N_HALVES = 20
+"""Half-samples behind an interval."""
+# Multiplications that the ICA of half-samples may take unless a number of them is asked for: some
+# ten seconds of one core.
+HALVES_BUDGET = 4e11
 
 
 def start_seed(seed: int, content: str, number: int = 0) -> int:
@@ -69,7 +70,7 @@ class IcaRows:
 
     Attributes:
         part: The part of the split that is left out to judge; None for none.
-        half: Which half of the rest, where the two sides of a pair use disjoint ones.
+        half: Which half of the groups of the rest, where the two sides use disjoint ones.
         only: The parts that it is fitted on, instead of all but one.
     """
 
@@ -78,10 +79,15 @@ class IcaRows:
     only: tuple[int, ...] = ()
 
     def of(self, split: Split) -> IntArray | None:
-        """Return which rows these are before they are halved for the two sides; None for all."""
+        """Return the numbers of these rows; None for all."""
         if self.only:
             return np.flatnonzero(np.isin(split.part_of_row, self.only))
-        return None if self.part is None else split.fitting_rows(self.part)
+        if self.part is None:
+            return None
+        if self.half is None:
+            return split.fitting_rows(self.part)
+        assert split.half_of_row is not None
+        return np.flatnonzero((split.part_of_row != self.part) & (split.half_of_row == self.half))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +112,6 @@ class SpaceIca:
         return self.fits[0]
 
 
-def half_of(rows: IntArray, half: int, seed: int) -> IntArray:
-    """Return the half of the rows, drawn at random, that belongs to one side."""
-    order = np.random.default_rng(seed).permutation(rows)
-    middle = len(order) // 2
-    return np.sort(order[:middle] if half == 0 else order[middle:])
-
-
 def affordable_starts(n_rows: int, dim: int, settings: CompareSettings) -> int:
     """Return how many starts of one space the budget allows, at least one.
 
@@ -123,15 +122,18 @@ def affordable_starts(n_rows: int, dim: int, settings: CompareSettings) -> int:
     return max(int(START_BUDGET / fit_cost(n_rows, dim)), 1)
 
 
-def n_halvings(n_rows: int, dim: int, settings: CompareSettings) -> int:
-    """Return how often a pair is halved: unless a number is asked for, only where it is cheap."""
-    if not settings.has_ica or settings.n_refits == 0:
-        return 0
+def halves_have_ica(n_rows: int, dim: int, settings: CompareSettings) -> bool:
+    """Whether ICA is fitted on half-samples: where a number is asked for, or it is cheap.
+
+    In-sample half of the rows, and a quarter of them or less behind each held-out part.
+    """
+    if not settings.has_ica or settings.n_halves == 0:
+        return False
     if settings.n_halves is not None:
-        return settings.n_halves // 2
-    # of either side two halves and four quarters, which take as long as the whole twice
-    affordable = int(HALVING_BUDGET / (4 * fit_cost(n_rows, dim)))
-    return min(affordable, MOST_HALVINGS) if affordable >= FEWEST_HALVINGS else 0
+        return True
+    n_judged = settings.n_folds or bool(settings.held_out)
+    share = 0.5 + 0.25 * n_judged
+    return N_HALVES * share * fit_cost(n_rows, dim) <= HALVES_BUDGET
 
 
 def fit_cost(n_rows: int, dim: int) -> float:

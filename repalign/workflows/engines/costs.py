@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from repalign.core.inference.splits import N_BUNDLES
 from repalign.printable import byte_size
 from repalign.workflows.compare.nulls import COPIES, MAX_NULL_ROWS
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.spaces import n_halvings
+from repalign.workflows.compare.spaces import N_HALVES, halves_have_ica
 from repalign.workflows.engines.effort import (
     Stores,
     expected_seconds,
-    n_twins,
+    n_fits,
     space_starts,
-    twin_starts,
 )
 from repalign.workflows.engines.parcels import SHARED_BYTES
 from repalign.workflows.engines.ray_tasks import LARGEST_TASK, TASKS_EACH
@@ -114,8 +114,10 @@ def walk_of(stores: Stores, settings: CompareSettings, workers: int, memory_byte
 
 
 def ica_passes(stores: Stores, settings: CompareSettings) -> int:
-    """Return how often a view is read for ICA: to whiten it, and for the moments of its halves."""
-    return 1 + n_halvings(stores.rows, stores.dim, settings) if settings.has_ica else 0
+    """Return how often a view is read for ICA: to whiten it, and for half-samples of it."""
+    if not settings.has_ica:
+        return 0
+    return 1 + (N_HALVES if halves_have_ica(stores.rows, stores.dim, settings) else 0)
 
 
 def stays_from_moments(held: int, n_tiles: int, settings: CompareSettings) -> bool:
@@ -160,7 +162,7 @@ def compare_costs(
             "bytes sent to workers",
             _sent_bytes(stores, moments, walk.n_tasks),
             "bytes",
-            "moments (columns² × 8 for each part of the split and quarter), and who the rows are",
+            "moments (columns² × 8 for each part of the split and bundle), and who the rows are",
         ),
         Cost("memory of a worker", memory, "bytes", "libraries, rows held, nulls, moments"),
         Cost("memory of all workers", workers * memory, "bytes", f"{workers} × that"),
@@ -176,8 +178,8 @@ def compare_costs(
 def _moments_bytes(stores: Stores, settings: CompareSettings) -> int:
     """Return the bytes of the moments of a view: of the parts of the split, and of quarters."""
     n_parts = settings.n_folds or (2 if settings.held_out else 1)
-    if settings.has_ica:
-        n_parts += 4 * n_halvings(stores.rows, stores.dim, settings)
+    if settings.n_halves != 0:
+        n_parts += N_BUNDLES
     return 8 * stores.dim**2 * n_parts
 
 
@@ -194,15 +196,13 @@ def _reading_rule(walk: Walk, stores: Stores, settings: CompareSettings) -> str:
 
 def announced(stores: Stores, settings: CompareSettings, *, workers: int) -> tuple[int, str]:
     """Return how many seconds a comparison may take, and in one line why."""
-    own, twins = space_starts(stores, settings), n_twins(stores, settings)
-    n_pairs, starts = stores.n_pairs, stores.views * own
+    n_pairs, starts = stores.n_pairs, stores.views * space_starts(stores, settings)
     made = [f"{starts:,} starts of ICA"] if starts else []
-    if halvings := n_halvings(stores.rows, stores.dim, settings):
-        made.append(f"{6 * halvings * stores.views:,} on halves and quarters of the rows")
+    if halves_have_ica(stores.rows, stores.dim, settings):
+        n_samples = settings.n_halves or N_HALVES
+        made.append(f"{n_fits(settings) * n_samples * stores.views:,} on half-samples of the rows")
     if settings.n_null:
         made.append(f"{settings.n_null} shuffles a pair")
-    if twins:
-        made.append(f"{twins} Gaussian twins a pair of {twin_starts(stores, settings)} starts each")
     alone = sum(expected_seconds(stores, settings).values())
     seconds = round(alone / max(min(workers, n_pairs), 1))
     return seconds, (

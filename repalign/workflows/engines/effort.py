@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from repalign.core.ica.starts import FIRST_STARTS, MORE_STARTS
-from repalign.workflows.compare.ica.twins import EFFICIENCY_MAPS, LONG_TWIN, affordable_twins
+from repalign.core.ica.starts import FIRST_STARTS
 from repalign.workflows.compare.nulls import MAX_NULL_ROWS, MOST_SHUFFLES, NULL_BUDGET
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.shares import LONG_SHARE
 from repalign.workflows.compare.spaces import (
+    N_HALVES,
     TYPICAL_PASSES,
     affordable_starts,
-    fit_cost,
-    n_halvings,
+    halves_have_ica,
 )
 from repalign.workflows.machine import OnStage
 
@@ -71,32 +70,12 @@ def sizes_of(pairs: "Sequence[tuple[EmbeddingSource, EmbeddingSource]]") -> Stor
     )
 
 
-def n_twins(stores: Stores, settings: CompareSettings) -> int:
-    """Return how many Gaussian twins a pair is compared with."""
-    if not set(EFFICIENCY_MAPS) <= set(settings.maps):
-        return 0
-    if settings.n_gaussian is not None:
-        return settings.n_gaussian
-    return affordable_twins(_twin_cost(stores, settings))
-
-
-def _twin_cost(stores: Stores, settings: CompareSettings) -> float:
-    drawn = min(stores.rows, MAX_NULL_ROWS)
-    return 2 * space_starts(stores, settings) * fit_cost(drawn, stores.dim)
-
-
 def space_starts(stores: Stores, settings: CompareSettings) -> int:
     """Return how many starts of ICA a space gets, where the first ones agree."""
     if not settings.has_ica:
         return 0
     affordable = affordable_starts(stores.rows, stores.dim, settings)
     return n_fits(settings) * (settings.starts or min(FIRST_STARTS, affordable))
-
-
-def twin_starts(stores: Stores, settings: CompareSettings) -> int:
-    """Return how many starts of ICA a twin gets on both sides: there the first ones disagree."""
-    affordable = affordable_starts(stores.rows, stores.dim, settings)
-    return 2 * n_fits(settings) * (settings.starts or min(MORE_STARTS, affordable))
 
 
 def n_fits(settings: CompareSettings) -> int:
@@ -107,12 +86,11 @@ def n_fits(settings: CompareSettings) -> int:
 def expected_seconds(stores: Stores, settings: CompareSettings) -> dict[str, float]:
     """Return by stage, in their order, about how long one core takes for all units of a round.
 
-    Other starts, folds and twins than expected, and slower or faster machines, move it; the
+    Other starts and folds than expected, and slower or faster machines, move it; the
     shares of the rounds are moved less.
     """
     n_rows, dim, n_maps = stores.rows, stores.dim, len(settings.maps)
     directions = 2 if settings.both_directions else 1
-    of_twins = n_twins(stores, settings) * twin_starts(stores, settings)
     drawn = min(n_rows, MAX_NULL_ROWS)
     shuffle = 2 * drawn * dim**2 * (1 + 2 * n_maps) + 30 * dim**3 * n_fits(settings)
     n_null = MOST_SHUFFLES if settings.n_null is None else settings.n_null
@@ -120,22 +98,20 @@ def expected_seconds(stores: Stores, settings: CompareSettings) -> dict[str, flo
     if settings.n_null is None:
         shuffles = min(shuffles, NULL_BUDGET)
     judging = 2 * n_rows * dim**2 * (n_maps + len(settings.measures)) * n_fits(settings)
-    twin_start = START_SECONDS + TWIN_PASSES * _pass(stores, drawn) / ICA_RATE
-    twins, pair = of_twins * twin_start, (judging + shuffles) / RATE
-    if of_twins and _twin_cost(stores, settings) < LONG_TWIN:  # short ones are part of the pair
-        twins, pair = 0.0, pair + twins
+    pair = (judging + shuffles) / RATE
     searching = TYPICAL_PASSES * _pass(stores) / ICA_RATE
     ica = space_starts(stores, settings) * (START_SECONDS + searching)
-    halvings = n_halvings(n_rows, dim, settings)  # two halves and four quarters: all rows twice
-    ica += halvings * (6 * START_SECONDS + 2 * searching)
-    pair += halvings * 2 * 2 * n_rows * dim**2 * 4 / RATE
+    halves = 0 if settings.n_halves == 0 else settings.n_halves or N_HALVES
+    if halves_have_ica(n_rows, dim, settings):
+        share = 0.5 + 0.25 * (n_fits(settings) - 1)  # of the rows, in-sample and held-out
+        ica += halves * (n_fits(settings) * START_SECONDS + share * searching)
+    pair += halves * n_rows * dim**2 * n_maps / RATE
     shared = shuffles / RATE if settings.n_null and shuffles > LONG_SHARE else 0.0
     pair -= shared
     return {
-        "moments": stores.views * (1 + halvings) * _pass(stores) / RATE,
+        "moments": stores.views * (1 + (halves > 0)) * _pass(stores) / RATE,
         "ICA": stores.views * ica,
         "diameter": stores.views * 14 * 2 * n_rows * dim / RATE,
-        "twins": stores.n_pairs * directions * twins,
         "shuffles": stores.n_pairs * directions * shared,
         "pairs": stores.n_pairs * directions * pair,
     }

@@ -220,12 +220,12 @@ def check_count(pairs: Sequence[SourcePair], settings: CompareSettings) -> None:
         return
     models = {source.name for pair in pairs for source in pair}
     views = {(source.name, source.view) for pair in pairs for source in pair}
-    has_trust = settings.n_null != 0 or settings.n_refits != 0
+    has_trust = settings.n_null != 0 or settings.n_halves != 0
     more = ""
     if any(KIND_OF[name].needs_ica for name in settings.maps):
         more = f" beside {len(views)} ICAs"
     if has_trust:
-        more += ", nearly all of it for nulls and intervals (--null 0 --refits 0)"
+        more += ", nearly all of it for nulls and intervals (--null 0 --halves 0)"
     raise InputError(
         f"compare: {len(views)} views of {len(models)} models are {len(pairs):,} pairs, "
         f"{_hours(pairs, has_trust=has_trust)} of one core{more}; take fewer "

@@ -20,7 +20,7 @@ def known_classes() -> dict[str, type]:
     from repalign.core.errors.diameter import Diameter
     from repalign.core.ica.components import IcaFit
     from repalign.core.ica.settings import IcaSettings
-    from repalign.core.inference.left_out import Claim, GroupCount, LeftOut
+    from repalign.core.inference.jackknife import GroupCount, Replicates
     from repalign.core.inference.maximum import Draws
     from repalign.core.maps.affine import AffineMap
     from repalign.core.moments import PairMoments
@@ -33,7 +33,7 @@ def known_classes() -> dict[str, type]:
     classes = (
         *(PairMoments, Spread, Diameter, IcaFit, IcaSettings, AffineMap),
         *(PairResult, ErrorRecord, MeasureRecord, PairReport, IcaReport),
-        *(Resampled, Draws, LeftOut, GroupCount, Claim),
+        *(Resampled, Draws, Replicates, GroupCount),
     )
     return {each.__name__: each for each in classes}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from repalign.core.inference.best import plausible_best
-from repalign.core.inference.left_out import LeftOut
+from repalign.core.inference.jackknife import Replicates
 from repalign.core.similarity.measures import Better
 from repalign.workflows.study.resampled import Resampled
 from repalign.workflows.study.search import is_tested
@@ -131,7 +131,7 @@ def _match(side: Side, candidates: "Sequence[_Candidate]") -> MatchRecord:
     best = min(candidates, key=lambda each: sign * each.value)
     joined = _together([each.known for each in candidates])
     plausible: tuple[str, ...] | None = None
-    if isinstance(joined, LeftOut):
+    if isinstance(joined, Replicates):
         may_be = plausible_best(joined)
         views = [_names(each.record, OTHER[side])[1] for each in candidates]
         plausible = tuple(view for view, may in zip(views, may_be, strict=True) if may)
@@ -157,25 +157,25 @@ def _match(side: Side, candidates: "Sequence[_Candidate]") -> MatchRecord:
     )
 
 
-def _together(known: Sequence[Resampled | None]) -> LeftOut | str:
-    """Return the errors of all candidates without the same groups, or why there are none."""
-    parts = [each.left_out for each in known if each is not None and each.left_out is not None]
+def _together(known: Sequence[Resampled | None]) -> Replicates | str:
+    """Return all candidates on the same choices of groups, or why there are none."""
+    parts = [each.replicates for each in known if each is not None and each.replicates is not None]
     if len(parts) < len(known):
-        return "no group was left out, so that no interval is known (--refits)"
+        return "no interval is known (--halves)"
     first = parts[0]
-    if first.refusal is not None:
-        return first.refusal
+    if first.groups.refusal is not None:
+        return first.groups.refusal
     rows = {each.rows for each in known if each is not None}
-    if len(rows) > 1 or any(not np.array_equal(each.sizes, first.sizes) for each in parts):
+    if len(rows) > 1 or any(len(each.draws) != len(first.draws) for each in parts):
         return (
             "different rows were left out of the candidates; compare them on the same rows, with "
-            "one number of --refits"
+            "one number of --halves"
         )
     joined = replace(
         first,
         full=np.concatenate([each.full for each in parts]),
-        without=np.concatenate([each.without for each in parts], axis=1),
+        draws=np.concatenate([each.draws for each in parts], axis=1),
     )
-    if not np.isfinite(joined.without).all():
+    if not np.isfinite(joined.draws).all():
         return "some value is not defined without some of the groups"
     return joined

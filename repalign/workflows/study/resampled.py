@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray
+from repalign.core.inference.jackknife import Replicates, Statistic
 from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.inference.left_out import LeftOut
 from repalign.core.inference.maximum import Draws
 from repalign.core.inference.nulls import NullErrors
+from repalign.core.maps.kinds import KIND_OF
 from repalign.store.joining.index import POOLED, RowIndex
 
 if TYPE_CHECKING:
@@ -29,15 +30,15 @@ class Resampled:
         name: Of the map or the measure.
         split: How it was judged.
         draws: The null, where the pairing was tested.
-        left_out: The value with all groups and without each, where there is an interval; of maps
-            over the rms radius of the target.
+        replicates: The value on all groups and on choices of them, where there is an interval; of
+            maps over the RMS radius of the target.
         rows: Name of the inputs and of their split: groups are left out alike where it is equal.
     """
 
     name: str
     split: str
     draws: Draws | None
-    left_out: LeftOut | None
+    replicates: Replicates | None
     rows: str
 
 
@@ -51,47 +52,47 @@ def resampled_pair(
     _, rows = input_places(index)
     first = PAIR_SHUFFLES[0].name
     for errors in judged:
-        # Diameters of different targets do not compare: outlying rows set them.
-        radii = np.array([errors.scales[name].rms_radius for name in errors.norms])
         null = None if nulls is None else nulls.of(first, errors.split)
-        scales = 1 / np.where(radii > 0, radii, np.nan)
-        names = tuple(errors.norms)
-        yield from _resampled(names, errors.split, null, errors.left_out, rows=rows, scales=scales)
-    for each in measured:
-        names = tuple(measure.name for measure in each.measures)
-        signs = np.array([-measure.sign for measure in each.measures])
-        for values in each.values:
-            null = None if each.nulls is None else each.nulls.of(first, values.split)
-            yield from _resampled(
-                names, values.split, null, values.left_out, rows=rows, scales=signs
-            )
+        for number, name in enumerate(errors.norms):
+            # Diameters of different targets do not compare: outlying rows set them.
+            is_halved = errors.split == "in-sample" or KIND_OF[name].needs_ica
+            replicates = errors.halves if is_halved else errors.left_out
+            if replicates is not None:
+                replicates = _one(replicates, _over_radius(number))
+            yield Resampled(name, errors.split, _draws(null, number), replicates, rows)
+    for result in measured:
+        for values in result.values:
+            null = None if result.nulls is None else result.nulls.of(first, values.split)
+            for number, measure in enumerate(result.measures):
+                replicates = values.replicates
+                if replicates is not None:
+                    replicates = _one(replicates, _signed(number, -measure.sign))
+                yield Resampled(measure.name, values.split, _draws(null, number), replicates, rows)
 
 
-def _resampled(
-    names: Sequence[str],
-    split: str,
-    null: NullErrors | None,
-    left_out: LeftOut | None,
-    *,
-    rows: str,
-    scales: FloatArray,
-) -> Iterator[Resampled]:
-    """Yield what is known of every name; left-out values are multiplied by their scale."""
-    for number, name in enumerate(names):
-        draws = None
-        if null is not None and null.refusal is None:
-            values = np.concatenate([null.observed[None, number], null.shuffled[:, number]])
-            draws = Draws(null.orders, values)
-        own = None
-        if left_out is not None:
-            own = replace(
-                left_out,
-                full=scales[number] * left_out.full[number : number + 1],
-                without=scales[number] * left_out.without[:, number : number + 1],
-                halves=None,  # layers are told apart by the groups that both can do without
-                quarters=None,
-            )
-        yield Resampled(name, split, draws, own, rows)
+def _draws(null: NullErrors | None, number: int) -> Draws | None:
+    if null is None or null.refusal is not None:
+        return None
+    values = np.concatenate([null.observed[None, number], null.shuffled[:, number]])
+    return Draws(null.orders, values)
+
+
+def _over_radius(number: int) -> Statistic:
+    def over_radius(values: FloatArray) -> FloatArray:
+        radius = values[..., -1]
+        return values[..., number] / np.where(radius > 0, radius, np.nan)
+
+    return over_radius
+
+
+def _signed(number: int, sign: float) -> Statistic:
+    return lambda values: sign * values[..., number]
+
+
+def _one(replicates: Replicates, of: Statistic) -> Replicates:
+    """Return one statistic of the replicates."""
+    full, draws = of(replicates.full[None]), of(replicates.draws)[:, None]
+    return replace(replicates, full=full, draws=draws)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,9 +1,8 @@
 """The table of Table 1 of the paper, with what makes it readable: baseline, splits, nulls."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -25,17 +24,15 @@ INTERVALS = {
     "in-sample": "in-sample, for the average error of this procedure",
     "held-out": "held-out, for the error of these maps on new groups",
 }
-# Counted in docs/calibration.md.
-ICA_IN_SAMPLE = (
-    "in-sample 95 % of ICA and % eff.: without halves of the rows (--halves 10) they hold less "
-    "often where few rows or groups determine ICA"
-)
 SHUFFLED = f"null and p: {NULL_OF['shuffled pairing'].told}"
 EFFICIENCY_IS = (
-    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better, mean over pairs of starts"
+    "% eff.: (permutation − ICA) / (permutation − rigid), ↑ better; not a share: it can pass 100 % "
+    "and depends on the scale of both sides"
 )
-EFFICIENCY_SPLITS = "in-sample and held-out do not compare"
-TWINS = f"null: mean ± sd of {NULL_OF['Gaussian twins'].told}"
+EFFICIENCY_SPLITS = (
+    "in-sample both ICAs see the same rows, which raises it; held-out they see disjoint halves"
+)
+ROTATIONS = f"null: mean ± sd of {NULL_OF['random rotations'].told}"
 UNCONVERGED = "*: ICA did not converge"
 WIDTH = 79
 NULLS = nulls_of("compare")
@@ -89,11 +86,10 @@ class ErrorBlock:
 
 @dataclass(frozen=True)
 class ErrorTable:
-    """A block a pair, a column a map; whether an in-sample ICA was judged without halves."""
+    """A block a pair, a column a map."""
 
     columns: tuple[ErrorColumn, ...]
     blocks: tuple[ErrorBlock, ...]
-    lacks_halves: bool = False
 
     @property
     def caption(self) -> tuple[str, ...]:
@@ -132,10 +128,8 @@ class ErrorTable:
         columns = [place for place, each in enumerate(self.columns) if each.is_efficiency]
         if columns:
             compared = [EFFICIENCY_SPLITS] if set(INTERVALS) <= set(splits) else []
-            has_twins = any("±" in line.cells[place] for line in lines for place in columns)
-            yield "; ".join([EFFICIENCY_IS, *compared, *([TWINS] if has_twins else [])])
-        if self.lacks_halves:
-            yield ICA_IN_SAMPLE
+            has_null = any("±" in line.cells[place] for line in lines for place in columns)
+            yield "; ".join([EFFICIENCY_IS, *compared, *([ROTATIONS] if has_null else [])])
 
     def layout(self) -> Layout:
         """Return the table as Markdown and LaTeX write it: a pair is a heading of its lines."""
@@ -184,28 +178,8 @@ def error_table(
     blocks = []
     for number, (title, splits) in enumerate(_pairs(records).items()):
         lines = tuple(line for split in splits for line in _lines(split, columns))
-        told = (*notes[number], *start_notes(chain(*splits))) if notes else ()
-        blocks.append(ErrorBlock(title, lines, told))
-    return ErrorTable(tuple(columns), tuple(blocks), any(map(_lacks_halves, records)))
-
-
-def _lacks_halves(record: Record) -> bool:
-    """Whether an in-sample interval of ICA follows from rows left out one group at a time alone."""
-    is_in_sample_ica = record["split"] == "in-sample" and KIND_OF[record["map"]].needs_ica
-    return is_in_sample_ica and record["ci_low"] is not None and not record.get("n_halves")
-
-
-def start_notes(records: Iterable[Record]) -> Iterator[str]:
-    """Yield by split how far another run of starts of ICA may be off, as far as it is known."""
-    for record in records:
-        error, efficiency = (
-            record.get(name) for name in ("start_half_width", "efficiency_start_half_width")
-        )
-        if error is not None:
-            name = KIND_OF[record["map"]].heading.removesuffix(" ↓")
-            share = "" if efficiency is None else f", % eff. ± {short_percent(efficiency)}"
-            told = f"{name} ± {short_number(error)}{share}"
-            yield f"{record['split']}, another run of starts: {told}"
+        blocks.append(ErrorBlock(title, lines, tuple(notes[number]) if notes else ()))
+    return ErrorTable(tuple(columns), tuple(blocks))
 
 
 def title_of(record: Record) -> str:

@@ -48,5 +48,5 @@ def _ica_note(report: "IcaReport") -> str:
     if report.identifiable is not None:
         note += f", {report.identifiable} components less Gaussian than chance"
     if report.agreement is None:
-        return f"{note}; one start: its own chance is not known (--starts 6 tells)"
+        return f"{note}; one start"
     return f"{note}; best of {report.n_starts} starts agree to {report.agreement:.2f}"

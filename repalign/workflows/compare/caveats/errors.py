@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from repalign.core.inference.gaussian_twin import TwinNull
+from repalign.core.inference.rotation import RotationNull
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
 from repalign.workflows.compare.judge import SplitErrors
@@ -20,13 +20,11 @@ CLEARLY = 1.02
 # this ratio on the source is √3 times wider or more. One so many times narrower predicts nothing.
 UNSCALED_RATIO, NARROW_RATIO = 2.0, 5.0
 TESTED_MAPS = ("permutation", "rigid", "linear")
-# In efficiency: a half width that is told whatever the rows do, and one too small to be told.
-WIDE_STARTS, NARROW_STARTS = 0.05, 0.01
 AGREEING = 0.95
 
 
 def warn_of_errors(
-    records: Sequence[ErrorRecord], twins: Mapping[str, TwinNull], width: float = 1.0
+    records: Sequence[ErrorRecord], rotations: RotationNull | None, width: float = 1.0
 ) -> list[str]:
     """Warn of what errors, and how much wider the source is, show: few rows, outliers, nulls."""
     by_key = {(record.split, record.map): record for record in records}
@@ -39,8 +37,10 @@ def warn_of_errors(
             f"{ica.ica_iterations} passes): its errors, marked *, may be far from the optimum's"
         )
     if ica is not None and ica.efficiency is not None:
-        found += _warn_of_efficiency(ica, twins.get(ica.split))
         found += _warn_of_starts(ica)
+    held_out = by_key.get(("held-out", "ica"))
+    if held_out is not None and rotations is not None:
+        found += _warn_of_efficiency(held_out)
     return found
 
 
@@ -82,25 +82,14 @@ def warn_of_free_directions(judged: Sequence[SplitErrors], total: PairMoments) -
 
 
 def _warn_of_starts(ica: ErrorRecord) -> list[str]:
-    """Warn where other starts of ICA would change the efficiency more than other rows."""
-    half = ica.efficiency_start_half_width
-    if half is None or ica.efficiency_low is None or ica.efficiency_high is None:
-        return []
-    rows = max(((ica.efficiency_high - ica.efficiency_low) / 2) ** 2 - half**2, 0) ** 0.5
-    found = []
-    if half > WIDE_STARTS or (half > rows and half > NARROW_STARTS):
-        found.append(
-            f"in-sample, another run of starts of ICA may move the efficiency by {100 * half:.0f} "
-            f"points, and other rows by {100 * rows:.0f}; the interval holds both, more starts "
-            "(--starts 20) narrow it"
-        )
+    """Warn where starts of ICA do not find the same components."""
     agreement = min(ica.source_agreement or 1, ica.target_agreement or 1)
-    if agreement < AGREEING:
-        found.append(
-            f"the best starts of ICA agree to {agreement:.2f} only: single components hang on the "
-            "start; the saved ICA map is that of the best contrasts"
-        )
-    return found
+    if agreement >= AGREEING:
+        return []
+    return [
+        f"the best starts of ICA agree to {agreement:.2f} only: single components depend on the "
+        "start; the saved ICA map is that of the best contrasts"
+    ]
 
 
 def _warn_of_rows(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
@@ -175,16 +164,14 @@ def _floor(record: ErrorRecord) -> float:
     return 1 / (record.n_null + 1)
 
 
-def _warn_of_efficiency(ica: ErrorRecord, twin: TwinNull | None) -> list[str]:
-    if twin is None or not twin.values or ica.efficiency is None:
+def _warn_of_efficiency(ica: ErrorRecord) -> list[str]:
+    """Warn where the held-out efficiency is not above that of rotated components."""
+    if ica.efficiency is None or ica.efficiency_p is None or ica.efficiency_p <= LARGEST_CHANCE:
         return []
-    if ica.efficiency <= max(twin.values):
-        return [
-            f"the ICA efficiency of {100 * ica.efficiency:.0f} % is inside its null: Gaussian rows "
-            f"with the same covariances, where ICA identifies nothing, show up to "
-            f"{100 * max(twin.values):.0f} %"
-        ]
-    return []
+    return [
+        f"held-out, the ICA efficiency of {100 * ica.efficiency:.0f} % is not above chance "
+        f"(p {ica.efficiency_p:.2g}): components rotated at random do as well"
+    ]
 
 
 def _is_clearly_above(first: ErrorRecord | None, second: ErrorRecord | None) -> bool:

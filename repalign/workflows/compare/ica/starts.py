@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from repalign.aliases import FloatArray, Rows
 from repalign.core.ica.components import IcaFit
 from repalign.core.ica.settings import WHITENED_BYTES
@@ -19,7 +17,6 @@ from repalign.core.ica.starts import (
     AGREEMENT,
     FIRST_STARTS,
     MORE_STARTS,
-    MOST_STARTS,
     best_starts,
     start_agreement,
 )
@@ -35,7 +32,6 @@ from repalign.workflows.compare.spaces import (
     IcaRows,
     SpaceIca,
     affordable_starts,
-    half_of,
     start_seed,
 )
 from repalign.workflows.executor import Executor
@@ -72,31 +68,28 @@ class IcaOfSpace:
     @property
     def n_rows(self) -> int:
         """Number of rows that are fitted, or of which some are."""
-        if self.on.half is None:
-            return self.moments.n
-        return self.moments.n // 2 if self.on.half == 0 else self.moments.n - self.moments.n // 2
+        chosen = self.on.of(self.split)
+        return self.space.n_rows if chosen is None else chosen.size
 
     @property
     def covariance(self) -> FloatArray:
         """Covariance of the rows without the part left out."""
         return self.moments.sxx / self.moments.n
 
-    def next_starts(self, made: Sequence[IcaFit], most: int = MORE_STARTS) -> "list[StartUnit]":
+    def next_starts(self, made: Sequence[IcaFit]) -> "list[StartUnit]":
         """Return the starts to make after those made: none where these are enough."""
-        wanted = self.settings.starts or self._enough(made, most)
+        wanted = self.settings.starts or self._enough(made)
         return [StartUnit(self, number) for number in range(len(made), wanted)]
 
-    def _enough(self, made: Sequence[IcaFit], most: int) -> int:
+    def _enough(self, made: Sequence[IcaFit]) -> int:
         affordable = affordable_starts(self.n_rows, self.moments.source_dim, self.settings)
         if len(made) < FIRST_STARTS:
             return min(FIRST_STARTS, affordable)
-        limit = min(most, affordable)
-        more = [n for n in (MORE_STARTS, MOST_STARTS) if len(made) < n <= limit]
-        if more and len(made) == FIRST_STARTS:
-            agreement = start_agreement(made, self.covariance)
-            assert agreement is not None
-            more = [] if agreement >= AGREEMENT else more
-        return more[0] if more else len(made)
+        if len(made) > FIRST_STARTS or affordable < MORE_STARTS:
+            return len(made)
+        agreement = start_agreement(made, self.covariance)
+        assert agreement is not None
+        return FIRST_STARTS if agreement >= AGREEMENT else MORE_STARTS
 
     def choose(self, made: Sequence[IcaFit]) -> SpaceIca:
         """Return the starts that are kept: both of two that agree, else the better half."""
@@ -124,15 +117,14 @@ class IcaOfSpace:
 
     def _fitting(self, machine: Machine) -> tuple[Rows, PairMoments]:
         """Return the rows to fit on, and their moments."""
-        rows = self.space.rows if self.cut is None else MappedRows(self.space.rows, self.cut)
+        rows: Rows = self.space.rows if self.cut is None else MappedRows(self.space.rows, self.cut)
         chosen = self.on.of(self.split)
+        rows = rows if chosen is None else SubsetRows(rows, chosen)
         if self.on.half is None:
-            return rows if chosen is None else SubsetRows(rows, chosen), self.moments
-        every = np.arange(self.space.n_rows) if chosen is None else chosen
-        half = SubsetRows(rows, half_of(every, self.on.half, self.settings.seed))
+            return rows, self.moments
         # Not those of all rows: what is white on all rows is not white on half of them.
-        (moments,) = space_moments(half, **machine.limits("moments"))
-        return half, moments
+        (moments,) = space_moments(rows, **machine.limits("moments"))
+        return rows, moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,18 +228,10 @@ def make_starts(
     wanted: Mapping[str, IcaOfSpace],
     executor: Executor,
     machine: Machine,
-    *,
-    most: int = MORE_STARTS,
-    made: Mapping[str, Sequence[IcaFit]] | None = None,
 ) -> dict[str, list[IcaFit]]:
-    """Return the starts of every space by key, those of all of them done together.
-
-    ``made`` are the first of them, ``most`` how many a space may get.
-    """
-    starts = {key: list((made or {}).get(key, ())) for key in wanted}
-    while units := [
-        unit for key, ica in wanted.items() for unit in ica.next_starts(starts[key], most)
-    ]:
+    """Return the starts of every space by key, those of all of them done together."""
+    starts: dict[str, list[IcaFit]] = {key: [] for key in wanted}
+    while units := [unit for key, ica in wanted.items() for unit in ica.next_starts(starts[key])]:
         for unit, fit in zip(units, executor.map(units, machine), strict=True):
             starts[unit.ica.key].append(fit)
     return starts

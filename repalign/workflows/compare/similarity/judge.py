@@ -11,15 +11,21 @@ from functools import cached_property
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray, Rows
-from repalign.core.inference.left_out import (
-    FEWEST_GROUPS,
-    Claim,
-    LeftOut,
-    bundle_groups,
+from repalign.core.inference.jackknife import (
+    Replicates,
+    bundle_of_rows,
+    count_groups,
+    delete_half,
+    effective_groups,
 )
-from repalign.core.inference.refits import moments_by_bundle
-from repalign.core.inference.splits import Split
-from repalign.core.moments import PairMoments, leave_one_out, merge_all
+from repalign.core.inference.splits import Bundles, Split
+from repalign.core.moments import (
+    PairMoments,
+    leave_one_out,
+    merge_all,
+    moments_by_bundle,
+    pair_moments,
+)
 from repalign.core.similarity.canonical import FittingMoments
 from repalign.core.similarity.evidence import Evidence
 from repalign.core.similarity.held_rows import HeldRows, hold
@@ -38,6 +44,7 @@ class JudgedRows:
         groups: Group of every row.
         places: Place of every row among the inputs of the pair.
         is_ordered: Rows of a group stand in an order that means something.
+        bundles: Bundles of the groups, whose half-samples give intervals; None for no intervals.
     """
 
     source: Rows
@@ -47,6 +54,7 @@ class JudgedRows:
     groups: IntArray
     places: IntArray
     is_ordered: bool
+    bundles: Bundles | None = None
 
     @cached_property
     def total(self) -> PairMoments:
@@ -66,7 +74,7 @@ class SplitValues:
     Attributes:
         split: ``in-sample`` or ``held-out``.
         values: By measure, in order; NaN where too few rows define none.
-        left_out: The same without each group; None where none was asked for.
+        replicates: The same without each group (held-out), or on half-samples; None for none.
         n_rows: Rows that judge.
         n_fit_rows: Rows that fit what is fitted.
         n_groups: Groups that judge.
@@ -74,7 +82,7 @@ class SplitValues:
 
     split: str
     values: FloatArray
-    left_out: LeftOut | None
+    replicates: Replicates | None
     n_rows: int
     n_fit_rows: int
     n_groups: int
@@ -107,7 +115,7 @@ class MeasureJudge:
         source, target = self.rows.source.read(0, n), self.rows.target.read(0, n)
         return hold(source, target, memory_bytes=self.memory_bytes, seed=self._seed)
 
-    def in_sample(self, n_left_out: int) -> SplitValues:
+    def in_sample(self) -> SplitValues:
         """Judge on the rows that fit."""
         rows = self.rows
         evidence = Evidence(FittingMoments.of(rows.total), rows=self.held)
@@ -115,7 +123,7 @@ class MeasureJudge:
         return SplitValues(
             split="in-sample",
             values=values,
-            left_out=self._in_sample_left_out(values, n_left_out),
+            replicates=self._half_samples(values),
             n_rows=rows.n,
             n_fit_rows=rows.n,
             n_groups=int(np.count_nonzero(np.bincount(rows.groups))),
@@ -131,16 +139,17 @@ class MeasureJudge:
         by_part = np.stack([self._values(evidence) for evidence in parts])
         values = np.average(by_part, axis=0, weights=sizes)
         groups = rows.groups[judged]
-        left_out = None
+        replicates = None
         if n_left_out:
-            bundle, count = bundle_groups(groups, n_left_out, seed=self._seed)
+            bundle = bundle_of_rows(groups, n_left_out, seed=self._seed)
             without = self._held_out_without(parts, by_part, sizes, bundle)
-            weights = np.bincount(bundle).astype(np.float64)
-            left_out = LeftOut(values, without, weights, count, Claim.FITTED_MAP)
+            n_effective = effective_groups(np.bincount(bundle))
+            count = count_groups(groups)
+            replicates = Replicates(values, without, "delete-a-group", count, n_effective)
         return SplitValues(
             split="held-out",
             values=values,
-            left_out=left_out,
+            replicates=replicates,
             n_rows=judged.size,
             n_fit_rows=rest[split.judged[0]].n,
             n_groups=int(np.count_nonzero(np.bincount(groups))),
@@ -158,19 +167,22 @@ class MeasureJudge:
             None if held is None else held.chosen(split.fitting_rows(part)),
         )
 
-    def _in_sample_left_out(self, values: FloatArray, n_left_out: int) -> LeftOut | None:
-        if n_left_out == 0:
+    def _half_samples(self, values: FloatArray) -> Replicates | None:
+        """Return the values on half-samples of the groups."""
+        rows, bundles = self.rows, self.rows.bundles
+        if bundles is None:
             return None
-        rows = self.rows
-        bundle, count = bundle_groups(rows.groups, n_left_out, seed=self._seed)
-        sizes = np.bincount(bundle).astype(np.float64)
-        without = np.tile(values, (sizes.size, 1))
-        if sizes.size >= FEWEST_GROUPS:
-            for number, part in moments_by_bundle(rows.source, rows.target, bundle, rows.total):
-                held = None if self.held is None else self.held.without(bundle, number)
-                rest = FittingMoments.of(rows.total.subtract(part))
-                without[number] = self._values(Evidence(rest, rows=held))
-        return LeftOut(values, without, sizes, count, Claim.PROCEDURE)
+        bundle_of_row, n_bundles = bundles.split.part_of_row, bundles.split.n_parts
+        moments = pair_moments(
+            rows.source, rows.target, part_of_row=bundle_of_row, n_parts=n_bundles
+        )
+        draws = np.empty((len(bundles.samples), values.size))
+        for draw, sample in zip(draws, bundles.samples, strict=True):
+            chosen = np.flatnonzero(np.isin(bundle_of_row, sample))
+            held = None if self.held is None else self.held.chosen(chosen)
+            fitted = FittingMoments.of(merge_all(tuple(moments[bundle] for bundle in sample)))
+            draw[:] = self._values(Evidence(fitted, rows=held))
+        return delete_half(values, draws, rows.groups)
 
     def _held_out_without(
         self,
@@ -200,9 +212,7 @@ class MeasureJudge:
             start += positions.size
             labels, member = np.unique(inside, return_inverse=True)
             source, target = self.rows.source, self.rows.target
-            for number, own in moments_by_bundle(
-                source, target, member, whole.moments, among=positions
-            ):
+            for number, own in moments_by_bundle(source, target, member, among=positions):
                 if own.n == whole.moments.n:
                     continue
                 rows = None if whole.rows is None else whole.rows.without(member, number)

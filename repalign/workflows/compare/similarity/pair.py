@@ -1,7 +1,7 @@
 """All measures of one pair: on which rows, how far they can be trusted, and the records."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isqrt
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from repalign.aliases import Rows
 from repalign.core.inference.nulls import shuffled_null
-from repalign.core.inference.splits import no_split, sample_groups
+from repalign.core.inference.splits import Bundles, no_split, sample_groups
 from repalign.core.moments import pair_moments
 from repalign.core.rows import SubsetRows
 from repalign.core.similarity.distances import RANKED_BYTES
@@ -43,7 +43,7 @@ NULL_ROWS: dict[Reads, int] = {
     "distance ranks": 1000,
 }
 # Values without a group: at least and at most so many, as a budget of multiplications allows.
-LEFT_OUT = (10, 50)
+LEFT_OUT = (20, 50)
 LEFT_OUT_BUDGET = 5e10
 
 
@@ -70,16 +70,18 @@ def measure_pair(
     settings: CompareSettings,
     machine: Machine,
     known: Mapping[str, JudgedOrder],
+    bundles: Bundles | None,
 ) -> Iterator[MeasureResult]:
     """Yield the measures of a pair, those that read the same together.
 
-    ``known`` are those in orders of the rows that others judged.
+    ``known`` are those in orders of the rows that others judged, ``bundles`` those whose
+    half-samples give intervals.
     """
-    for judge, notes in _judges(pair, settings, machine):
+    for judge, notes in _judges(pair, settings, machine, bundles):
         chosen, reads, rows = judge.measures, judge.reads, judge.rows
-        n_left_out = wanted_left_out(rows, reads, settings)
-        values = [judge.in_sample(n_left_out)]
+        values = [judge.in_sample()]
         if rows.split.judged:
+            n_left_out = wanted_left_out(rows, reads) if settings.n_halves != 0 else 0
             values.append(judge.held_out(n_left_out))
         nulls = _nulls(judge, settings, dict(known))
         notes += _undefined(chosen, values)
@@ -118,19 +120,23 @@ def _kinds(measures: Sequence[Measure]) -> dict[tuple[Reads, bool], tuple[Measur
 
 
 def _judges(
-    pair: PairData, settings: CompareSettings, machine: Machine
+    pair: PairData, settings: CompareSettings, machine: Machine, bundles: Bundles | None = None
 ) -> Iterator[tuple[MeasureJudge, list[str]]]:
     """Yield who judges the measures of one kind, with notes on their rows."""
     for measures in _kinds(measures_called(settings.measures)).values():
         machine.on_stage("measures", 0, 1)
-        rows, notes = judged_rows(pair, measures, settings, machine)
+        rows, notes = judged_rows(pair, measures, settings, machine, bundles)
         seed, memory_bytes = settings.seed, machine.memory_bytes
         reads = measures[0].reads
         yield MeasureJudge(measures, reads, rows, seed=seed, memory_bytes=memory_bytes), notes
 
 
 def judged_rows(
-    pair: PairData, measures: Sequence[Measure], settings: CompareSettings, machine: Machine
+    pair: PairData,
+    measures: Sequence[Measure],
+    settings: CompareSettings,
+    machine: Machine,
+    bundles: Bundles | None = None,
 ) -> tuple[JudgedRows, list[str]]:
     """Return the rows on which measures of one kind are computed, with a note if not all.
 
@@ -148,7 +154,7 @@ def judged_rows(
     places, _ = input_places(aligned.index)
     if wanted >= n:
         rows = JudgedRows(
-            pair.source, pair.target, parts, split, groups, places, aligned.is_ordered
+            pair.source, pair.target, parts, split, groups, places, aligned.is_ordered, bundles
         )
         return rows, []
     chosen = sample_groups(
@@ -164,8 +170,16 @@ def judged_rows(
     )
     names = ", ".join(measure.name for measure in measures)
     note = f"{names}: on {chosen.size} of {n} rows, groups drawn at random, {why}"
+    if bundles is not None:
+        bundles = replace(bundles, split=bundles.split.rows(chosen))
     found = JudgedRows(
-        *sides, parts, split.rows(chosen), groups[chosen], places[chosen], aligned.is_ordered
+        *sides,
+        parts,
+        split.rows(chosen),
+        groups[chosen],
+        places[chosen],
+        aligned.is_ordered,
+        bundles,
     )
     return found, [note]
 
@@ -190,10 +204,8 @@ def rows_that_fit(reads: Reads, width: int, machine: Machine) -> int:
     return room
 
 
-def wanted_left_out(rows: JudgedRows, reads: Reads, settings: CompareSettings) -> int:
-    """Return how many groups, or bundles of them, are left out for an interval."""
-    if settings.n_refits is not None:
-        return max(settings.n_refits, 2) if settings.n_refits else 0
+def wanted_left_out(rows: JudgedRows, reads: Reads) -> int:
+    """Return how many groups, or bundles of them, are left out for a held-out interval."""
     dim = max(rows.total.source_dim, rows.total.target_dim)
     cost = 30.0 * dim**3
     if reads == "distance ranks":

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from repalign.core.inference.jackknife import Interval
 from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.inference.left_out import Interval
 from repalign.core.inference.nulls import NullErrors
 from repalign.core.similarity.measures import Measure
 from repalign.options import recorded_values
@@ -52,7 +52,6 @@ class MeasureRecord:
     null_rows: int
     null_observed: float | None
     n_groups: int
-    ci_claim: str | None
     smallest_p: float | None
     further_p: Mapping[str, float | None]
     measure: str
@@ -111,7 +110,6 @@ def measure_records(
                     None if null is None else _known(-measure.sign * null.observed[number])
                 ),
                 n_groups=values.n_groups,
-                ci_claim=_claim(interval),
                 smallest_p=None if null is None or null.refusal else null.smallest_p,
                 further_p={
                     column: _p_value(each, number) if value is not None else None
@@ -131,14 +129,10 @@ def _null(result: MeasureResult, kind: str, split: str) -> NullErrors | None:
 
 
 def _interval(values: SplitValues, number: int, measure: Measure) -> Interval | None:
-    if values.left_out is None:
+    if values.replicates is None:
         return None
     within = measure.range_in(values.split)
-    return values.left_out.interval(lambda means: means[..., number], within=within)
-
-
-def _claim(interval: Interval | None) -> str | None:
-    return None if interval is None or not np.isfinite(interval.low) else interval.claim.value
+    return values.replicates.interval(lambda means: means[..., number], within=within)
 
 
 def _p_value(null: NullErrors | None, number: int) -> float | None:

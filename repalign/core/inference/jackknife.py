@@ -1,0 +1,164 @@
+"""Jackknife intervals: delete-a-group for fixed maps, delete-half for what the same rows fit.
+
+Rows of one group are alike, so whole groups are left out. Held-out errors of maps that stay as
+they are: without each group in turn (delete-a-group jackknife). In-sample errors, measures that
+are computed on the rows that fit them, and everything with ICA: the whole procedure on random
+halves of the groups. The variance over half-samples is that of the value on all groups
+(delete-half jackknife, Shao and Wu 1989, Annals of Statistics 17, 1176-1197).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from repalign.core.inference.ranges import Range
+
+FEWEST_GROUPS = 10
+"""Groups of one size that an interval needs: with fewer it depends on a few values."""
+MAX_LEFT_OUT = 4000
+"""Groups are bundled at random beyond this number: the mean varies as much over bundles."""
+
+Method = Literal["delete-a-group", "delete-half"]
+Statistic = Callable[[Float[np.ndarray, "*shape values"]], Float[np.ndarray, " *shape"]]
+"""A number made of the values of a replicate, such as a ratio of two."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A 95 % interval; both ends NaN where there is none, for the reason given."""
+
+    low: float
+    high: float
+    refusal: str | None = None
+
+    @classmethod
+    def refused(cls, reason: str) -> "Interval":
+        """Return no interval."""
+        return cls(float("nan"), float("nan"), reason)
+
+
+@dataclass(frozen=True)
+class GroupCount:
+    """Groups of rows: how many, and how many groups of one size they are worth."""
+
+    number: int
+    effective: float
+
+    @property
+    def refusal(self) -> str | None:
+        """Why these groups give no interval; None where they do."""
+        if round(self.effective) >= FEWEST_GROUPS:
+            return None
+        size = ""
+        if round(self.effective) < self.number:
+            size = f" (worth {self.effective:.1f} groups of one size)"
+        return (
+            f"no interval: {self.number} groups{size}, expected at least {FEWEST_GROUPS}; judge "
+            "more groups, for example in 5 folds (--folds 5)"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """Values of several statistics on all groups, and on choices of the groups.
+
+    Attributes:
+        full: On all groups.
+        draws: On all groups but one (or a bundle of them), or on half of the groups.
+        method: Which of the two.
+        groups: The groups that are chosen from.
+        effective_draws: Groups of one size that those left out are worth, or half-samples.
+    """
+
+    full: Float[np.ndarray, " values"]
+    draws: Float[np.ndarray, "draws values"]
+    method: Method
+    groups: GroupCount
+    effective_draws: float
+
+    def with_value(
+        self, full: Float[np.ndarray, " 1"], draws: Float[np.ndarray, "draws 1"]
+    ) -> "Replicates":
+        """Return the same with one more value behind the others."""
+        return replace(
+            self,
+            full=np.concatenate([self.full, full]),
+            draws=np.concatenate([self.draws, draws], axis=1),
+        )
+
+    def standard_error(self, of: Statistic) -> Float[np.ndarray, "*shape"]:
+        """Return the standard error of a statistic."""
+        values = of(self.draws)
+        n = len(values)
+        if self.method == "delete-half":
+            return np.std(values, axis=0, ddof=1)
+        deviation = values - of(self.full[None])[0]
+        return np.sqrt((n - 1) / n * np.sum(deviation**2, axis=0))
+
+    def quantile(self, level: float) -> float:
+        """Return the quantile of Student's t at a one-sided level."""
+        from scipy.special import stdtrit  # without all of scipy.stats
+
+        return float(stdtrit(self.effective_draws - 1, level))
+
+    def interval(self, of: Statistic, *, within: Range) -> Interval:
+        """Return the 95 % interval of a statistic, inside the values that it can have."""
+        if self.groups.refusal is not None:
+            return Interval.refused(self.groups.refusal)
+        value = float(of(self.full[None])[0])
+        if not (np.isfinite(value) and np.isfinite(of(self.draws)).all()):
+            return Interval.refused("no interval: not defined without some of the groups")
+        half_width = self.quantile(0.975) * float(self.standard_error(of))
+        return Interval(*within.around(value, half_width))
+
+
+def effective_groups(sizes: Float[np.ndarray, " groups"] | Int[np.ndarray, " groups"]) -> float:
+    """Return (Σ n)² / Σ n²: the groups of one size that groups of these sizes are worth."""
+    return float(np.sum(sizes) ** 2 / np.sum(np.square(sizes)))
+
+
+def count_groups(groups: Int[np.ndarray, " n"]) -> GroupCount:
+    """Count the groups of rows."""
+    _, sizes = np.unique(groups, return_counts=True)
+    return GroupCount(sizes.size, effective_groups(sizes))
+
+
+def delete_a_group(
+    errors: Float[np.ndarray, "values n"],
+    groups: Int[np.ndarray, " n"],
+    *,
+    seed: int = 0,
+    others: tuple[int, float] = (0, 0.0),
+) -> Replicates:
+    """Return mean errors without each group in turn; the maps stay as they are.
+
+    ``others`` are the number of rows that are never left out, and the sum of their errors.
+    """
+    member = bundle_of_rows(groups, MAX_LEFT_OUT, seed=seed)
+    sizes = np.bincount(member).astype(np.float64)
+    sums = np.stack([np.bincount(member, weights=row) for row in errors], axis=1)
+    n_rows, total = sizes.sum() + others[0], sums.sum(axis=0) + others[1]
+    draws = (total - sums) / np.maximum(n_rows - sizes, 1)[:, None]
+    full = errors.mean(axis=1) if others[0] == 0 else total / n_rows
+    return Replicates(full, draws, "delete-a-group", count_groups(groups), effective_groups(sizes))
+
+
+def bundle_of_rows(groups: Int[np.ndarray, " n"], most: int, *, seed: int) -> Int[np.ndarray, " n"]:
+    """Return the group of every row, or the bundle of equally many groups where there are more."""
+    labels, member = np.unique(groups, return_inverse=True)
+    if labels.size <= most:
+        return member
+    bundle = np.random.default_rng(seed).permutation(labels.size) % most
+    return bundle[member]
+
+
+def delete_half(
+    full: Float[np.ndarray, " values"],
+    draws: Float[np.ndarray, "draws values"],
+    groups: Int[np.ndarray, " n"],
+) -> Replicates:
+    """Return values of a procedure with those of the same procedure on half-samples."""
+    return Replicates(full, draws, "delete-half", count_groups(groups), len(draws))
