@@ -46,7 +46,7 @@ from repalign.workflows.study.cache import WorkCache
 from repalign.workflows.study.remembering import Remembering
 
 CPUS = {"num_cpus": 1, "include_dashboard": False}
-SETTINGS = CompareSettings(maps=("permutation", "rigid", "linear"), n_null=19, n_refits=19)
+SETTINGS = CompareSettings(maps=("permutation", "rigid", "linear"), n_null=19, n_halves=19)
 
 
 @contextmanager
@@ -214,7 +214,7 @@ def run_plan(folder: Path) -> Iterator[dict[str, Any]]:
         marks = here / "marks"
         marks.mkdir(parents=True)
         paths = make_stores(here, n_views, 1, (n_rows, dim))
-        settings = replace(SETTINGS, n_null=4, n_refits=4)
+        settings = replace(SETTINGS, n_null=4, n_halves=4)
         told = compare_costs(Stores(n_views, n_rows, dim), settings, workers=2, memory_bytes=memory)
         planned = {each.quantity: each.amount for each in told}
         with RayTasks(2) as tasks:

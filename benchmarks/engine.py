@@ -182,7 +182,7 @@ def bench_pair(yardstick: Path, folder: Path) -> Figures:
         capture_output=True,
     )
     files = folder / "a.npy", folder / "b.npy"
-    bare = ("--quick", "--refits", "0", "--maps")
+    bare = ("--quick", "--halves", "0", "--maps")
     ours = run_command(*files, *bare, "permutation,rigid,linear,ica")
     plain = run_command(*files, *bare, "permutation,rigid,linear")
     as_they_are = {name: run_command(*files, *flags) for name, flags in PRESETS.items()}

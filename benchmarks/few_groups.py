@@ -25,7 +25,7 @@ Ends = tuple[float, float, float]
 def intervals(groups: np.ndarray, icc: float, trial: int) -> list[Ends]:
     """Return the in-sample error of ICA and its efficiency, each with its interval."""
     source, target = related_sides(groups, icc, np.random.default_rng((trial, 4)))
-    settings = CompareSettings(seed=trial, n_null=0, n_gaussian=0)
+    settings = CompareSettings(seed=trial, n_null=0, n_rotations=0)
     result = compare(source, target, groups=groups, settings=settings)
     ica = next(one for one in result.records if (one.split, one.map) == ("in-sample", "ica"))
     error = [_number(end) * ica.diameter for end in (ica.error, ica.ci_low, ica.ci_high)]

@@ -95,7 +95,7 @@ def main() -> None:
         "0.3",
         "--null",
         "0",
-        "--refits",
+        "--halves",
         "0",
     ]
     picture = str(given.folder / "study.png")

@@ -25,7 +25,7 @@ SETTINGS = CompareSettings(
     maps=("rigid", "linear"),
     measures=("linear-cka", "pooled-r2", "mutual-knn-10", "procrustes-angle"),
     n_null=0,
-    n_refits=30,
+    n_halves=30,
 )
 BEST = "noise-0"
 

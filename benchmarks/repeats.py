@@ -26,7 +26,7 @@ def efficiencies(
 ) -> dict[str, Run]:
     """Return the efficiency with the ends of its interval by split."""
     rows = np.random.default_rng(order).permutation(len(x)) if order else np.arange(len(x))
-    settings = CompareSettings(seed=seed, n_null=0, n_gaussian=0)
+    settings = CompareSettings(seed=seed, n_null=0, n_rotations=0)
     result = compare(x[rows], y[rows], groups=groups[rows], settings=settings)
     return {
         record.split: (record.efficiency, record.efficiency_low, record.efficiency_high)

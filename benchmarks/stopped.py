@@ -45,7 +45,7 @@ class Command:
 
 def commands(stores: list[Path]) -> dict[str, Command]:
     ray = ("--engine", "ray")
-    cheap = ("--maps", "rigid,linear,ica", "--null", "9", "--refits", "4", "--starts", "2")
+    cheap = ("--maps", "rigid,linear,ica", "--null", "9", "--halves", "4", "--starts", "2")
     shipped = str(shipped_path("gpt-neox-seed0"))
     words = ("--limit", "64", "--shard-samples", "4", "--device", "cpu", "--max-length", "64")
     return {

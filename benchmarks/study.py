@@ -104,7 +104,7 @@ def main() -> None:
 def run(paths: list[Path], n_sample: int) -> None:
     """Compare all layers of all stores, then some of the pairs by hand."""
     settings = CompareSettings(
-        maps=MAPS, measures=MEASURES, held_out=0, n_null=0, n_refits=0, layers=("all",), within=True
+        maps=MAPS, measures=MEASURES, held_out=0, n_null=0, n_halves=0, layers=("all",), within=True
     )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     result, clock, processor = timed(lambda: repalign.compare(*paths, settings=settings))

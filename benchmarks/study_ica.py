@@ -40,7 +40,7 @@ def counted() -> Iterator[list[int]]:
 def run(paths: list[Path], layers: list[str], starts: int) -> dict[str, object]:
     """Compare all layers across the stores, together and pair by pair."""
     settings = CompareSettings(
-        maps=MAPS, starts=starts, held_out=0, n_null=0, n_refits=0, layers=("all",)
+        maps=MAPS, starts=starts, held_out=0, n_null=0, n_halves=0, layers=("all",)
     )
     with counted() as together:
         study, _, shared = timed(lambda: repalign.compare(*paths, settings=settings))

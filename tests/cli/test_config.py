@@ -23,7 +23,7 @@ fail-above = {rigid = 5}
 [name]
 first = "a.npy"
 """
-WORDS = ["a.npy", "b.npy", "--maps", "mean,rigid", "--split", "0.5", "--null", "0", "--refits", "0"]
+WORDS = ["a.npy", "b.npy", "--maps", "mean,rigid", "--split", "0.5", "--null", "0", "--halves", "0"]
 WORDS += ["--both", "--format", "csv", "--fail-above", "rigid=5", "--name", "first=a.npy"]
 
 

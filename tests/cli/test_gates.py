@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from repalign.cli.app import app
 
-CHEAP = ["--maps", "mean,rigid,linear", "--null", "0", "--refits", "0"]
+CHEAP = ["--maps", "mean,rigid,linear", "--null", "0", "--halves", "0"]
 
 
 @pytest.fixture

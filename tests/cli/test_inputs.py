@@ -19,7 +19,7 @@ from repalign.store import write_store
 from repalign.store.format.shard import shard_name
 
 SHARD = shard_name(0)
-CHEAP = ["--null", "0", "--gaussian-null", "0", "--refits", "0", "--maps", "mean,rigid"]
+CHEAP = ["--null", "0", "--rotations", "0", "--halves", "0", "--maps", "mean,rigid"]
 
 
 @pytest.fixture

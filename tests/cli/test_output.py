@@ -125,7 +125,7 @@ def test_every_command_that_writes_its_result_says_where(
     rows = np.random.default_rng(0).normal(size=(30, 3))
     np.save("a.npy", rows)
     write_store(Path("a.h5"), {"x": rows})
-    plain = CompareSettings(maps=("rigid",), held_out=0, n_null=0, n_gaussian=0, n_refits=0)
+    plain = CompareSettings(maps=("rigid",), held_out=0, n_null=0, n_rotations=0, n_halves=0)
     (saved,) = save_result_maps(compare("a.npy", "a.h5", settings=plain), tmp_path / "maps")
     saved.rename("rigid.safetensors")
     tiny.save_timm(tmp_path / "vit", "vit")

@@ -16,7 +16,7 @@ from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.tables.text import as_text
 
-CHEAP = CompareSettings(n_null=39, n_gaussian=1, n_refits=0)
+CHEAP = CompareSettings(n_null=39, n_rotations=1, n_halves=0)
 
 
 def outcome(role: str, *, noise: float, seed: int = 0) -> PairOutcome:

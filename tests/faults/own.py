@@ -24,7 +24,7 @@ from tests.faults.damage import damaged_bytes, damaged_csv, damaged_json
 from tests.faults.targets import Target, damage_all
 from tests.store.reading.fuzz_worker import content
 
-SMALL = CompareSettings(n_null=3, n_gaussian=1, n_refits=0)
+SMALL = CompareSettings(n_null=3, n_rotations=1, n_halves=0)
 SPEC = {"seed": 1}
 FOLDS = {f"fold{number}": {"score": 0.25 + number, "n": number} for number in range(6)}
 

@@ -9,7 +9,7 @@ import repalign
 
 MODEL = Path(repalign.__file__).parent / "zoo" / "weights" / "gpt-neox-seed0"
 RECORDED = "recorded.json"
-CHEAP = ["--maps", "mean,rigid", "--null", "0", "--gaussian-null", "0"]
+CHEAP = ["--maps", "mean,rigid", "--null", "0", "--rotations", "0"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def stages() -> list[Stage]:
 
 def long_stages() -> list[Stage]:
     """Return what goes on where it was stopped: finished units, folds, cases and steps."""
-    study = ("compare", "a.h5", "b.h5", "--maps", "rigid,ica", "--null", "4", "--refits", "2")
+    study = ("compare", "a.h5", "b.h5", "--maps", "rigid,ica", "--null", "4", "--halves", "2")
     factors = (
         "disentangle",
         "a.h5",

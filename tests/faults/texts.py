@@ -76,7 +76,7 @@ def _in(document: object, text: str) -> bool:
 
 def _small() -> CompareResult:
     x = np.random.default_rng(0).laplace(size=(60, 3))
-    cheap = CompareSettings(maps=("mean", "rigid"), n_null=0, n_gaussian=0, n_refits=0)
+    cheap = CompareSettings(maps=("mean", "rigid"), n_null=0, n_rotations=0, n_halves=0)
     return compare(x, x[:, ::-1], settings=cheap)
 
 

@@ -25,16 +25,12 @@ class Command:
     before: tuple[str, ...] = ()
 
 
-CHEAP = "--null 19 --gaussian-null 2 --refits 10 --halves 10"
+CHEAP = "--null 19 --rotations 2 --halves 10 --halves 10"
 
 COMMANDS = (
-    Command(
-        "demo-resnet", "compare resnet0.h5::final resnet1.h5::final --null 99 --gaussian-null 3"
-    ),
-    Command("demo-mae", "compare mae-hf.h5::final mae-timm.h5::final --null 49 --gaussian-null 2"),
-    Command(
-        "demo-gpt", "compare gpt0.h5 gpt1.h5 --null 19 --gaussian-null 2 --halves 0 --starts 2"
-    ),
+    Command("demo-resnet", "compare resnet0.h5::final resnet1.h5::final --null 99 --rotations 3"),
+    Command("demo-mae", "compare mae-hf.h5::final mae-timm.h5::final --null 49 --rotations 2"),
+    Command("demo-gpt", "compare gpt0.h5 gpt1.h5 --null 19 --rotations 2 --halves 0 --starts 2"),
     Command("paper", "compare resnet0.h5::final resnet1.h5::final --paper"),
     Command("quick", "compare resnet0.h5::final resnet1.h5::final --quick"),
     Command("default", "compare x.npy y.npy"),
@@ -54,7 +50,7 @@ COMMANDS = (
     Command(
         "study",
         "compare resnet0.h5 resnet1.h5 mae-timm.h5 --layers block-2,block-4,final "
-        "--maps rigid,linear --measures linear-cka,mutual-knn --null 19 --refits 10",
+        "--maps rigid,linear --measures linear-cka,mutual-knn --null 19 --halves 10",
     ),
     Command("disentangle", "disentangle x.npy --factors factors.csv --scores all --null 5"),
     Command(

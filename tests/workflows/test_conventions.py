@@ -32,8 +32,8 @@ TOLD_BY = {
     "n_folds": "n_folds",
     "n_null": "n_null",
     "beyond_groups": "p_beyond_groups",
-    "n_gaussian": "n_twins",
-    "n_refits": None,
+    "n_rotations": "n_twins",
+    "n_halves": None,
     "n_halves": "n_halves",
     "starts": "source_starts",
     "measure_rows": "n_rows",
@@ -78,7 +78,7 @@ def test_no_option_of_a_comparison_is_without_a_column_unawares() -> None:
 def test_the_json_holds_every_option_and_the_csv_those_recorded() -> None:
     rows = np.random.default_rng(0).laplace(size=(60, 3))
     settings = CompareSettings(
-        maps=("rigid", "ica"), n_null=0, n_gaussian=0, n_refits=0, starts=1, ica_rows="disjoint",
+        maps=("rigid", "ica"), n_null=0, n_rotations=0, n_halves=0, starts=1, ica_rows="disjoint",
         permutation_cost="correlation", on_mismatch="intersect", held_out=0.3,
     )  # fmt: skip
     result = compare(rows, rows @ np.diag([1.0, -1, 1]), settings=settings)

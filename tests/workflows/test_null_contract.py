@@ -65,7 +65,7 @@ def study(kind: NullKind, *, asked: bool) -> TidyResult:
             values[NULLS[0].setting] = 3
     if kind.study == "compare":
         y = x @ rng.standard_normal((3, 3)) + 0.1 * rng.standard_normal((120, 3))
-        chosen = settings(n_refits=0, starts=1, **values)
+        chosen = settings(n_halves=0, starts=1, **values)
         return compare(x, y, groups=np.repeat(np.arange(10), 12), settings=chosen)
     if kind.study == "disentangle":
         chosen = settings(scores=("mcc",), n_halves=0, **values)

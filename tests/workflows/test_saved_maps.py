@@ -21,7 +21,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def saved(pair: tuple[Path, Path], folder: Path) -> list[Path]:
-    settings = CompareSettings(held_out=0, n_null=0, n_gaussian=0, n_refits=0)
+    settings = CompareSettings(held_out=0, n_null=0, n_rotations=0, n_halves=0)
     return save_result_maps(compare(*pair, settings=settings), folder)
 
 
@@ -97,7 +97,7 @@ def error_of(result: CompareResult, split: str) -> float:
 @pytest.mark.parametrize("direction", ["forth", "back"])
 def test_rows_that_fitted_a_map_are_not_held_out_behind_it(tmp_path: Path, direction: str) -> None:
     source, target = noisy_pair(tmp_path)
-    cheap = {"null": 0, "refits": 0, "maps": "linear"}
+    cheap = {"null": 0, "halves": 0, "maps": "linear"}
     result = compare(source, target, **cheap)
     (path,) = save_result_maps(result, tmp_path / "maps")
     moved = tmp_path / "moved.h5"
@@ -115,11 +115,11 @@ def test_rows_that_fitted_a_map_are_not_held_out_behind_it(tmp_path: Path, direc
 
 def test_a_map_of_the_training_rows_is_judged_on_the_others(tmp_path: Path) -> None:
     source, target = noisy_pair(tmp_path)
-    cheap = {"null": 0, "refits": 0, "seed": 3}
+    cheap = {"null": 0, "halves": 0, "seed": 3}
     result = compare(source, target, **cheap, maps="linear", map_rows="training")
     (path,) = save_result_maps(result, tmp_path / "maps")
     apply_map(path, source, tmp_path / "moved.h5")
-    again = compare(tmp_path / "moved.h5", target, null=0, refits=0, maps="identity")
+    again = compare(tmp_path / "moved.h5", target, null=0, halves=0, maps="identity")
     assert error_of(again, "held-out") == pytest.approx(error_of(result, "held-out"))
     assert {r.n_rows for r in again.records if r.split == "held-out"} == {24}
     assert any("fitted on 96 of these 120 rows" in text for text in again.warnings)
@@ -131,7 +131,7 @@ def test_another_target_than_that_of_the_map_is_split_as_always(tmp_path: Path) 
     apply_map(path, source, tmp_path / "moved.h5")
     other = np.random.default_rng(1).standard_normal((120, 20))
     write_store(tmp_path / "c.h5", other, ids=[f"row {number}" for number in range(120)])
-    result = compare(tmp_path / "moved.h5", tmp_path / "c.h5", null=0, refits=0, maps="identity")
+    result = compare(tmp_path / "moved.h5", tmp_path / "c.h5", null=0, halves=0, maps="identity")
     assert {record.split for record in result.records} == {"in-sample", "held-out"}
 
 

@@ -94,9 +94,9 @@ class Replicates:
         values = of(self.draws)
         n = len(values)
         if self.method == "delete-half":
-            return np.std(values, axis=0, ddof=1)
+            return np.asarray(np.std(values, axis=0, ddof=1))
         deviation = values - of(self.full[None])[0]
-        return np.sqrt((n - 1) / n * np.sum(deviation**2, axis=0))
+        return np.asarray(np.sqrt((n - 1) / n * np.sum(deviation**2, axis=0)))
 
     def quantile(self, level: float) -> float:
         """Return the quantile of Student's t at a one-sided level."""
@@ -161,4 +161,4 @@ def delete_half(
     groups: Int[np.ndarray, " n"],
 ) -> Replicates:
     """Return values of a procedure with those of the same procedure on half-samples."""
-    return Replicates(full, draws, "delete-half", count_groups(groups), len(draws))
+    return Replicates(full, draws, "delete-half", count_groups(groups), float(len(draws)))

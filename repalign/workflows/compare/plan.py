@@ -124,7 +124,7 @@ def _compared(
             key=plan.key(pair),
             aligned=pair,
             moments=_moments(pair, moments),
-            ica=_ica(pair, ica_needs(pair, of_maps), fits, settings),
+            ica=_ica(pair, ica_needs(pair, of_maps), fits, of_maps),
             spreads={side: spreads[key] for side, key in spread_needs(pair, settings)},
             settings=of_maps,
             keeps_maps=plan.keeps_maps,

@@ -134,7 +134,8 @@ class Summary:
 
         def of(values: FloatArray) -> FloatArray:
             errors = _ratio(values[..., columns], self.diameters[columns])
-            return ica_efficiency(*np.moveaxis(errors, -1, 0))
+            permutation, rigid, ica = (errors[..., place] for place in range(3))
+            return ica_efficiency(permutation, rigid, ica)
 
         value = _known(float(of(self.means)))
         if value is None or not self._errors.is_disjoint or self._errors.halves is None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.arguments import check_path, listed
-from repalign.core.inference.left_out import worth_of
+from repalign.core.inference.jackknife import effective_groups
 from repalign.data.factors import ColumnTable
 from repalign.data.files import read_text
 from repalign.exceptions import InputError
@@ -36,7 +36,7 @@ class RowGroups:
     @property
     def worth(self) -> float:
         """As many groups of one size as the unequal ones are worth."""
-        return worth_of(np.bincount(self.member))
+        return effective_groups(np.bincount(self.member))
 
     @property
     def has_groups(self) -> bool:

@@ -10,7 +10,6 @@ from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.encoding import Factors
 from repalign.core.factors.infomec import infomec_preset
 from repalign.core.factors.judging import (
-    MIN_HALVED_GROUPS,
     JudgedScore,
     ShuffledScores,
     half_sample_scores,
@@ -20,7 +19,7 @@ from repalign.core.factors.judging import (
 from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors
 from repalign.core.factors.shuffles import FactorShuffle, plan_shuffle
 from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS
-from repalign.core.inference.left_out import FEWEST_WORTH, FLAGGED_GROUPS
+from repalign.core.inference.jackknife import GroupCount
 from repalign.core.maps.affine import AffineMap
 from repalign.core.rows import OnProgress
 from repalign.options import recorded_values
@@ -143,7 +142,7 @@ class _Judge:
             groups=self.scored.groups.member,
             on_progress=self.steps.one,
         )
-        judged = judge_scores(found, nulls, halves, worth=self.scored.groups.worth)
+        judged = judge_scores(found, nulls, halves)
         return found, [self._record(one, condition, found, nulls, seed) for one in judged]
 
     def _record(
@@ -205,22 +204,9 @@ def _group_notes(shuffle: FactorShuffle, worth: float, settings: FactorSettings)
             f"no p-value: the factors of {n_groups} groups can be dealt in "
             f"{shuffle.n_arrangements:.0f} ways only, expected at least {FEWEST_ARRANGEMENTS}"
         )
-    if settings.n_halves and n_groups < MIN_HALVED_GROUPS:
-        notes.append(
-            f"no interval: {n_groups} groups have no halves to speak of, expected at least "
-            f"{MIN_HALVED_GROUPS}"
-        )
-    elif settings.n_halves and worth < FEWEST_WORTH:
-        notes.append(
-            f"no interval: one group holds most of the rows ({n_groups} groups are worth "
-            f"{worth:.1f} of one size)"
-        )
-    elif settings.n_halves and round(worth) < FLAGGED_GROUPS:
-        size = f", worth {worth:.1f} of one size" if round(worth) < n_groups else ""
-        notes.append(
-            f"intervals rest on {n_groups} groups{size}: with fewer than {FLAGGED_GROUPS} their "
-            "width is a rough guess"
-        )
+    refusal = GroupCount(n_groups, worth).refusal
+    if settings.n_halves and refusal is not None:
+        notes.append(refusal)
     return notes
 
 

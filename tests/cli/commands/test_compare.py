@@ -14,7 +14,7 @@ from repalign.store import write_store
 from repalign.workflows.compare.results import COLUMNS
 from repalign.workflows.tables.seals import ROW_DIGEST
 
-CHEAP = ["--null", "9", "--gaussian-null", "0", "--refits", "0"]
+CHEAP = ["--null", "9", "--rotations", "0", "--halves", "0"]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_json_markdown_and_latex(files, tmp_path: Path) -> None:
 
 
 def test_all_pairs_or_against_one(files) -> None:
-    quick = ["--quick", "--refits", "0", "--maps", "rigid"]
+    quick = ["--quick", "--halves", "0", "--maps", "rigid"]
     every = list(csv.DictReader(io.StringIO(run(*files, *quick))))
     assert len(every) == 3
     against = list(csv.DictReader(io.StringIO(run(*files[1:], "--against", files[0], *quick))))
@@ -100,7 +100,7 @@ def test_ids_and_groups_come_from_files(files, tmp_path: Path) -> None:
 
 def test_maps_are_saved_looked_at_and_applied(files, tmp_path: Path, monkeypatch) -> None:
     maps = tmp_path / "maps"
-    quick = ["--quick", "--refits", "0", "--maps", "rigid"]
+    quick = ["--quick", "--halves", "0", "--maps", "rigid"]
     run(*files[:2], *quick, "--save-maps", str(maps))
     with monkeypatch.context() as patch:  # refused before anything is computed
         patch.setattr("repalign.workflows.compare.run.compare", None)
@@ -182,7 +182,7 @@ def layered(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "a.h5"), str(tmp_path / "b.h5")]
 
 
-ONE_MAP = ["--quick", "--refits", "0", "--maps", "rigid"]
+ONE_MAP = ["--quick", "--halves", "0", "--maps", "rigid"]
 
 
 def test_layers_of_models_are_compared_across_them_under_their_names(layered) -> None:

@@ -25,7 +25,7 @@ def test_results_become_a_page_beside_them(tmp_path: Path) -> None:
         np.save(tmp_path / f"{name}.npy", x + 0.1 * rng.standard_normal(x.shape))
     results = tmp_path / "results.json"
     files = [str(tmp_path / f"{name}.npy") for name in "ab"]
-    cheap = ["--null", "0", "--gaussian-null", "0", "--refits", "0"]
+    cheap = ["--null", "0", "--rotations", "0", "--halves", "0"]
     assert run("compare", *files, *cheap, "-o", str(results)).exit_code == 0
     made = run("report", str(results))
     assert made.exit_code == 0, made.stderr

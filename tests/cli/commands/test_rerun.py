@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from repalign.cli.app import app
 from repalign.workflows.tables.seals import sealed
 
-CHEAP = ["--maps", "mean,rigid,linear", "--null", "19", "--refits", "0"]
+CHEAP = ["--maps", "mean,rigid,linear", "--null", "19", "--halves", "0"]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def compared(*arguments: str) -> str:
     "words",
     [
         ["a.npy", "b.npy", "c.npy", *CHEAP],
-        ["b.npy", "c.npy", "--against", "a.npy", "--quick", "--refits", "0"],
+        ["b.npy", "c.npy", "--against", "a.npy", "--quick", "--halves", "0"],
         ["a.npy", "b.npy", "--ids", "ids.txt", "--groups", "groups.txt", *CHEAP, "--folds", "3"],
         ["a.npy", "b.npy", *CHEAP, "--both", "--split", "0.5", "--seed", "3"],
     ],
@@ -59,7 +59,7 @@ def test_the_same_command_gives_the_same_bytes(folder: Path, words: list[str]) -
 
 
 def test_presets_are_recorded_as_what_they_stand_for(folder: Path) -> None:
-    compared("a.npy", "b.npy", "--quick", "--refits", "0", "-o", "r.json")
+    compared("a.npy", "b.npy", "--quick", "--halves", "0", "-o", "r.json")
     words = json.loads(Path("r.json").read_text())["request"]["command"]
     assert words[:3] == ["compare", "a.npy", "b.npy"]
     assert "--quick" not in words

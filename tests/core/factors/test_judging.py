@@ -83,15 +83,24 @@ def test_undefined_scores_stay_undefined_when_judged() -> None:
     assert (item.null, item.p_value, item.low) == (None, None, None)
 
 
-def test_intervals_are_students_with_the_freedom_of_halves_or_groups() -> None:
+def test_intervals_are_students_with_the_freedom_of_halves() -> None:
     factors, latents = planted(0)
     found = score_factors(factors, latents, ScoreSettings(groups=("mcc",)))
     halves = {"MCC-pearson": [0.4, 0.5, 0.6, 0.5]}
     value, deviation = found.value("MCC-pearson"), np.std([0.4, 0.5, 0.6, 0.5], ddof=1)
-    # Quantiles of Student's t from a table: 3.182 for 3 degrees of freedom, 12.706 for 1.
+    # The quantile of Student's t from a table for 3 degrees of freedom.
     few = judge_scores(found, None, halves)[0]
     assert few.low == pytest.approx(value - 3.182 * deviation, abs=1e-4)
     assert few.high == pytest.approx(min(1.0, value + 3.182 * deviation), abs=1e-4)
-    fewer = judge_scores(found, None, halves, worth=2.0)[0]
-    assert fewer.low == pytest.approx(value - 12.706 * deviation, abs=1e-3)
-    assert judge_scores(found, None, halves, worth=1.9)[0].low is None
+    one = {"MCC-pearson": [0.4]}
+    assert judge_scores(found, None, one)[0].low is None
+
+
+def test_modularity_has_no_interval() -> None:
+    factors, latents = planted(0)
+    settings = ScoreSettings(groups=("modularity",))
+    found = score_factors(factors, latents, settings)
+    halves = half_sample_scores(found, settings, n_draws=4)
+    scores = {judged.score.name: judged for judged in judge_scores(found, None, halves)}
+    assert scores["modularity"].score.value is not None
+    assert scores["modularity"].low is None

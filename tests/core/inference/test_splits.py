@@ -7,13 +7,12 @@ from repalign import InputError
 from repalign.core.inference.splits import (
     FEWEST_IN_PART,
     FEWEST_SAMPLED,
+    bundle_groups,
     fold_split,
     halving,
     held_out_split,
     no_split,
-    quartering,
     sample_groups,
-    samples_of,
 )
 
 
@@ -130,21 +129,50 @@ def test_halves_keep_groups_whole_and_differ_by_no_more_than_the_largest(
     assert min(first, second) > 0
 
 
-@pytest.mark.parametrize("sizes", [(1,) * 40, (3,) * 12, (9, 5, 4, 3, 2, 2, 1, 1)])
-def test_quarters_are_halves_of_the_same_halves(sizes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("sizes", [(1,) * 60, (3,) * 40, tuple(range(1, 31))])
+def test_half_samples_have_half_of_the_groups_of_every_part(sizes: tuple[int, ...]) -> None:
     groups = np.repeat(np.arange(len(sizes)), sizes)
-    split, halves = quartering(groups, (0, 3)), halving(groups, (0, 3))
-    np.testing.assert_array_equal(split.part_of_row // 2, halves.part_of_row)
-    assert np.unique(split.part_of_row).tolist() == [0, 1, 2, 3]
-    of_group = [set(split.part_of_row[groups == group]) for group in range(len(sizes))]
-    assert all(len(parts) == 1 for parts in of_group)
-    rows = [np.isin(split.part_of_row, parts).sum() for parts in samples_of(split)]
-    assert rows[0] + rows[1] == sum(rows[2:]) == groups.size
-    assert samples_of(halves) == ((0,), (1,))
-    with pytest.raises(InputError):
-        quartering(np.arange(3), 0)
-    with pytest.raises(InputError):  # one of the halves is one group
-        [quartering(np.repeat(range(5), [50, 1, 1, 1, 1]), seed) for seed in range(20)]
+    split = held_out_split(groups, 0.3, 0)
+    bundles = bundle_groups(groups, split, 20, 0)
+    assert bundles is not None
+    of_group = [set(bundles.split.part_of_row[groups == group]) for group in range(len(sizes))]
+    assert all(len(numbers) == 1 for numbers in of_group)
+    for bundle, part in enumerate(bundles.part_of_bundle):
+        assert (split.part_of_row[bundles.split.part_of_row == bundle] == part).all()
+    n_bundles = np.bincount(bundles.part_of_bundle)
+    for sample in bundles.samples:
+        counts = np.bincount([bundles.part_of_bundle[bundle] for bundle in sample])
+        assert (np.abs(counts - n_bundles / 2) <= 0.5).all()
+        first, second = bundles.disjoint_halves(sample, 1)
+        assert not set(first) & set(second)
+        assert {*first, *second} == set(sample) - set(bundles.inside(sample, 1))
+    assert len(set(bundles.samples)) > 15
+
+
+def test_bundles_have_about_as_many_rows() -> None:
+    groups = np.repeat(np.arange(300), np.random.default_rng(0).integers(1, 20, 300))
+    bundles = bundle_groups(groups, no_split(groups.size), 20, 0)
+    assert bundles is not None
+    sizes = np.bincount(bundles.split.part_of_row)
+    assert sizes.max() - sizes.min() < 20
+
+
+def test_a_part_of_one_group_has_no_half_samples() -> None:
+    groups = np.repeat(np.arange(2), 30)
+    assert bundle_groups(groups, held_out_split(groups, 0.5, 0), 20, 0) is None
+
+
+def test_halves_of_a_split_share_no_group() -> None:
+    groups = np.arange(300) // 3
+    split = fold_split(groups, 5, 0).with_halves(groups, 0)
+    assert split.half_of_row is not None
+    for part in range(5):
+        outside = split.part_of_row != part
+        first, second = (
+            set(groups[outside & (split.half_of_row == half)].tolist()) for half in (0, 1)
+        )
+        assert not first & second
+        assert abs(len(first) - len(second)) <= 5
 
 
 def test_another_halving_is_another_and_one_group_has_none() -> None:

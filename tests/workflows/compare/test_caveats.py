@@ -71,7 +71,7 @@ def test_views_of_one_store_are_compared_without_a_word_about_the_store() -> Non
 
 
 def told_of_rigid(x: np.ndarray, y: np.ndarray) -> list[str]:
-    settings = CompareSettings(maps=("rigid",), n_null=0, n_refits=0)
+    settings = CompareSettings(maps=("rigid",), n_null=0, n_halves=0)
     return [text for text in compare(x, y, settings=settings).warnings if "determine" in text]
 
 
@@ -121,16 +121,16 @@ def test_a_permutation_that_fails_for_the_scale_alone_is_told_with_the_map_that_
 @pytest.mark.parametrize(
     ("sizes", "says"),
     [
-        ([20] * 9, "in-sample, 9 groups of rows are judged: intervals of fewer than 10"),
+        ([20] * 9, "in-sample, no interval: 9 groups, expected at least 10"),
         ([20] * 10, None),
         ([19, 20, 21] * 4, None),
-        ([100, 50, 33, *[10] * 20], "23 groups of rows, worth 9.4 of one size, are judged"),
+        ([100, 50, 33, *[10] * 20], "no interval: 23 groups (worth 9.4 groups of one size)"),
         # of these so many are left out in bundles, the large one among others
         ([3] * 150, None),
-        ([60, *[1] * 100], "101 groups of rows, worth 6.9 of one size, are judged"),
+        ([60, *[1] * 100], "no interval: 101 groups (worth 6.9 groups of one size)"),
     ],
 )
-def test_intervals_of_few_groups_are_flagged_and_of_many_that_are_worth_few(
+def test_few_groups_and_many_that_are_worth_few_have_no_interval(
     sizes: list[int], says: str | None
 ) -> None:
     groups = np.repeat(np.arange(len(sizes)), sizes)
@@ -138,6 +138,7 @@ def test_intervals_of_few_groups_are_flagged_and_of_many_that_are_worth_few(
     x = rng.standard_normal((groups.size, 2))
     settings = CompareSettings(maps=("mean", "rigid"), held_out=0, n_null=0)
     result = compare(x, x + rng.standard_normal(x.shape), groups=groups, settings=settings)
-    told = [text for text in result.warnings if "of rows" in text and "are judged" in text]
+    told = [text for text in result.warnings if "no interval" in text]
     assert len(told) == (says is not None)
     assert says is None or says in told[0]
+    assert all((record.ci_low is None) == (says is not None) for record in result.records)

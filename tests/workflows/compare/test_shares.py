@@ -1,4 +1,4 @@
-"""Shuffles and refits of one pair that are shared out: the numbers are those of the pair alone."""
+"""Shuffles of one pair that are shared out: the numbers are those of the pair alone."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -51,17 +51,16 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def compared(executor=None, **asked):
     x, y, groups = rows()
-    asked = {"maps": ("permutation", "rigid", "ica"), "n_null": 12, "n_refits": 8} | asked
-    settings = CompareSettings(n_gaussian=0, n_halves=2, starts=1, **asked)
+    asked = {"maps": ("permutation", "rigid", "ica"), "n_null": 12, "n_halves": 2} | asked
+    settings = CompareSettings(n_rotations=0, starts=1, **asked)
     return compare(x, y, groups=groups, settings=settings, executor=executor)
 
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make five shuffles or refits of these rows long enough to be a unit."""
+    """Make five shuffles of these rows long enough to be a unit."""
     monkeypatch.setattr(shares, "LONG_SHARE", 5.9)
     monkeypatch.setattr(shares, "shuffle_cost", lambda *told: 1.0)
-    monkeypatch.setattr(shares, "refit_cost", lambda *told: 1.0)
     monkeypatch.setattr(shares, "measure_shuffle_cost", lambda *told: 1.0)
 
 
@@ -83,14 +82,12 @@ def test_shared_work_gives_the_same_numbers(short, monkeypatch, asked) -> None:
     monkeypatch.setattr(shares, "LONG_SHARE", 1e30)
     alone = Stages()
     assert_same(found.to_records(), compared(alone, **asked).to_records())
-    assert not {"shuffles", "refits", "measures"} & {
-        each for each, keys in alone.keys.items() if keys
-    }
+    assert not {"shuffles", "measures"} & {stage for stage, keys in alone.keys.items() if keys}
     n_directions = 2 if asked.get("both_directions") else 1
-    # the order that is given and twelve others, and eight refits, five a unit
-    made = {"shuffles": 3, "refits": 2} if asked.get("maps", "some") else {}
+    # the order that is given and twelve others, five a unit
+    made = {"shuffles": 3} if asked.get("maps", "some") else {}
     made |= {"measures": 3} if asked.get("measures") else {}
-    for stage in ("shuffles", "refits", "measures"):
+    for stage in ("shuffles", "measures"):
         assert len(set(apart.keys.get(stage, ()))) == made.get(stage, 0) * n_directions
 
 
@@ -109,7 +106,6 @@ def test_shares_are_kept_and_a_stopped_run_goes_on_from_them(short, tmp_path: Pa
     again = Stages()
     assert compared(Remembering(again, cache)).to_records() == expected
     assert not again.keys.get("shuffles")
-    assert not again.keys.get("refits")
     assert len(again.keys["pairs"]) == 1
 
 
@@ -118,28 +114,25 @@ def test_other_processes_give_the_same_to_the_last_bit(monkeypatch) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 64))
     y = x + rng.normal(size=x.shape)
-    settings = CompareSettings(maps=("rigid", "linear"), n_null=99, n_refits=40, n_gaussian=0)
+    settings = CompareSettings(maps=("rigid", "linear"), n_null=99, n_halves=4, n_rotations=0)
     monkeypatch.setattr(shares, "LONG_SHARE", 3e8)
     here = Stages()
     expected = compare(x, y, settings=settings, executor=here).to_records()
     assert len(here.keys["shuffles"]) > 2
-    assert len(here.keys["refits"]) > 2
     with ProcessPool(2) as pool:
         assert compare(x, y, settings=settings, executor=pool).to_records() == expected
 
 
-def test_nothing_is_shared_where_nothing_is_shuffled_or_refitted(short) -> None:
+def test_nothing_is_shared_where_nothing_is_shuffled(short) -> None:
     executor = Stages()
-    compared(executor, n_null=0, n_refits=0)
+    compared(executor, n_null=0, n_halves=0)
     assert not executor.keys.get("shuffles")
-    assert not executor.keys.get("refits")
 
 
 def test_what_a_budget_chooses_is_part_of_the_pair(short) -> None:
     executor = Stages()
-    compared(executor, n_null=None, n_refits=None)
+    compared(executor, n_null=None, n_halves=None)
     assert not executor.keys.get("shuffles")
-    assert not executor.keys.get("refits")
 
 
 def test_everything_that_is_shared_has_its_place_in_a_pair() -> None:

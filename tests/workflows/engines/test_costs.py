@@ -26,7 +26,7 @@ from repalign.workflows.extract.run import extract
 from repalign.workflows.extract.settings import ExtractSettings
 from repalign.workflows.study.choosing import Asked, chosen_pairs
 
-CHEAP = CompareSettings(maps=("rigid", "linear"), n_null=3, n_refits=2)
+CHEAP = CompareSettings(maps=("rigid", "linear"), n_null=3, n_halves=2)
 
 
 def amounts(stores: Stores, *, workers: int = 1, memory: int = 2**31, **more) -> dict[str, int]:

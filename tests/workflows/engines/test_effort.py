@@ -14,7 +14,7 @@ def test_progress_never_goes_back_and_ends_at_the_end() -> None:
     for inputs in (rows[:2], rows):
         told: list[tuple[str, int, int]] = []
         machine = Machine(on_stage=lambda *said, told=told: told.append(said))
-        compare(*inputs, maps=["permutation", "rigid", "ica"], gaussian_null=4, machine=machine)
+        compare(*inputs, maps=["permutation", "rigid", "ica"], rotations=4, machine=machine)
         places = [done for _, done, _ in told]
         assert places == sorted(places)
         assert {total for _, _, total in told} == {STEPS}

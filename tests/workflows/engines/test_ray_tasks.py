@@ -30,7 +30,7 @@ from repalign.workflows.study.remembering import Remembering
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed", allow_module_level=True)
 
-CHEAP = CompareSettings(maps=("rigid", "linear"), n_null=3, n_refits=2, starts=1)
+CHEAP = CompareSettings(maps=("rigid", "linear"), n_null=3, n_halves=2, starts=1)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ def result():
     rng = np.random.default_rng(0)
     x = rng.laplace(size=(300, 4)) * [1, 2, 3, 4]
     y = x @ np.linalg.qr(rng.standard_normal((4, 4)))[0] + 0.1 * rng.standard_normal(x.shape)
-    return compare(x, y, settings=CompareSettings(n_null=9, n_gaussian=0, n_refits=0))
+    return compare(x, y, settings=CompareSettings(n_null=9, n_rotations=0, n_halves=0))
 
 
 def record(source: str, target: str, error: float | None) -> dict[str, object]:

@@ -20,7 +20,7 @@ def written(tmp_path_factory) -> dict[str, dict[str, Any]]:
     rows = np.random.default_rng(0).laplace(size=(40, 3))
     for name in ("a.npy", "b.npy"):
         np.save(folder / name, rows)
-    settings = CompareSettings(maps=("rigid",), measures=("linear-cka",), n_null=0, n_gaussian=0)
+    settings = CompareSettings(maps=("rigid",), measures=("linear-cka",), n_null=0, n_rotations=0)
     records = compare(folder / "a.npy", folder / "b.npy", settings=settings).to_records()
     return {
         "record": next(each for each in records if not is_measured(each)),

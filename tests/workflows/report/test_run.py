@@ -64,7 +64,7 @@ def folder(tmp_path_factory) -> Path:
         np.save(folder / f"{name}.npy", turned + 0.1 * rng.standard_normal((300, 4)))
     result = compare(
         *(folder / f"{name}.npy" for name in ("a", "b", "c<d>")),
-        settings=CompareSettings(n_null=9, n_gaussian=1, n_refits=0),
+        settings=CompareSettings(n_null=9, n_rotations=1, n_halves=0),
     )
     for form in ("json", "csv"):
         output.emit(result.table(form), folder / f"results.{form}")
@@ -345,7 +345,7 @@ def test_measures_are_shown_with_maps_and_without(folder, tmp_path: Path, ending
     files = [folder / f"{name}.npy" for name in ("a", "b", "c<d>")]
     for maps in (("rigid",), ()):
         settings = CompareSettings(
-            maps=maps, measures=("linear-cka", "pooled-r2"), n_null=0, n_refits=0
+            maps=maps, measures=("linear-cka", "pooled-r2"), n_null=0, n_halves=0
         )
         result = compare(*files, settings=settings)
         path = tmp_path / f"measures.{ending}"
@@ -363,7 +363,7 @@ def test_measures_are_shown_with_maps_and_without(folder, tmp_path: Path, ending
 
 def test_damaged_measures_are_refused(folder: Path, tmp_path: Path) -> None:
     files = [folder / f"{name}.npy" for name in ("a", "b")]
-    settings = CompareSettings(maps=(), measures=("linear-cka",), n_null=0, n_refits=0)
+    settings = CompareSettings(maps=(), measures=("linear-cka",), n_null=0, n_halves=0)
     content = json.loads(as_json(compare(*files, settings=settings).to_dict()))
     path = tmp_path / "damaged.json"
     for change in ({"better": "↓"}, {"split": "x"}, {"measure": "nope"}, {"value": "x"}):
@@ -428,7 +428,7 @@ def test_rows_of_a_csv_are_chosen_and_those_of_several_put_together(folder, tmp_
 
 
 def test_a_frame_from_python_is_read_with_a_note(folder: Path, tmp_path: Path) -> None:
-    settings = CompareSettings(maps=("rigid",), n_null=0, n_refits=0)
+    settings = CompareSettings(maps=("rigid",), n_null=0, n_halves=0)
     result = compare(folder / "a.npy", folder / "b.npy", settings=settings)
     result.to_frame().to_csv(tmp_path / "x.csv", index=False)
     read = read_results(tmp_path / "x.csv")

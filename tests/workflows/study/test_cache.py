@@ -16,7 +16,7 @@ from repalign.workflows.machine import Machine
 from repalign.workflows.study.cache import WorkCache, default_folder, full_key, open_cache
 from repalign.workflows.study.remembering import Remembering
 
-CHEAP = CompareSettings(maps=("rigid", "linear"), n_null=9, n_refits=3)
+CHEAP = CompareSettings(maps=("rigid", "linear"), n_null=9, n_halves=0)
 RNG = np.random.default_rng(0)
 ROWS = [RNG.standard_normal((120, 4)) for _ in range(3)]
 

@@ -118,6 +118,6 @@ def test_more_pairs_than_meant_are_refused_with_their_cost() -> None:
     )
     with pytest.raises(InputError, match=told):
         check_count(pairs, CompareSettings(max_pairs=1599))
-    plain = CompareSettings(maps=("rigid",), n_null=0, n_refits=0, max_pairs=1599)
+    plain = CompareSettings(maps=("rigid",), n_null=0, n_halves=0, max_pairs=1599)
     with pytest.raises(InputError, match=r"about \d+ minutes? of one core; take|about a minute of"):
         check_count(pairs, plain)

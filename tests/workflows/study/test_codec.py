@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from repalign.core.inference.left_out import Claim
 from repalign.store.sources.in_memory import as_source
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
@@ -27,7 +26,7 @@ def test_every_result_of_a_comparison_is_the_same_after_bytes() -> None:
     rng = np.random.default_rng(0)
     rows = rng.laplace(size=(150, 3))
     heard = Heard()
-    settings = CompareSettings(n_null=9, n_refits=3, measures=("linear-cka",))
+    settings = CompareSettings(n_null=9, n_halves=3, measures=("linear-cka",))
     sources = [as_source(rows, name="a"), as_source(rows @ rng.standard_normal((3, 3)), name="b")]
     compare(*sources, settings=settings, executor=heard)
     kinds = {key.split("-")[0] for key in heard.results}
@@ -40,9 +39,8 @@ def test_every_result_of_a_comparison_is_the_same_after_bytes() -> None:
     assert again[0].records == pair[0].records  # type: ignore[index]
     assert again[0].measures == pair[0].measures  # type: ignore[index]
     assert again[0].report == pair[0].report  # type: ignore[index]
-    claims = [each.left_out.claim for each in again[0].resampled]  # type: ignore[index]
-    assert Claim.FITTED_MAP in claims
-    assert all(isinstance(claim, Claim) for claim in claims)
+    methods = {each.replicates.method for each in again[0].resampled}  # type: ignore[index]
+    assert methods == {"delete-a-group", "delete-half"}
 
 
 def test_what_is_no_part_of_a_result_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 import repalign
 
 SETTINGS = repalign.CompareSettings(
-    maps=("rigid",), measures=("linear-cka", "procrustes-angle"), n_null=19, n_refits=12
+    maps=("rigid",), measures=("linear-cka", "procrustes-angle"), n_null=19, n_halves=12
 )
 
 
@@ -76,18 +76,18 @@ def test_values_are_those_of_the_records(result) -> None:
 def test_without_intervals_none_can_be_excluded(models) -> None:
     from dataclasses import replace
 
-    result = repalign.compare(*models, settings=replace(SETTINGS, n_refits=0, n_null=0))
+    result = repalign.compare(*models, settings=replace(SETTINGS, n_halves=0, n_null=0))
     assert {match.plausible for match in result.matches} == {None}
-    assert all("no group was left out" in match.note for match in result.matches)
+    assert all("no interval" in match.note for match in result.matches)
 
 
 def test_candidates_of_which_other_rows_were_left_out_do_not_compare() -> None:
-    from repalign.core.inference.left_out import leave_groups_out
+    from repalign.core.inference.jackknife import delete_a_group
     from repalign.workflows.study.matches import _together
     from repalign.workflows.study.resampled import Resampled
 
-    left_out = leave_groups_out(np.random.default_rng(0).random((1, 20)), np.arange(20))
-    first, second = (Resampled("rigid", "held-out", None, left_out, rows) for rows in "ab")
+    replicates = delete_a_group(np.random.default_rng(0).random((1, 20)), np.arange(20))
+    first, second = (Resampled("rigid", "held-out", None, replicates, rows) for rows in "ab")
     assert "different rows were left out" in _together([first, second])
     assert not isinstance(_together([first, first]), str)
 

@@ -8,7 +8,7 @@ import repalign
 from repalign.workflows.study.search import families
 
 SETTINGS = repalign.CompareSettings(
-    maps=("mean", "rigid"), measures=("linear-cka",), n_null=39, n_refits=0
+    maps=("mean", "rigid"), measures=("linear-cka",), n_null=39, n_halves=0
 )
 
 

@@ -20,7 +20,7 @@ X = RNG.laplace(size=(200, 4))
     ],
 )
 def test_measures_explain_the_lines_that_they_have(options: dict, says: list[str]) -> None:
-    result = repalign.compare(X, X + 1, maps="rigid", measures="mean-cca", refits=0, **options)
+    result = repalign.compare(X, X + 1, maps="rigid", measures="mean-cca", halves=0, **options)
     assert "; ".join(says) in " ".join(result.table("table").split())
 
 

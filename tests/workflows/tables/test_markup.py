@@ -26,7 +26,7 @@ def audit() -> CompareResult:
     rng = np.random.default_rng(0)
     x = rng.laplace(size=(240, 3)) * [1, 2, 3]
     y = x @ np.linalg.qr(rng.standard_normal((3, 3)))[0] + 0.1 * rng.standard_normal(x.shape)
-    cheap = {"n_null": 9, "n_gaussian": 2, "starts": 1, "n_refits": 4}
+    cheap = {"n_null": 9, "n_rotations": 2, "starts": 1, "n_halves": 4}
     return compare(x, y, settings=preset("audit", **cheap))
 
 
@@ -96,11 +96,11 @@ def test_lines_without_blocks_are_cut_anywhere_and_a_high_block_nowhere() -> Non
 def test_the_legend_explains_what_is_shown_and_nothing_else() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, 100, 3))
-    plain = CompareSettings(maps=("mean", "rigid"), held_out=0, n_null=0, n_refits=0)
+    plain = CompareSettings(maps=("mean", "rigid"), held_out=0, n_null=0, n_halves=0)
     assert compare(x, y, settings=plain).error_table().legend == (
         "error: mean ‖prediction − target‖ / diameter of all target rows, ↓ closer",
     )
-    held = CompareSettings(maps=("mean", "rigid"), n_null=0, n_refits=0)
+    held = CompareSettings(maps=("mean", "rigid"), n_null=0, n_halves=0)
     legend = " ".join(compare(x, y, settings=held).error_table().legend)
     assert "in-sample, of" in legend or "held-out, of" in legend or "95 %" not in legend
     assert "shuffled" not in legend
@@ -129,7 +129,7 @@ def test_nothing_has_no_minus() -> None:
 def test_all_measures_of_a_pair_are_tables_of_latex() -> None:
     x, y = np.random.default_rng(0).standard_normal((2, 40, 3))
     text = compare(
-        x, y, settings=CompareSettings(maps=(), measures=("all",), n_null=0, n_refits=0)
+        x, y, settings=CompareSettings(maps=(), measures=("all",), n_null=0, n_halves=0)
     ).table("latex")
     tables = text.split(r"\begin{tabular}")[1:]
     assert len(tables) > 1

@@ -18,7 +18,7 @@ from tests.core.similarity.pairs import value, value_on
 
 FIELDS = [each.name for each in fields(MatchRecord)]
 SETTINGS = repalign.CompareSettings(
-    maps=("none",), measures=("all",), held_out=0.25, n_null=19, n_refits=10
+    maps=("none",), measures=("all",), held_out=0.25, n_null=19, n_halves=10
 )
 
 
@@ -98,9 +98,9 @@ def test_the_rows_of_the_table(related: repalign.CompareResult) -> None:
 
 
 def test_measures_beside_maps_change_no_map() -> None:
-    alone = repalign.CompareSettings(maps=("rigid",), n_null=9, n_refits=10)
+    alone = repalign.CompareSettings(maps=("rigid",), n_null=9, n_halves=10)
     beside = repalign.CompareSettings(
-        maps=("rigid",), measures=("linear-cka",), n_null=9, n_refits=10
+        maps=("rigid",), measures=("linear-cka",), n_null=9, n_halves=10
     )
     first, second = (repalign.compare(*pair(), settings=each) for each in (alone, beside))
     assert first.records == second.records
@@ -126,7 +126,7 @@ def test_groups_are_drawn_together_where_rows_are_asked_for() -> None:
 def test_a_small_memory_takes_fewer_rows_and_says_so() -> None:
     x, y = pair(400)
     settings = repalign.CompareSettings(
-        maps=("none",), measures=("rsa-spearman",), n_null=0, n_refits=0
+        maps=("none",), measures=("rsa-spearman",), n_null=0, n_halves=0
     )
     result = repalign.compare(x, y, settings=settings, machine=Machine(memory_bytes=600_000))
     (in_sample,) = result.measures
@@ -152,7 +152,7 @@ def binary_pair(seed: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 def test_ties_among_neighbours_make_no_false_positives() -> None:
     settings = repalign.CompareSettings(
-        maps=("none",), measures=("mutual-knn-5",), held_out=0, n_null=19, n_refits=0
+        maps=("none",), measures=("mutual-knn-5",), held_out=0, n_null=19, n_halves=0
     )
     results = [repalign.compare(*binary_pair(seed), settings=settings) for seed in range(40)]
     p_values = np.array([result.measures[0].p_value for result in results])
@@ -164,7 +164,7 @@ def test_ties_among_neighbours_make_no_false_positives() -> None:
 
 def test_ties_among_neighbours_are_drawn_anew_on_each_side_and_by_the_seed() -> None:
     x, _ = binary_pair(0)
-    options = {"maps": "none", "measures": "mutual-knn-5", "null": 0, "refits": 0}
+    options = {"maps": "none", "measures": "mutual-knn-5", "null": 0, "halves": 0}
     values = [repalign.compare(x, x + 0.0, **options, seed=k).measures[0].value for k in (0, 0, 1)]
     assert values[0] == values[1] == 1.0  # equal content has equal neighbours
     moved = [repalign.compare(x, 2 * x, **options, seed=k).measures[0].value for k in (0, 0, 1)]
@@ -177,7 +177,7 @@ def test_the_smallest_p_of_few_groups_counts_only_orders_that_change_the_value()
     groups = np.repeat(np.arange(15), 8)
     x = rng.standard_normal((15, 4))[groups] + 0.1 * rng.standard_normal((120, 4))
     settings = repalign.CompareSettings(
-        maps=("none",), measures=("linear-cka", "mutual-knn", "rsa-pearson"), n_null=99, n_refits=0
+        maps=("none",), measures=("linear-cka", "mutual-knn", "rsa-pearson"), n_null=99, n_halves=0
     )
     result = repalign.compare(x, x @ rng.standard_normal((4, 4)), groups=groups, settings=settings)
     # three groups are held out, whose orders are six: a perfect match had p of 1/6 there
