@@ -70,11 +70,14 @@ def concentration(top: float, rest: float) -> tuple[Score, Score, Score]:
     return difference, relative, above
 
 
-def mean_and_error(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return the mean and its standard error (sample deviation over √n); None where undefined."""
+def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return the mean and the standard deviation; None where undefined.
+
+    Over folds the deviation is no error of the mean: folds share the rows that fit.
+    """
     if not values:
         return None, None
     mean = float(np.mean(values))
     if len(values) < 2:
         return mean, None
-    return mean, float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    return mean, float(np.std(values, ddof=1))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from repalign.core.batches.judge import FoldMeasure
-from repalign.core.batches.sparsity import mean_and_error
+from repalign.core.batches.sparsity import mean_and_sd
 from repalign.core.conditions.fit import Condition
 from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
@@ -66,7 +66,7 @@ def _group_records(
     conventions = recorded_values(settings)
     records = []
     for (name, share), found in values.items():
-        mean, error = mean_and_error(found)
+        mean, sd = mean_and_sd(found)
         records.append(
             BatchRecord(
                 source=source.name,
@@ -77,7 +77,7 @@ def _group_records(
                 measure=name,
                 top_share=share,
                 value=mean,
-                standard_error=error,
+                sd=sd,
                 null=1.0 / batches.size if unit.kind == "batch" else None,
                 n_folds=len(found),
                 n_rows=unit.task.rows.size,
@@ -112,7 +112,7 @@ def _with_null(records: list[BatchRecord]) -> list[BatchRecord]:
 
 
 def _means(records: list[BatchRecord]) -> list[BatchRecord]:
-    """Average every measure over the labels, with the standard error over them."""
+    """Average every measure over the labels, with the standard deviation over them."""
     groups: dict[tuple[str, str, str, float | None], list[BatchRecord]] = {}
     for one in records:
         if one.measure != "batch-accuracy":
@@ -123,14 +123,14 @@ def _means(records: list[BatchRecord]) -> list[BatchRecord]:
         known = [one.value for one in members if one.value is not None]
         if len(members) < 2 or not known:
             continue
-        mean, error = mean_and_error(known)
+        mean, sd = mean_and_sd(known)
         nulls = [one.null for one in members if one.null is not None]
         means.append(
             replace(
                 members[0],
                 label=MEAN_LABEL,
                 value=mean,
-                standard_error=error,
+                sd=sd,
                 null=float(np.mean(nulls)) if nulls else None,
                 n_folds=len(known),
                 n_rows=sum(one.n_rows for one in members),

@@ -30,7 +30,7 @@ class BatchRecord:
     measure: str
     top_share: float | None
     value: float | None
-    standard_error: float | None
+    sd: float | None
     null: float | None
     n_folds: int
     n_rows: int

@@ -23,7 +23,7 @@ from repalign.workflows.report.overview import (
 )
 from repalign.workflows.report.page import PAGE
 from repalign.workflows.report.records import SPLITS, Record
-from repalign.workflows.tables.errors import error_table, start_notes
+from repalign.workflows.tables.errors import error_table
 from repalign.workflows.tables.grid import Grid
 from repalign.workflows.tables.measures import measures_grid
 
@@ -147,7 +147,7 @@ def _error_table(records: Sequence[Record]) -> str:
     lines = [
         (line.label, line.cells, line.is_error) for block in table.blocks for line in block.lines
     ]
-    told = (*_starts(records), *start_notes(records))
+    told = tuple(_starts(records))
     notes = "".join(f"<p class=size>{for_html(note)}</p>" for note in told)
     return _table([column.heading for column in table.columns], lines) + notes
 

@@ -38,7 +38,7 @@ def _title(first: BatchRecord) -> str:
         return f"{first.source}: batches told from rows"
     fit = "all rows" if first.fit_on == "all" else "training rows only"
     return (
-        f"{first.source}: {first.protocol}, {first.n_batches} batches, mean ± standard error; "
+        f"{first.source}: {first.protocol}, {first.n_batches} batches, mean ± sd over folds; "
         f"whitening and ICA fitted on {fit}"
     )
 
@@ -51,8 +51,8 @@ def _label_rows(records: list[BatchRecord], conditions: list[str]) -> list[GridR
         for condition in conditions:
             one = by_condition.get(condition)
             cell = UNDEFINED if one is None else number(one.value)
-            if one is not None and one.standard_error is not None:
-                cell += f" ± {number(one.standard_error)}"
+            if one is not None and one.sd is not None:
+                cell += f" ± {number(one.sd)}"
             cells.append(cell)
         rows.append(GridRow(f"  {label}", tuple(cells)))
     return rows

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from repalign.core.batches.sparsity import (
     concentration,
     hoyer_sparsity,
-    mean_and_error,
+    mean_and_sd,
     top_features,
 )
 from repalign.exceptions import InputError
@@ -79,7 +79,7 @@ def test_readings_that_divide_by_nothing_have_a_reason() -> None:
     assert concentration(0.4, 0.0)[1].reason.startswith("the rest ranks every pair")
 
 
-def test_standard_error_is_the_sample_deviation_over_root_n() -> None:
-    assert mean_and_error([0.6, 0.8]) == pytest.approx((0.7, 0.1))
-    assert mean_and_error([0.6]) == (0.6, None)
-    assert mean_and_error([]) == (None, None)
+def test_the_deviation_is_that_of_a_sample() -> None:
+    assert mean_and_sd([0.6, 0.8]) == pytest.approx((0.7, 0.02**0.5))
+    assert mean_and_sd([0.6]) == (0.6, None)
+    assert mean_and_sd([]) == (None, None)
