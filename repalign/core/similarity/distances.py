@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from repalign.core.rows import DEFAULT_MEMORY, FEWER_ROWS, block_rows_for
 
@@ -11,25 +11,8 @@ from repalign.core.rows import DEFAULT_MEMORY, FEWER_ROWS, block_rows_for
 PAIR_BYTES = 48
 # What ranking holds for each pair of rows: distances, sorted, ranked, of both sides.
 RANKED_BYTES = 64
-
-
-@dataclass(frozen=True, eq=False)
-class DistanceSums:
-    """Sums over ordered pairs of different rows, in all and those that touch a bundle of rows.
-
-    The five sums are those of d_x, d_y, d_x², d_y² and d_x·d_y, of distances less one number.
-    """
-
-    total: Float[np.ndarray, " 5"]
-    touching: Float[np.ndarray, "bundles 5"]
-    sizes: Int[np.ndarray, " bundles"]
-
-    def correlation(self, without: int | None = None) -> float:
-        """Return the correlation of the distances, without the rows of a bundle or of all."""
-        n, sums = int(self.sizes.sum()), self.total
-        if without is not None:
-            n, sums = n - int(self.sizes[without]), self.total - self.touching[without]
-        return correlation_of_sums(sums, n * (n - 1))
+# Digits of a distance over their mean that are not rounding.
+TIED_DIGITS = 11
 
 
 def correlation_of_sums(sums: Float[np.ndarray, " 5"], count: int) -> float:
@@ -43,33 +26,21 @@ def correlation_of_sums(sums: Float[np.ndarray, " 5"], count: int) -> float:
     return float(np.clip((xy - x * y / count) / np.sqrt(spread), -1.0, 1.0))
 
 
-def sum_distances(
+def distance_correlation(
     x: Float[np.ndarray, "n p"],
     y: Float[np.ndarray, "n q"],
-    bundle: Int[np.ndarray, " n"],
     *,
     memory_bytes: int = DEFAULT_MEMORY,
-) -> DistanceSums:
-    """Sum over all pairs of rows, a block of rows at a time; rows should be centred."""
+) -> float:
+    """Return the correlation of all distances of centred rows, a block of rows at a time."""
     n = len(x)
-    n_bundles = int(bundle.max()) + 1
-    member = np.zeros((n, n_bundles))
-    member[np.arange(n), bundle] = 1.0
     sides = tuple(_Side.of(values) for values in (x, y))
-    by_bundle = np.zeros((n_bundles, 5))
-    inside = np.zeros((n_bundles, 5))
+    sums = np.zeros(5)
     block = block_rows_for(memory_bytes, row_bytes=PAIR_BYTES * n, advice=FEWER_ROWS)
     for start in range(0, n, block):
-        rows = slice(start, min(start + block, n))
-        dx, dy = (side.distances(rows) for side in sides)
-        for number, values in enumerate((dx, dy, dx * dx, dy * dy, dx * dy)):
-            sums = values @ member
-            np.add.at(by_bundle[:, number], bundle[rows], sums.sum(axis=1))
-            own = sums[np.arange(len(sums)), bundle[rows]]
-            np.add.at(inside[:, number], bundle[rows], own)
-    return DistanceSums(
-        by_bundle.sum(axis=0), 2 * by_bundle - inside, np.bincount(bundle, minlength=n_bundles)
-    )
+        dx, dy = (side.distances(slice(start, min(start + block, n))) for side in sides)
+        sums += [dx.sum(), dy.sum(), np.vdot(dx, dx), np.vdot(dy, dy), np.vdot(dx, dy)]
+    return correlation_of_sums(sums, n * (n - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +71,15 @@ def distance_matrix(values: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"
 
 
 def rank_numbers(values: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " pairs"]:
-    """Return the place of each pair's distance among the different distances, from 0."""
-    return np.unique(_all_distances(values), return_inverse=True)[1]
+    """Return the place of each pair's distance among the different distances, from 0.
+
+    Distances that differ by rounding are equal.
+    """
+    distances = _all_distances(values)
+    usual = distances.mean()
+    if usual > 0:
+        distances = np.round(distances / usual, TIED_DIGITS)
+    return np.unique(distances, return_inverse=True)[1]
 
 
 def _all_distances(values: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " pairs"]:
@@ -125,11 +103,6 @@ def _centred(values: Float[np.ndarray, " pairs"]) -> Float[np.ndarray, "n n"]:
     from scipy.spatial.distance import squareform
 
     return squareform(values - values.mean())
-
-
-def pairs_kept(keep: Bool[np.ndarray, " n"]) -> Bool[np.ndarray, " pairs"]:
-    """Return which pairs, in the order of ``scipy``'s condensed distances, have both rows kept."""
-    return np.concatenate([keep[row] & keep[row + 1 :] for row in range(len(keep))])
 
 
 def correlation_of_pairs(

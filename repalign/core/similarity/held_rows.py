@@ -1,32 +1,29 @@
-"""Paired rows in memory: as they are, with the pairing shuffled, or without some of the rows.
+"""Paired rows in memory: as they are, with the pairing shuffled, or some of the rows.
 
 What is expensive (neighbours, distances, ranks) is found once of the rows as they are; shuffling
-only renames rows, and leaving some out only takes from what is known.
+only renames rows.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from repalign.core.moments import PairMoments
 from repalign.core.rows import DEFAULT_MEMORY
 from repalign.core.similarity.distances import (
-    DistanceSums,
     correlation_of_pairs,
+    distance_correlation,
     distance_matrix,
-    pairs_kept,
     rank_matrix,
     rank_numbers,
     ranks_of,
-    sum_distances,
 )
 from repalign.core.similarity.neighbours import (
     centred,
     mutual_share,
-    nearest_kept,
     nearest_rows,
 )
 
@@ -50,7 +47,7 @@ class HeldSide:
         self.n = len(rows)
         self.memory_bytes = memory_bytes
         self.seed = seed
-        self._nearest = np.empty((self.n, 0), dtype=np.int64)
+        self._nearest: dict[int, Int[np.ndarray, "n count"]] = {}
 
     @cached_property
     def values(self) -> Float[np.ndarray, "n d"]:
@@ -63,17 +60,12 @@ class HeldSide:
         return np.einsum("ij,ij->i", self.values, self.values)
 
     def nearest(self, count: int) -> Int[np.ndarray, "n count"]:
-        """Return the nearest rows of each."""
-        return self.listed(count)[:, :count]
-
-    def listed(self, count: int) -> Int[np.ndarray, "n longer"]:
-        """Return more of the nearest rows, so that some can be left out; made once."""
-        longer = min(3 * count + 10, self.n - 1)
-        if self._nearest.shape[1] < longer:
-            self._nearest = nearest_rows(
-                self._rows, longer, seed=self.seed, memory_bytes=self.memory_bytes
+        """Return the nearest rows of each, found once."""
+        if count not in self._nearest:
+            self._nearest[count] = nearest_rows(
+                self._rows, count, seed=self.seed, memory_bytes=self.memory_bytes
             )
-        return self._nearest
+        return self._nearest[count]
 
     @cached_property
     def distances(self) -> Float[np.ndarray, "n n"]:
@@ -110,10 +102,6 @@ class HeldSide:
     def alone(self, rows: Int[np.ndarray, " m"]) -> "HeldSide":
         """Return some of the rows, of which nothing is known yet."""
         return HeldSide(self.values[rows], memory_bytes=self.memory_bytes, seed=self.seed)
-
-    def kept(self, keep: Bool[np.ndarray, " n"]) -> "HeldSide":
-        """Return some of the rows."""
-        return KeptSide(self, keep)
 
 
 class ReorderedSide(HeldSide):
@@ -158,30 +146,6 @@ class ReorderedSide(HeldSide):
         return self.base.ranks[self.order]
 
 
-class KeptSide(HeldSide):
-    """Some of the rows of another side."""
-
-    def __init__(self, base: HeldSide, keep: Bool[np.ndarray, " n"]) -> None:
-        super().__init__(base.values[keep], memory_bytes=base.memory_bytes, seed=base.seed)
-        self.base = base
-        self.keep = keep
-
-    def nearest(self, count: int) -> Int[np.ndarray, "n count"]:
-        """Return the nearest rows of each among those kept."""
-        listed = self.base.listed(count)
-        return nearest_kept(self.base.values, listed, self.keep, count, seed=self.seed)
-
-    @cached_property
-    def rank_numbers(self) -> Int[np.ndarray, " pairs"]:
-        """Places of the distances of the pairs that are left."""
-        return self.base.rank_numbers[pairs_kept(self.keep)]
-
-    @cached_property
-    def ranks(self) -> Float[np.ndarray, "n d"]:
-        """Ranks of the values that are left, found without sorting again."""
-        return _ranks_of(self.base.value_numbers[self.keep], len(self.keep))
-
-
 def _ranks_of(numbers: Int[np.ndarray, "n d"], n_places: int) -> Float[np.ndarray, "n d"]:
     """Return ranks less their mean; equal values share the mean of theirs."""
     n, d = numbers.shape
@@ -197,15 +161,12 @@ class HeldRows:
     Attributes:
         source: Rows of the source.
         target: Rows of the target.
-        left_out: Of which rows these are a part, by bundle, and the bundle that was left out.
         shuffled: The pairing is none that was observed.
     """
 
     source: HeldSide
     target: HeldSide
-    left_out: "tuple[HeldRows, Int[np.ndarray, ' n'], int] | None" = None
     shuffled: bool = False
-    _sums: dict[bytes, DistanceSums] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -219,11 +180,6 @@ class HeldRows:
     def chosen(self, rows: Int[np.ndarray, " m"]) -> "HeldRows":
         """Return some of the rows, as if there were no others."""
         return HeldRows(self.source.alone(rows), self.target.alone(rows))
-
-    def without(self, bundle: Int[np.ndarray, " n"], number: int) -> "HeldRows":
-        """Return the rows of all bundles but one."""
-        keep = bundle != number
-        return HeldRows(self.source.kept(keep), self.target.kept(keep), (self, bundle, number))
 
     def mutual_neighbours(self, count: int) -> float:
         """Return the mean share of the nearest rows that both sides have in common."""
@@ -245,22 +201,8 @@ class HeldRows:
     def _pearson(self) -> float:
         if self.shuffled:
             return correlation_of_pairs(self.source.distances, self.target.distances)
-        if self.left_out is not None:
-            base, bundle, number = self.left_out
-            return base.distance_sums(bundle).correlation(without=number)
-        return self.distance_sums(np.zeros(self.n, dtype=np.int64)).correlation()
-
-    def distance_sums(self, bundle: Int[np.ndarray, " n"]) -> DistanceSums:
-        """Return the sums over all pairs of rows by bundle, made once."""
-        key = bundle.tobytes()
-        if key not in self._sums:
-            self._sums[key] = sum_distances(
-                self.source.values,
-                self.target.values,
-                bundle,
-                memory_bytes=self.source.memory_bytes,
-            )
-        return self._sums[key]
+        x, y = self.source.values, self.target.values
+        return distance_correlation(x, y, memory_bytes=self.source.memory_bytes)
 
     def rank_moments(self) -> PairMoments:
         """Return the moments of the ranks within columns, which are centred and small numbers."""

@@ -1,7 +1,7 @@
 """The nearest rows of every row, exact, a block of rows at a time."""
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from xxhash import xxh3_64_intdigest
 
 from repalign.core.memo import ContentMemo
@@ -112,35 +112,6 @@ class Neighbours:
     def _draws(self, row: int) -> Float[np.ndarray, " n"]:
         """Return the random numbers by which one row orders all others at equal distances."""
         return np.random.default_rng((*self.seed, row)).random(len(self.values))
-
-
-def nearest_kept(
-    values: Float[np.ndarray, "n d"],
-    nearest: Int[np.ndarray, "n longer"],
-    keep: Bool[np.ndarray, " n"],
-    count: int,
-    *,
-    seed: int = 0,
-) -> Int[np.ndarray, "m count"]:
-    """Return the nearest rows among those kept, by their new numbers.
-
-    ``nearest`` is a longer list of all rows; where it holds too few that are kept, distances to
-    the kept rows are computed again.
-    """
-    rows = np.flatnonzero(keep)
-    listed = nearest[rows]
-    stays = keep[listed]
-    place = np.cumsum(stays, axis=1)
-    is_known = place[:, -1] >= count
-    found = np.empty((rows.size, count), dtype=np.int64)
-    chosen = stays[is_known] & (place[is_known] <= count)
-    found[is_known] = listed[is_known][chosen].reshape(-1, count)
-    new = np.cumsum(keep) - 1
-    found[is_known] = new[found[is_known]]
-    if not is_known.all():
-        unlisted = np.flatnonzero(~is_known)
-        found[unlisted] = Neighbours(values[rows], (seed,)).of_rows(unlisted, count)
-    return found
 
 
 def mutual_share(first: Int[np.ndarray, "n k"], second: Int[np.ndarray, "n k"]) -> float:

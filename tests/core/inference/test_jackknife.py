@@ -25,7 +25,9 @@ def test_the_interval_of_a_mean_of_many_rows_is_that_of_the_normal_theory() -> N
     errors = np.random.default_rng(0).gamma(2.0, size=(1, 2000))
     interval = delete_a_group(errors, np.arange(2000)).interval(first, within=ANYWHERE)
     half = 1.9612 * errors.std(ddof=1) / np.sqrt(2000)
-    assert_allclose([interval.low, interval.high], errors.mean() + np.array([-half, half]), rtol=1e-4)
+    assert_allclose(
+        [interval.low, interval.high], errors.mean() + np.array([-half, half]), rtol=1e-4
+    )
 
 
 def test_many_rows_are_bundled_without_changing_the_width() -> None:

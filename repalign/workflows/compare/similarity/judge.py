@@ -215,6 +215,10 @@ class MeasureJudge:
             for number, own in moments_by_bundle(source, target, member, among=positions):
                 if own.n == whole.moments.n:
                     continue
-                rows = None if whole.rows is None else whole.rows.without(member, number)
+                rows = (
+                    None
+                    if whole.rows is None
+                    else whole.rows.chosen(np.flatnonzero(member != number))
+                )
                 rest = Evidence(whole.fit, whole.moments.subtract(own), rows, whole.fit_rows)
                 yield place, (int(labels[number]), rest)
