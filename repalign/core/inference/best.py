@@ -20,7 +20,8 @@ def plausible_best(replicates: Replicates, level: float = 0.95) -> Bool[np.ndarr
         return np.ones(k, dtype=bool)
     quantile = replicates.quantile(1 - (1 - level) / (k - 1))
     error = replicates.standard_error(_differences)
-    return ~(_differences(full) > quantile * error).any(axis=1)
+    is_beaten = np.asarray((_differences(full) > quantile * error).any(axis=1))
+    return ~is_beaten
 
 
 def _differences(values: Float[np.ndarray, "*shape k"]) -> Float[np.ndarray, "*shape k k"]:

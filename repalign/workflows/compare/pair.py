@@ -18,7 +18,7 @@ from repalign.workflows.compare.caveats.errors import (
     warn_of_errors,
     warn_of_free_directions,
 )
-from repalign.workflows.compare.caveats.groups import warn_of_groups
+from repalign.workflows.compare.caveats.groups import warn_of_groups, warn_of_series
 from repalign.workflows.compare.caveats.sources import warn_of_collapse, warn_of_sources
 from repalign.workflows.compare.half_samples import HalfSamples, with_half_samples
 from repalign.workflows.compare.ica.rotations import rotation_null
@@ -172,6 +172,7 @@ def _compare(
             [values for each in measured for values in each.values],
             wants_intervals=settings.n_halves != 0,
         ),
+        *(warn_of_series(pair) if settings.n_halves != 0 or settings.n_null != 0 else ()),
         *(() if nulls is None else nulls.notes),
         *warn_of_free_directions(judged, pair.total),
         *warn_of_errors(records, rotations, _width(pair.total)),

@@ -142,3 +142,19 @@ def test_few_groups_and_many_that_are_worth_few_have_no_interval(
     assert len(told) == (says is not None)
     assert says is None or says in told[0]
     assert all((record.ci_low is None) == (says is not None) for record in result.records)
+
+
+def test_rows_that_follow_each_other_are_warned_of_where_no_groups_are_given() -> None:
+    rng = np.random.default_rng(0)
+    steps = rng.standard_normal((300, 4))
+    for row in range(1, 300):
+        steps[row] += 0.9 * steps[row - 1]
+    documents = np.repeat(np.arange(30), 10)
+    y = steps @ rng.standard_normal((4, 4))
+    settings = CompareSettings(maps=("rigid",), n_null=9)
+    assert any("next to each other" in w for w in compare(steps, y, settings=settings).warnings)
+    grouped = compare(steps, y, groups=documents, settings=settings)
+    assert not any("next to each other" in text for text in grouped.warnings)
+    order = rng.permutation(300)
+    mixed = compare(steps[order], y[order], settings=settings)
+    assert not any("next to each other" in text for text in mixed.warnings)
