@@ -25,7 +25,7 @@ class Command:
     before: tuple[str, ...] = ()
 
 
-CHEAP = "--null 19 --rotations 2 --halves 10 --halves 10"
+CHEAP = "--null 19 --rotations 19 --halves 10"
 
 COMMANDS = (
     Command("demo-resnet", "compare resnet0.h5::final resnet1.h5::final --null 99 --rotations 3"),
@@ -40,7 +40,6 @@ COMMANDS = (
     Command("widths-pca", f"compare x.npy wide.npy --both --widths pca {CHEAP}"),
     Command("beyond-groups", f"compare x.npy y.npy --groups equal.txt --beyond-groups {CHEAP}"),
     Command("unequal-groups", f"compare x.npy y.npy --groups unequal.txt --measures all {CHEAP}"),
-    Command("disjoint", f"compare x.npy y.npy --ica-rows disjoint {CHEAP}"),
     Command(
         "all-maps",
         "compare x.npy y.npy --maps mean,identity,permutation,permutation+scale,rigid,"

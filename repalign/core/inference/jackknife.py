@@ -8,7 +8,7 @@ halves of the groups. The variance over half-samples is that of the value on all
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -79,16 +79,6 @@ class Replicates:
     groups: GroupCount
     effective_draws: float
 
-    def with_value(
-        self, full: Float[np.ndarray, " 1"], draws: Float[np.ndarray, "draws 1"]
-    ) -> "Replicates":
-        """Return the same with one more value behind the others."""
-        return replace(
-            self,
-            full=np.concatenate([self.full, full]),
-            draws=np.concatenate([self.draws, draws], axis=1),
-        )
-
     def standard_error(self, of: Statistic) -> Float[np.ndarray, "*shape"]:
         """Return the standard error of a statistic."""
         values = of(self.draws)
@@ -127,23 +117,50 @@ def count_groups(groups: Int[np.ndarray, " n"]) -> GroupCount:
 
 
 def delete_a_group(
-    errors: Float[np.ndarray, "values n"],
+    errors: Float[np.ndarray, "values n"], groups: Int[np.ndarray, " n"], *, seed: int = 0
+) -> Replicates:
+    """Return mean errors without each group in turn; the maps stay as they are."""
+    member = bundle_of_rows(groups, MAX_LEFT_OUT, seed=seed)
+    sizes = np.bincount(member).astype(np.float64)
+    draws = _means_without(errors, member, sizes)
+    full = errors.mean(axis=1)
+    return Replicates(full, draws, "delete-a-group", count_groups(groups), effective_groups(sizes))
+
+
+def delete_a_group_with_radius(
+    errors: Float[np.ndarray, "values judged"],
+    judged: Int[np.ndarray, " judged"],
+    squares: Float[np.ndarray, " n"],
     groups: Int[np.ndarray, " n"],
     *,
     seed: int = 0,
-    others: tuple[int, float] = (0, 0.0),
 ) -> Replicates:
-    """Return mean errors without each group in turn; the maps stay as they are.
+    """Return mean errors and, as the last value, the RMS radius without each group in turn.
 
-    ``others`` are the number of rows that are never left out, and the sum of their errors.
+    Errors are of some rows, the radius is of all: ``squares`` are the squared distances of all
+    target rows from their mean, so that groups that do not judge count as well.
     """
     member = bundle_of_rows(groups, MAX_LEFT_OUT, seed=seed)
     sizes = np.bincount(member).astype(np.float64)
-    sums = np.stack([np.bincount(member, weights=row) for row in errors], axis=1)
-    n_rows, total = sizes.sum() + others[0], sums.sum(axis=0) + others[1]
-    draws = (total - sums) / np.maximum(n_rows - sizes, 1)[:, None]
-    full = errors.mean(axis=1) if others[0] == 0 else total / n_rows
-    return Replicates(full, draws, "delete-a-group", count_groups(groups), effective_groups(sizes))
+    n_judged = np.bincount(member[judged], minlength=sizes.size).astype(np.float64)
+    means = _means_without(errors, member[judged], n_judged)
+    radii = np.sqrt(_means_without(squares[None], member, sizes))
+    full = np.array([*errors.mean(axis=1), np.sqrt(squares.mean())])
+    count = count_groups(groups[judged])
+    draws = np.concatenate([means, radii], axis=1)
+    return Replicates(full, draws, "delete-a-group", count, effective_groups(n_judged))
+
+
+def _means_without(
+    values: Float[np.ndarray, "values n"],
+    member: Int[np.ndarray, " n"],
+    sizes: Float[np.ndarray, " groups"],
+) -> Float[np.ndarray, "groups values"]:
+    """Return the means over all rows but those of each group."""
+    sums = np.stack(
+        [np.bincount(member, weights=row, minlength=sizes.size) for row in values], axis=1
+    )
+    return (sums.sum(axis=0) - sums) / np.maximum(sizes.sum() - sizes, 1)[:, None]
 
 
 def bundle_of_rows(groups: Int[np.ndarray, " n"], most: int, *, seed: int) -> Int[np.ndarray, " n"]:

@@ -7,7 +7,11 @@ import numpy as np
 
 from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.core.errors.row_errors import row_errors
-from repalign.core.inference.jackknife import Replicates, delete_a_group
+from repalign.core.inference.jackknife import (
+    Replicates,
+    delete_a_group,
+    delete_a_group_with_radius,
+)
 from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.fitting import IcaPair, MapInputs, PairMaps, fit_maps
@@ -41,10 +45,10 @@ class SplitErrors:
         maps: The fitted maps; of the first fold where there are several.
         ica: The two ICA fits behind them, with their agreement over seeds.
         is_disjoint: Whether these were fitted on disjoint halves of the rows.
-        left_out: Held-out mean errors without each group, and the RMS radius of the target behind
-            them; None where no intervals are wanted.
-        halves: The same on half-samples: in-sample of all maps, held-out of those that the ICA
-            efficiency needs; NaN for maps that were not fitted.
+        left_out: Held-out mean errors without each group; None where no intervals are wanted.
+        with_radius: The same without each group of all rows, and the RMS radius of the target.
+        halves: Mean errors and the radius on half-samples: in-sample of all maps, held-out of
+            those that the ICA efficiency needs; NaN for maps that were not fitted.
     """
 
     split: str
@@ -56,6 +60,7 @@ class SplitErrors:
     ica: tuple[SpaceIca, SpaceIca] | None
     is_disjoint: bool
     left_out: Replicates | None = None
+    with_radius: Replicates | None = None
     halves: Replicates | None = None
 
 
@@ -162,11 +167,17 @@ class PairFitter:
         judged = np.concatenate([split.judged_rows(part) for part in split.judged])
         groups = self.pair.aligned.groups[judged]
         joined = {name: np.concatenate([norms[name] for norms in errors]) for name in self.names}
-        left_out = None
+        left_out = with_radius = None
         if self.settings.n_halves != 0:
             stacked = np.stack([joined[name] for name in self.names])
             left_out = delete_a_group(stacked, groups, seed=self.settings.seed)
-            left_out = self._with_radius(left_out, judged, groups)
+            with_radius = delete_a_group_with_radius(
+                stacked,
+                judged,
+                self._squares(),
+                self.pair.aligned.groups,
+                seed=self.settings.seed,
+            )
         return SplitErrors(
             split="held-out",
             norms=joined,
@@ -177,20 +188,15 @@ class PairFitter:
             ica=self.ica_without(split.judged[0]),
             is_disjoint=self.pair.aligned.has_halves(split.judged[0]),
             left_out=left_out,
+            with_radius=with_radius,
         )
 
-    def _with_radius(self, errors: Replicates, judged: IntArray, groups: IntArray) -> Replicates:
-        """Put the RMS radius of the target behind mean errors, without the same groups."""
-        total = self.pair.total
-        rows = SubsetRows(self.pair.target, judged)
+    def _squares(self) -> FloatArray:
+        """Return the squared distance of every target row from their mean."""
+        total, rows = self.pair.total, self.pair.target
         centre = AffineMap("mean", np.zeros((total.target_dim,) * 2), total.mean_y)
         (distances,) = row_errors(rows, rows, [centre], **self.machine.limits("errors"))
-        squares = distances**2
-        others = total.n - judged.size, float(np.trace(total.syy) - squares.sum())
-        radii = delete_a_group(squares[None], groups, seed=self.settings.seed, others=others)
-        return errors.with_value(
-            np.sqrt(np.maximum(radii.full, 0)), np.sqrt(np.maximum(radii.draws, 0))
-        )
+        return distances**2
 
     def _over_starts(
         self, source: Rows, target: Rows, maps: PairMaps, part: int | None

@@ -122,7 +122,9 @@ class Summary:
         name = self.names[number]
         if name == "mean" or KIND_OF[name].in_components:
             return NO_INTERVAL
-        return self._interval(number, lambda values: _ratio(values[..., number], values[..., -1]))
+        return self._interval(
+            number, lambda values: _ratio(values[..., number], values[..., -1]), over_radius=True
+        )
 
     def efficiency(self, name: str) -> tuple[float | None, Interval]:
         """Return the efficiency of an ICA map, with an interval where the fits share no rows."""
@@ -153,9 +155,11 @@ class Summary:
         """Whether an interval follows from half-samples: in-sample, and of all that needs ICA."""
         return self._errors.split == "in-sample" or KIND_OF[self.names[number]].needs_ica
 
-    def _interval(self, number: int, of: Statistic) -> Interval:
-        is_halved = self._is_halved(number)
-        replicates = self._errors.halves if is_halved else self._errors.left_out
+    def _interval(self, number: int, of: Statistic, *, over_radius: bool = False) -> Interval:
+        errors = self._errors
+        replicates = errors.with_radius if over_radius else errors.left_out
+        if self._is_halved(number):
+            replicates = errors.halves
         within: Range = ANYWHERE if self._errors.split == "in-sample" else POSITIVE
         return NO_INTERVAL if replicates is None else replicates.interval(of, within=within)
 

@@ -56,7 +56,7 @@ def resampled_pair(
         for number, name in enumerate(errors.norms):
             # Diameters of different targets do not compare: outlying rows set them.
             is_halved = errors.split == "in-sample" or KIND_OF[name].needs_ica
-            replicates = errors.halves if is_halved else errors.left_out
+            replicates = errors.halves if is_halved else errors.with_radius
             if replicates is not None:
                 replicates = _one(replicates, _over_radius(number))
             yield Resampled(name, errors.split, _draws(null, number), replicates, rows)

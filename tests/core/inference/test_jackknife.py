@@ -8,6 +8,7 @@ from repalign.core.inference.jackknife import (
     Interval,
     count_groups,
     delete_a_group,
+    delete_a_group_with_radius,
     delete_half,
 )
 from repalign.core.inference.ranges import ANYWHERE, POSITIVE
@@ -97,11 +98,18 @@ def test_a_number_that_is_undefined_without_a_group_has_no_interval() -> None:
     assert interval.refusal is not None
 
 
-def test_rows_that_are_never_left_out_count_in_the_mean() -> None:
-    values = np.arange(12.0)
-    replicates = delete_a_group(values[None], np.arange(12), others=(8, 100.0))
-    assert_allclose(replicates.full, (values.sum() + 100) / 20)
-    assert_allclose(replicates.draws[:, 0], (values.sum() + 100 - values) / 19)
+def test_the_radius_is_of_all_rows_and_errors_of_those_that_judge() -> None:
+    rng = np.random.default_rng(0)
+    groups, squares = np.arange(60) // 3, rng.gamma(2.0, size=60)
+    judged = np.arange(30, 60)
+    errors = rng.gamma(2.0, size=(2, 30))
+    replicates = delete_a_group_with_radius(errors, judged, squares, groups)
+    assert_allclose(replicates.full, [*errors.mean(axis=1), np.sqrt(squares.mean())])
+    for group in (2, 15):
+        stays = groups != group
+        expected = [*errors[:, stays[judged]].mean(axis=1), np.sqrt(squares[stays].mean())]
+        assert_allclose(replicates.draws[group], expected)
+    assert replicates.groups.number == 10
 
 
 def test_half_samples_of_a_mean_have_its_standard_error() -> None:
