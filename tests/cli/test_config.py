@@ -16,7 +16,7 @@ stores = ["a.npy", "b.npy"]
 maps = ["mean", "rigid"]
 split = 0.5
 null = 0
-refits = 0
+halves = 0
 both = true
 format = "csv"
 fail-above = {rigid = 5}

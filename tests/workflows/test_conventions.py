@@ -77,7 +77,7 @@ def test_no_option_of_a_comparison_is_without_a_column_unawares() -> None:
 def test_the_json_holds_every_option_and_the_csv_those_recorded() -> None:
     rows = np.random.default_rng(0).laplace(size=(60, 3))
     settings = CompareSettings(
-        maps=("rigid", "ica"), n_null=0, n_rotations=0, n_halves=0, starts=1, ica_rows="disjoint",
+        maps=("rigid", "ica"), n_null=0, n_rotations=0, n_halves=0, starts=1,
         permutation_cost="correlation", on_mismatch="intersect", held_out=0.3,
     )  # fmt: skip
     result = compare(rows, rows @ np.diag([1.0, -1, 1]), settings=settings)

@@ -171,7 +171,7 @@ def test_a_call_by_keywords_is_the_call_by_settings() -> None:
             '(widths="refuse"): use widths="zero-pad" or pca',
         ),
         (COMPARE, "use --null 199 or more", "use null=199 or more"),
-        (COMPARE, "known (--halves)", "known (refits)"),
+        (COMPARE, "known (--halves)", "known (halves)"),
         (COMPARE, "(--maps mean,rigid), or --layers 'b*'", '(maps="mean,rigid"), or layers="b*"'),
         (
             COMPARE,

@@ -56,7 +56,7 @@ def study(kind: NullKind, *, asked: bool) -> TidyResult:
     """A small study of related rows with no null, or with this one."""
     settings, _, _ = STUDIES[kind.study]
     rng = np.random.default_rng(0)
-    x = rng.laplace(size=(120, 3))
+    x = rng.laplace(size=(480, 3))
     values = {each.setting: False if each.default is False else 0 for each in NULLS
               if each.study == kind.study}  # fmt: skip
     if asked:
@@ -64,14 +64,14 @@ def study(kind: NullKind, *, asked: bool) -> TidyResult:
         if kind.default is False:
             values[NULLS[0].setting] = 3
     if kind.study == "compare":
-        y = x @ rng.standard_normal((3, 3)) + 0.1 * rng.standard_normal((120, 3))
+        y = x @ rng.standard_normal((3, 3)) + 0.1 * rng.standard_normal((480, 3))
         chosen = settings(n_halves=0, starts=1, **values)
-        return compare(x, y, groups=np.repeat(np.arange(10), 12), settings=chosen)
+        return compare(x, y, groups=np.repeat(np.arange(40), 12), settings=chosen)
     if kind.study == "disentangle":
         chosen = settings(scores=("mcc",), n_halves=0, **values)
         return disentangle(x, {"f": x[:, 0] > 0}, settings=chosen)
     labels = (x[:, 0] > 0).astype(int)
-    columns = {"label": labels, "batch": np.arange(120) % 3}
+    columns = {"label": labels, "batch": np.arange(480) % 3}
     chosen = settings(n_folds=2, rounds=3, judge_batches=False, top_percent=(), **values)
     return deconfound(x, columns, labels=["label"], batch="batch", settings=chosen)
 

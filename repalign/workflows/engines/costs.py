@@ -114,10 +114,8 @@ def walk_of(stores: Stores, settings: CompareSettings, workers: int, memory_byte
 
 
 def ica_passes(stores: Stores, settings: CompareSettings) -> int:
-    """Return how often a view is read for ICA: to whiten it, and for half-samples of it."""
-    if not settings.has_ica:
-        return 0
-    return 1 + (N_HALVES if halves_have_ica(stores.rows, stores.dim, settings) else 0)
+    """Return how often a view is read before its pairs: for ICA, and for bundles of its rows."""
+    return int(settings.has_ica) + (settings.n_halves != 0)
 
 
 def stays_from_moments(held: int, n_tiles: int, settings: CompareSettings) -> bool:

@@ -70,8 +70,8 @@ def test_what_does_not_fit_is_read_again_and_again() -> None:
         amounts(small, workers=4, maps=maps, n_halves=n)["bytes read"] / (10 * small.view_bytes)
         for maps, n in ((("rigid",), 0), (("rigid", "ica"), 0), (("rigid", "ica"), 10))
     )
-    # each worker once, moments and ICA, and the moments of halves
-    assert 4 <= without < 5 < 6 <= with_ica < 7 < 11 <= halved < 12
+    # each worker once, moments and ICA, and the moments of bundles
+    assert 4 <= without < 5 < 6 <= with_ica < 7 <= halved < 8
     huge = amounts(large, workers=100, memory=2**36)
     assert huge["pairs"] == 499_500
     assert huge["bytes of all views"] == 1_000 * 10**8 * 4_096 * 4
@@ -121,14 +121,13 @@ def test_the_exercise_on_paper_is_what_the_model_says() -> None:
 def test_the_cost_of_an_audit_is_said_in_one_line() -> None:
     seconds, told = announced(Stores(2, 5_000, 48), preset("audit"), workers=1)
     assert told.startswith(
-        "1 pair of up to 5,000 × 48: 72 starts of ICA, 120 on halves and quarters of the rows, "
-        "99 shuffles a pair, 9 Gaussian twins a pair of 72 starts each; roughly "
-        f"{in_time(seconds)}, less"
+        "1 pair of up to 5,000 × 48: 72 starts of ICA, 240 on half-samples of the rows, "
+        f"99 shuffles a pair; roughly {in_time(seconds)}, less"
     )
-    assert 60 < seconds < 600  # 137 s on two busy cores
+    assert 10 < seconds < 600
     many, _ = announced(Stores(20, 5_000, 48), preset("audit"), workers=1)
     shared, _ = announced(Stores(20, 5_000, 48), preset("audit"), workers=4)
-    assert many > 150 * seconds
+    assert many > 40 * seconds
     assert shared == pytest.approx(many / 4, abs=1)
     quick, told = announced(Stores(2, 5_000, 48), preset("quick"), workers=1)
     assert quick < 2
@@ -146,7 +145,8 @@ def test_the_starts_that_are_foretold_are_those_that_are_made() -> None:
     settings = preset("quick", held_out=0.2, starts=3)
     rows = [rng.laplace(size=(200, 4)) for _ in range(3)]
     compare(*rows, settings=settings, executor=Counting())
-    assert len(made) == 3 * space_starts(Stores(3, 200, 4), settings) == 18
+    # of a space that is source and target both halves are fitted
+    assert len(made) == 3 * space_starts(Stores(3, 200, 4), settings) + 3
 
 
 @pytest.mark.parametrize(
