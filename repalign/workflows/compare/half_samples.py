@@ -10,6 +10,7 @@ from repalign.core.inference.jackknife import count_groups, delete_half
 from repalign.core.inference.splits import Bundles, bundle_groups
 from repalign.core.maps.fitting import IcaPair
 from repalign.core.maps.kinds import KIND_OF
+from repalign.core.moments import PairMoments, pair_moments
 from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
 from repalign.workflows.compare.pair_data import PairData
@@ -58,7 +59,6 @@ class HalfSamples:
 def half_samples(
     pair: AlignedPair,
     settings: CompareSettings,
-    machine: Machine,
     known: dict[tuple[int, str], Bundles | None],
 ) -> HalfSamples | None:
     """Return the half-samples of a pair; None where no interval could follow from them.
@@ -75,9 +75,6 @@ def half_samples(
     if bundles is None:
         return None
     p, q = pair.dims
-    moments_bytes = 8 * bundles.split.n_parts * (p * p + p * q + q * q)
-    if moments_bytes * MOMENTS_SHARE > machine.memory_bytes:
-        return None
     counts = np.bincount(bundles.split.part_of_row, minlength=bundles.split.n_parts)
     fewest = min(int(counts[list(sample)].sum()) for sample in bundles.samples)
     has_ica = fewest > max(p, q) and halves_have_ica(pair.n_rows, max(p, q), settings)
@@ -96,6 +93,22 @@ def half_samples(
     )
 
 
+def bundled_pair(pair: PairData, samples: HalfSamples, machine: Machine) -> PairData:
+    """Return a pair with the moments of all bundles, where the memory holds them."""
+    split, (p, q) = samples.aligned.split, (pair.source.shape[1], pair.target.shape[1])
+    moments_bytes = 8 * split.n_parts * (p * p + p * q + q * q)
+    parts: tuple[PairMoments, ...] = ()
+    if moments_bytes * MOMENTS_SHARE <= machine.memory_bytes:
+        parts = pair_moments(
+            pair.source,
+            pair.target,
+            part_of_row=split.part_of_row,
+            n_parts=split.n_parts,
+            **machine.limits("moments"),
+        )
+    return PairData(samples.aligned, pair.source, pair.target, parts, {})
+
+
 def with_half_samples(
     judged: Sequence[SplitErrors],
     samples: HalfSamples,
@@ -103,10 +116,11 @@ def with_half_samples(
     settings: CompareSettings,
     machine: Machine,
 ) -> list[SplitErrors]:
-    """Return errors with the same on half-samples; ``pair`` has the moments of all bundles."""
+    """Return errors with the same on half-samples; ``pair`` is split into bundles."""
     names = list(judged[0].norms)
     groups = pair.aligned.groups
     fitter = PairFitter(pair, names, settings, machine)
+    total = fitter.moments_of(tuple(range(pair.aligned.split.n_parts)))
     found = []
     for errors in judged:
         if errors.split == "in-sample":
@@ -117,7 +131,7 @@ def with_half_samples(
             found.append(errors)
             continue
         full = [float(errors.norms[name].mean()) for name in names]
-        values = np.array([*full, rms_radius(pair.total, None)])
+        values = np.array([*full, rms_radius(total, None)])
         found.append(replace(errors, halves=delete_half(values, draws, _judged(groups, errors))))
     return found
 

@@ -17,7 +17,7 @@ from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.fitting import IcaPair, MapInputs, PairMaps, fit_maps
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.maps.linear import fit_linear_from_rows, is_ill_conditioned
-from repalign.core.moments import PairMoments, merge_all
+from repalign.core.moments import PairMoments, merge_all, pair_moments
 from repalign.core.rows import SubsetRows
 from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.pair_data import PairData
@@ -132,8 +132,13 @@ class PairFitter:
         return [float(norms[name].mean()) for name in names]
 
     def moments_of(self, parts: tuple[int, ...]) -> PairMoments:
-        """Return the moments of some parts."""
-        return merge_all(tuple(self.pair.parts[part] for part in parts))
+        """Return the moments of some parts, read again where they are not known."""
+        if self.pair.parts:
+            return merge_all(tuple(self.pair.parts[part] for part in parts))
+        rows = np.flatnonzero(np.isin(self.split.part_of_row, parts))
+        sides = SubsetRows(self.pair.source, rows), SubsetRows(self.pair.target, rows)
+        (moments,) = pair_moments(*sides, **self.machine.limits("moments"))
+        return moments
 
     def inputs(self, moments: PairMoments, ica: IcaPair | None) -> MapInputs:
         """Return what maps are fitted on."""

@@ -20,7 +20,11 @@ from repalign.workflows.compare.caveats.errors import (
 )
 from repalign.workflows.compare.caveats.groups import warn_of_groups, warn_of_series
 from repalign.workflows.compare.caveats.sources import warn_of_collapse, warn_of_sources
-from repalign.workflows.compare.half_samples import HalfSamples, with_half_samples
+from repalign.workflows.compare.half_samples import (
+    HalfSamples,
+    bundled_pair,
+    with_half_samples,
+)
 from repalign.workflows.compare.ica.rotations import rotation_null
 from repalign.workflows.compare.ica.starts import forget_whitened
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
@@ -106,7 +110,8 @@ class PairUnit:
         """Compare them."""
         forget_whitened()
         with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
-            forth, samples = self.held(machine), self.held_samples(machine)
+            forth = self.held(machine)
+            samples = self.held_samples(forth, machine)
             results = []
             for back in self.directions:
                 if back:
@@ -123,10 +128,12 @@ class PairUnit:
         pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine, rows)
         return replace(pair, spreads=self.spreads)
 
-    def held_samples(self, machine: Machine) -> PairData | None:
+    def held_samples(self, pair: PairData, machine: Machine) -> PairData | None:
         """Read both sides with the moments of all bundles; None where there are none."""
         if self.samples is None:
             return None
+        if not self.samples.has_ica:
+            return bundled_pair(pair, self.samples, machine)
         aligned, rows = self.samples.aligned, self._rows(machine)
         moments, ica = self.sample_moments, self.sample_ica
         return read_pair(aligned, moments, ica, self.settings, machine, rows)

@@ -103,8 +103,8 @@ def _compared(
     """Return the results of some pairs, in one direction or both, round after round."""
     settings, single = plan.settings, replace(plan.settings, starts=1)
     known: dict[tuple[int, str], Bundles | None] = {}
-    samples = [half_samples(pair, settings, machine, known) for pair in pairs]
-    every = [*pairs, *(each.aligned for each in samples if each is not None)]
+    samples = [half_samples(pair, settings, known) for pair in pairs]
+    every = [*pairs, *(each.aligned for each in samples if each is not None and each.has_ica)]
     moments = _do_once(moments_units(every, settings), executor, machine)
     unmixed = [pair for pair in pairs if _varies(pair, moments)]
     needs = ((pair, ica_needs(pair, settings)) for pair in unmixed)
@@ -130,10 +130,11 @@ def _compared(
             keeps_maps=plan.keeps_maps,
         )
         if of_pair is not None:
+            unit = replace(unit, samples=of_pair)
+        if of_pair is not None and of_pair.has_ica:
             needed = ica_needs_of_samples(of_pair, settings) if pair in unmixed else ()
             unit = replace(
                 unit,
-                samples=of_pair,
                 sample_moments=_moments(of_pair.aligned, moments),
                 sample_ica=_ica(of_pair.aligned, needed, fits, single),
             )
