@@ -44,7 +44,7 @@ class Pooling(nn.Module):
         told = config.get("pooling_mode")
         if told is None:
             told = [mode for flag, mode in _FLAGS.items() if config.get(flag)] or ["mean"]
-        modes = (told,) if isinstance(told, str) else tuple(told)
+        modes = tuple(told) if isinstance(told, list) else (told,)
         unknown = [mode for mode in modes if mode not in _FLAGS.values()]
         if unknown:
             raise ModelError(f"pooling mode {unknown[0]!r}; expected {', '.join(_FLAGS.values())}")

@@ -78,6 +78,7 @@ class ParquetTable:
         self._path = path
         with reading_arrow(path), open_parquet(path) as file:
             self.schema_arrow = file.schema_arrow
+            _ = self.schema_arrow.names  # decoded now
             self.metadata = Sized(file.metadata.num_rows)
 
     def iter_batches(self, batch_size: int, columns: list[str]) -> Iterator["pa.RecordBatch"]:

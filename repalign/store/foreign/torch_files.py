@@ -85,7 +85,9 @@ def _load(path: Path) -> Any:
     Raises:
         InputError: It holds other things than plain tensors, or is not as torch writes it.
     """
-    if not zipfile.is_zipfile(path):
+    with reading(path, *ZIP_ERRORS, problem=_NOT_TORCH):
+        is_archive = zipfile.is_zipfile(path)
+    if not is_archive:
         return _load_to("cpu", path)  # the format before torch 1.6
     with _open_archive(path) as archive:
         _check_archive(path, archive)

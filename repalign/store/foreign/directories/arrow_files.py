@@ -92,6 +92,7 @@ def _schema(path: Path) -> "pa.Schema":
         pa.memory_map(str(path)) as source,
         pa.ipc.open_stream(source) as stream,
     ):
+        _ = stream.schema.names  # decoded now
         return stream.schema
 
 
