@@ -8,7 +8,7 @@ import numpy as np
 
 from repalign.data.samples import Sample, checked_label, text_sample
 from repalign.delimited import open_delimited
-from repalign.exceptions import InputError, MissingExtraError, first_line
+from repalign.exceptions import InputError, MissingExtraError, first_line, reading
 from repalign.expansion import check_copy
 from repalign.files import file_sha256
 from repalign.parquet import declared_bytes, open_parquet, text_lengths
@@ -77,11 +77,15 @@ class ParquetColumn:
         self._columns = [name for name in (self._column, id_column) if name is not None]
         try:
             self._file = open_parquet(path, self._columns)
-        except (ArrowException, OSError) as error:
+            names = self._file.schema_arrow.names
+        except (ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path.name} is no readable Parquet file: {error}") from error
-        names = self._file.schema_arrow.names
         check_columns(names, self._column, id_column, path.name)
-        check_copy(path, declared_bytes(self._file, self._columns), label=path.name)
+        try:
+            n_bytes = declared_bytes(self._file, self._columns)
+        except (ArrowException, OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path.name} is no readable Parquet file: {error}") from error
+        check_copy(path, n_bytes, label=path.name)
         metadata = self._file.metadata
         sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
         self._starts = np.cumsum([0, *sizes])
@@ -99,7 +103,8 @@ class ParquetColumn:
     def read(self, index: int) -> Sample:
         """Return one sample."""
         group = int(np.searchsorted(self._starts, index, side="right")) - 1
-        texts, labels = self._group(group)
+        with reading(self._path):
+            texts, labels = self._group(group)
         place = index - int(self._starts[group])
         text = texts[place]
         where = f"row {index + 1} of {self._path.name}"

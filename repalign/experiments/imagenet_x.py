@@ -52,13 +52,17 @@ def load_imagenet_x(folder: Path) -> AnnotatedImages:
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         try:
             record = json.loads(line)
-            names.append(str(record["file_name"]))
-            values.append([float(record[factor]) for factor in FACTORS])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}, line {number}: not JSON ({error})") from error
+        entries = record if isinstance(record, dict) else {}
+        row = [entries.get(factor) for factor in FACTORS]
+        if "file_name" not in entries or not all(isinstance(v, int | float) for v in row):
             raise InputError(
                 f"{path}, line {number}: expected file_name and the {len(FACTORS)} factors of "
-                f"ImageNet-X, each 0 or 1 ({error})"
-            ) from error
+                "ImageNet-X, each 0 or 1"
+            )
+        names.append(str(entries["file_name"]))
+        values.append(row)
     missing = [name for name in names if name not in places]
     if missing or not names:
         raise InputError(
@@ -66,7 +70,7 @@ def load_imagenet_x(folder: Path) -> AnnotatedImages:
             + (f", {missing[0]} first" if missing else "")
             + "; put ImageNet's validation images beside the annotations"
         )
-    factors = np.array(values)
+    factors = np.array(values, dtype=np.float64)
     if not np.isin(factors, (0, 1)).all():
         raise InputError(f"{path}: expected factors that are 0 or 1")
     return AnnotatedImages(tuple(places[name] for name in names), factors)

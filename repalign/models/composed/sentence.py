@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from repalign.exceptions import ModelError
 from repalign.files import file_sha256
 from repalign.models.composed.sentence_parts import ACTIVATIONS, Dense, Norm, Normalize, Pooling
+from repalign.models.loaders.config_policy import check_sizes
 from repalign.models.loaders.families import SENTENCE, Pool
 from repalign.models.loaders.files import Checkpoint, check_directory, read_json, read_list
 from repalign.models.loaders.loaded import LoadedModel
@@ -135,6 +136,7 @@ def _part(kind: str, place: Path, name: str) -> tuple[nn.Module, dict[str, str]]
             "LayerNorm or Normalize"
         )
     config = read_json(place / "config.json")
+    check_sizes(config, name)
     if kind == "Pooling":
         return Pooling.of(config), {"config.json": file_sha256(place / "config.json")}
     build: Callable[[], nn.Module]
