@@ -70,12 +70,13 @@ def read_mpi3d(
 
 def _whole(path: Path, name: str) -> NDArray[Any]:
     problem = _problem(name)
-    with reading(path.name, *NPY_ERRORS, *ZIP_ERRORS, problem=problem):
-        file = np.load(path, allow_pickle=False)
-    if not isinstance(file, np.lib.npyio.NpzFile) or name not in file.files:
-        raise InputError(f"{path.name}: {problem}")
-    with file, reading(path.name, *NPY_ERRORS, *ZIP_ERRORS, problem=problem):
-        return np.asarray(file[name])
+    with path.open("rb") as stream:
+        with reading(path.name, *NPY_ERRORS, *ZIP_ERRORS, problem=problem):
+            file = np.load(stream, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile) or name not in file.files:
+            raise InputError(f"{path.name}: {problem}")
+        with reading(path.name, *NPY_ERRORS, *ZIP_ERRORS, problem=problem):
+            return np.asarray(file[name])
 
 
 def _shape(path: Path, name: str) -> tuple[int, ...]:
@@ -109,12 +110,14 @@ def _problem(name: str) -> str:
 
 @contextmanager
 def _open_array(path: Path, name: str) -> Iterator[IO[bytes]]:
-    # KeyError of an array that is not there
-    with reading(path.name, *ZIP_ERRORS, KeyError, problem=_problem(name)):
+    with reading(path.name, *ZIP_ERRORS, problem=_problem(name)):
         archive = zipfile.ZipFile(path)
-        stream = archive.open(f"{name}.npy")
-    with archive, stream:
-        yield stream
+    with archive:
+        # KeyError of an array that is not there
+        with reading(path.name, *ZIP_ERRORS, KeyError, problem=_problem(name)):
+            stream = archive.open(f"{name}.npy")
+        with stream:
+            yield stream
 
 
 def _header(stream: IO[bytes], path: Path, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
