@@ -16,7 +16,7 @@ NUMBER_BYTES = 8
 
 
 @contextmanager
-def reading_arrow(name: object, problem: str = "is no readable parquet file") -> Iterator[None]:
+def reading_arrow(name: object, problem: str = "not a readable parquet file") -> Iterator[None]:
     """Map what Arrow raises at its call for a damaged file; ``reading`` says how."""
     import pyarrow as pa
 

@@ -304,7 +304,7 @@ def test_named_errors_of_a_library_are_one_line_and_others_get_a_note_once() -> 
     with pytest.raises(StoreError, match=r"^a\.h5: .*torn"):  # noqa: SIM117
         with reading("a.h5", OSError, failure=StoreError):
             raise OSError("torn\napart")
-    with pytest.raises(InputError, match="^ours$"), reading("a.h5", ValueError, InputError):
+    with pytest.raises(InputError, match=r"^ours$"), reading("a.h5", ValueError, InputError):
         raise InputError("ours")
     with pytest.raises(KeyError) as caught, reading("a.h5"), reading("a.h5", OSError):
         raise KeyError("typo")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet")
 LETTER_BYTES = 4  # of an array of numpy, whose texts are all as long as the longest
-_NO_TABLE = "is no readable table"
+_NO_TABLE = "not a readable table"
 # Told how many bytes values take, before they are read; raises if these are too many.
 CheckBytes = Callable[[int], None]
 
@@ -269,7 +269,7 @@ def _npz_damage(source: Path) -> AbstractContextManager[None]:
     """Map what numpy and zip raise at their call for a damaged file; ``reading`` says how."""
     # KeyError of a member under another name
     errors = (*NPY_ERRORS, *ZIP_ERRORS, KeyError)
-    return reading(source, *errors, problem="is no readable npz file")
+    return reading(source, *errors, problem="not a readable npz file")
 
 
 def _npz_columns(

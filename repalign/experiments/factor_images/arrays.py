@@ -105,7 +105,7 @@ def _some(path: Path, name: str, rows: IntArray, *, n_rows: int) -> NDArray[np.u
 
 
 def _problem(name: str) -> str:
-    return f"no readable array {name!r}"
+    return f"cannot read the array {name!r}"
 
 
 @contextmanager

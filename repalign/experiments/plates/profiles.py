@@ -60,7 +60,7 @@ def _kind(text: str) -> str:
 
 def _read(path: Path) -> tuple[_Columns, _Columns]:
     """Return labels and features of the wells, by name."""
-    problem = "is no readable GCT 1.3 file"
+    problem = "not a readable GCT 1.3 file"
     with (
         open_regular(path) as plain,
         gzip.open(plain) if path.suffix == ".gz" else nullcontext(plain) as file,
@@ -70,15 +70,15 @@ def _read(path: Path) -> tuple[_Columns, _Columns]:
     lines = [line.rstrip("\n").split("\t") for line in text.splitlines()]
     first_cell = lines[0][0] if lines else ""
     if first_cell != "#1.3":
-        raise InputError(f"{path.name} {problem}: begins with {first_cell[:20]!r}")
+        raise InputError(f"{path.name}: {problem}: begins with {first_cell[:20]!r}")
     sizes = lines[1][:4] if len(lines) > 2 else []
     if len(sizes) != 4 or not all(re.fullmatch(r"\d{1,9}", size) for size in sizes):
-        raise InputError(f"{path.name} {problem}: expected four sizes in its second line")
+        raise InputError(f"{path.name}: {problem}: expected four sizes in its second line")
     first, split = 1 + int(sizes[2]), 3 + int(sizes[3])
     table = {line[0]: line[first:] for line in lines[3:]}
     if len(table) < len(lines) - 3 or len({len(row) for row in table.values()}) != 1:
         raise InputError(
-            f"{path.name} {problem}: rows of unequal length, or names that occur twice"
+            f"{path.name}: {problem}: rows of unequal length, or names that occur twice"
         )
     names = [line[0] for line in lines[3:]]
     labels = {name: table[name] for name in names[: split - 3]}

@@ -138,7 +138,7 @@ def load_sound_encoder(model: LoadedModel) -> SoundEncoder:
             f"the feature extractor in {name} gives {shape} for a second of sound, the model takes "
             f"{model.sound.shape}: it belongs to another model"
         )
-    problem = "has no usable feature extractor"
+    problem = "its feature extractor cannot be used"
     with reading(name, *MODEL_ERRORS, failure=ModelError, problem=problem):
         extractor = made.from_dict(dict(config))
     encoder = SoundEncoder(extractor, model.sound)

@@ -151,7 +151,7 @@ def _load_tokenizer(directory: Path) -> Any:
     has_pipeline = (directory / "tokenizer.json").is_file()
     chosen: Any = PreTrainedTokenizerFast if has_pipeline else AutoTokenizer
     # tokenizers raises Exception itself for a tokenizer.json of another form
-    problem = "no usable tokenizer, give one with --tokenizer"
+    problem = "not a usable tokenizer, give one with --tokenizer"
     errors = reading(directory.name, *MODEL_ERRORS, Exception, failure=ModelError, problem=problem)
     with errors, panics_as_errors():
         wrapped = chosen.from_pretrained(directory, local_files_only=True, trust_remote_code=False)

@@ -60,7 +60,7 @@ def _read_safetensors(path: Path) -> Mapping[str, object]:
 
     # KeyError of a type that torch does not have
     errors = (SafetensorError, KeyError, OSError, RuntimeError, ValueError)
-    with reading(path.name, *errors, failure=ModelError, problem="is no readable safetensors file"):
+    with reading(path.name, *errors, failure=ModelError, problem="not a readable safetensors file"):
         return load_file(path)
 
 
@@ -82,7 +82,7 @@ def _read_pickle(path: Path) -> Mapping[str, object]:
 def _check_stored(path: Path) -> None:
     # torch stores tensors as they are; a packed archive could become any size
     packed = []
-    with reading(path.name, *ZIP_ERRORS, failure=ModelError, problem="is no readable checkpoint"):
+    with reading(path.name, *ZIP_ERRORS, failure=ModelError, problem="not a readable checkpoint"):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 packed = [entry.filename for entry in archive.infolist() if entry.compress_type]

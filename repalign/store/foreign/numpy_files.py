@@ -25,8 +25,8 @@ from repalign.store.rows.file import FileRows, open_file_rows
 from repalign.store.rows.floats import float_type
 from repalign.store.rows.spool import BLOCK_BYTES, spool_blocks, transposed
 
-_NOT_NPY = "is no readable npy array"
-_NOT_NPZ = "is no readable npz archive"
+_NOT_NPY = "not a readable npy array"
+_NOT_NPZ = "not a readable npz archive"
 
 
 class _Header:

@@ -72,7 +72,7 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
     from safetensors import SafetensorError, safe_open
 
     with (
-        reading(path, SafetensorError, OSError, problem="is no readable safetensors file"),
+        reading(path, SafetensorError, OSError, problem="not a readable safetensors file"),
         safe_open(path, framework="numpy"),
     ):
         pass  # offsets, overlaps and sizes are checked when the file is opened

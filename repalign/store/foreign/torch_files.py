@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LAYERED_KEY = "feats"  # the platonic-rep layout: {"feats": (rows, layers, columns), …}
 MAX_DEPTH = 3  # of containers in each other
 BYTE_ORDER = "byteorder"  # member of an archive
-_NOT_TORCH = "is no readable torch file"
+_NOT_TORCH = "not a readable torch file"
 
 
 def read_torch(request: ForeignRequest) -> ForeignMatrix:

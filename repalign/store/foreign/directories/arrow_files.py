@@ -74,7 +74,7 @@ def _object(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no readable JSON; is it damaged?") from error
+        raise InputError(f"{path}: not readable JSON; is it damaged?") from error
     if not isinstance(value, dict):
         raise InputError(f"{path}: holds no object; is it damaged?")
     return value

@@ -13,7 +13,7 @@ from repalign.exceptions import InputError
 from repalign.expansion import check_expansion
 from repalign.parquet import reading_arrow
 
-NOT_ARROW = "is no readable Arrow file"
+NOT_ARROW = "not a readable Arrow file"
 
 # Numbers of fields in their tables, and of the kinds of heads.
 _KIND, _HEAD = 1, 2

@@ -48,7 +48,7 @@ ZARR_ERRORS: tuple[type[Exception], ...] = (
     struct.error,
     zlib.error,
 )
-_UNREADABLE = "is no readable zarr directory"
+_UNREADABLE = "not a readable zarr directory"
 
 
 class ZarrRows:
@@ -247,7 +247,7 @@ def _check_description(path: Path) -> None:
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no readable JSON; is it damaged?") from error
+        raise InputError(f"{path}: not readable JSON; is it damaged?") from error
     if any("pickle" in word.lower() for word in _words(told)):
         raise InputError(
             f"{path}: describes pickled Python objects, which would run code; save plain "
