@@ -312,19 +312,3 @@ def test_named_errors_of_a_library_are_one_line_and_others_get_a_note_once() -> 
     assert "a.h5" in explain(caught.value)
     with pytest.raises(KeyboardInterrupt), reading("a.h5", Exception):
         raise KeyboardInterrupt
-
-
-def test_one_of_many_models_does_not_hide_it(
-    tiny: ModuleType, tmp_path: Path, plant: Plant
-) -> None:
-    images = save_images(tmp_path / "images")
-    models = [tiny.save_timm(tmp_path / name, "resnet") for name in ("one", "two")]
-    (tmp_path / "models.txt").write_text("".join(f"{model}\n" for model in models))
-    plant("models.loaders.timm._model_arguments")
-    words = ["--models", str(tmp_path / "models.txt"), "--data", str(images)]
-
-    ran = CliRunner().invoke(app, ["extract", *words, "-o", str(tmp_path / "stores")])
-
-    assert ran.exception is not None
-    check_shows(ran.exception, tmp_path / "one")
-    assert "two" in ran.stderr

@@ -11,7 +11,7 @@ from repalign.cli import output
 from repalign.cli.commands.extract_progress import extract_bar
 from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.engine import ActorOptions, PlanOption, show_plan
-from repalign.cli.failures import explain, is_expected
+from repalign.cli.failures import explain
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
 from repalign.cli.tables import shown_records
@@ -115,9 +115,6 @@ def extract(
             talk.warn(line)
             if talk.debug:
                 traceback.print_exception(failure)
-        bug = next((failure for failure in failures if not is_expected(failure)), None)
-        if bug is not None:
-            raise bug
         raise ModelError(
             f"{len(failures)} of {len(outcomes)} models could not be extracted, the first is "
             f"{lines[0]}"
