@@ -22,7 +22,10 @@ def main() -> None:
 
     try:
         with h5py.File(path, "r", locking=False) as file:
-            found = file[name].attrs[attribute] if attribute else file[name].asstr()[()]
+            member = file[name]
+            if not attribute and not isinstance(member, h5py.Dataset):
+                raise TypeError("not a dataset")  # a damaged name leads elsewhere
+            found = member.attrs[attribute] if attribute else member.asstr()[()]
     # of damaged heaps, of texts in no encoding or without end, of types that numpy does not have
     except (KeyError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}")
