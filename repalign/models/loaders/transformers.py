@@ -232,7 +232,7 @@ def _quiet_loading() -> AbstractContextManager[None]:
 def _image_size(config: Any, name: str) -> tuple[int, int, int]:
     size = getattr(config, "image_size", None) or 224
     sides = (size, size) if isinstance(size, int) else size
-    channels = getattr(config, "num_channels", 3)
+    channels = getattr(config, "num_channels", None)
     return image_size_in({"input_size": (channels, *as_list(sides))}, name)
 
 

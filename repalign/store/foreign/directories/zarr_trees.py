@@ -92,7 +92,7 @@ def read_zarr(request: ForeignRequest) -> ForeignMatrix:
     with reading(request.path, *ZARR_ERRORS, problem=_UNREADABLE):
         root: Any = zarr.open(str(request.path), mode="r")
     if isinstance(root, zarr.Array):
-        _check_described(root, label=str(request.path))
+        _describe(root, label=str(request.path))
         return _matrix(request, {request.path.stem: root})
     arrays = dict(_arrays(root, zarr, label=str(request.path)))
     if _attributes(root, label=str(request.path)).get("encoding-type") == "anndata":
@@ -177,7 +177,14 @@ def _check_array(array: Any, folder: Path, *, label: str) -> int:
     """
     place = folder / array.path
     files = {path.relative_to(place).as_posix(): path for path in place.rglob("*")}
-    sizes = array.shards or array.chunks
+    with reading(label, *ZARR_ERRORS, problem=_UNREADABLE):
+        chunks, sizes = array.chunks, array.shards or array.chunks
+    for lengths in (chunks, sizes):
+        if len(lengths) != array.ndim or not all(length > 0 for length in lengths):
+            raise InputError(
+                f"{label}: has shape {array.shape} in chunks of {lengths}; expected a size above "
+                "zero for each dimension"
+            )
     counts = [-(-length // size) for length, size in zip(array.shape, sizes, strict=True)]
     key = array.metadata.encode_chunk_key
     # compared first, since a small description may declare more chunks than can be looked for
@@ -199,27 +206,20 @@ def _arrays(group: Any, zarr: Any, place: str = "", *, label: str) -> Iterator[t
         members = list(group.members())
     for name, member in members:
         if isinstance(member, zarr.Array):
-            _check_described(member, label=f"{label}::{place}{name}")
+            _describe(member, label=f"{label}::{place}{name}")
             yield f"{place}{name}", member
         else:
             yield from _arrays(member, zarr, f"{place}{name}/", label=label)
 
 
-def _check_described(array: Any, *, label: str) -> None:
-    """Check that shape, chunks and type of an array are such that they can be read.
+def _describe(array: Any, *, label: str) -> None:
+    """Let zarr say what an array is, which it finds out when it is asked.
 
     Raises:
-        InputError: they are not.
+        InputError: its description is damaged.
     """
     with reading(label, *ZARR_ERRORS, problem=_UNREADABLE):
-        shape, chunks, shards = array.shape, array.chunks, array.shards
-        _ = array.dtype.kind, array.dtype.itemsize, array.size, array.ndim
-    for sizes in (chunks, shards or chunks):
-        if len(sizes) != len(shape) or not all(isinstance(n, int) and n > 0 for n in sizes):
-            raise InputError(
-                f"{label}: has shape {shape} in chunks of {sizes}; expected a size above zero for "
-                "each dimension"
-            )
+        _ = array.shape, array.ndim, array.size, array.dtype.kind, array.dtype.itemsize
 
 
 def _check_tree(root: Path) -> None:
