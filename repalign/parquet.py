@@ -17,7 +17,7 @@ NUMBER_BYTES = 8
 
 @contextmanager
 def reading_arrow(name: object, problem: str = "not a readable parquet file") -> Iterator[None]:
-    """Map what Arrow raises at its call for a damaged file; ``reading`` says how."""
+    """Map what Arrow raises for a damaged file, as ``reading`` does."""
     import pyarrow as pa
 
     # OSError of damaged pages, UnicodeDecodeError of texts, which are not checked before

@@ -266,7 +266,7 @@ def _read_npz(
 
 
 def _npz_damage(source: Path) -> AbstractContextManager[None]:
-    """Map what numpy and zip raise at their call for a damaged file; ``reading`` says how."""
+    """Map what numpy and zipfile raise for a damaged file, as ``reading`` does."""
     # KeyError of a member under another name
     errors = (*NPY_ERRORS, *ZIP_ERRORS, KeyError)
     return reading(source, *errors, problem="not a readable npz file")

@@ -127,12 +127,12 @@ def parse_preprocess(text: str, channels: int = 3) -> ImagePreprocess | None:
 
 
 def as_list(value: object) -> list[Any]:
-    """Return a list of a config as one, anything else as its only member."""
+    """Return a list, and any other value as its only member."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def image_size_in(config: Mapping[str, Any], name: str) -> tuple[int, int, int]:
-    """Return channels, height and width that a config says, 3 of 224 × 224 where nothing.
+    """Return channels, height and width of a config, by default 3×224×224.
 
     Raises ModelError for anything but three sizes.
     """

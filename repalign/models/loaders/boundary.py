@@ -14,7 +14,8 @@ R = TypeVar("R")
 # at the first that does not fit: a number in place of a list (TypeError, AttributeError), a name
 # that they do not have (KeyError, ImportError), a size of zero (ZeroDivisionError), too many layers
 # or ids (IndexError), an option of an else that sets nothing (NameError), shapes (RuntimeError,
-# AssertionError), a file that is named and not there (OSError), the rest ValueError.
+# AssertionError), a file that is named and not there (OSError), the rest ValueError. Where warnings
+# are errors, torch also raises those of tensors of size zero.
 MODEL_ERRORS: tuple[type[Exception], ...] = (
     ArithmeticError,
     AssertionError,
@@ -26,6 +27,7 @@ MODEL_ERRORS: tuple[type[Exception], ...] = (
     RuntimeError,
     TypeError,
     ValueError,
+    Warning,
 )
 _SIGNS = (
     "out of memory",
@@ -36,7 +38,7 @@ _SIGNS = (
 
 
 class HookError(BaseException):
-    """Carries what a hook of ours raised through the code of a library, which catches much."""
+    """Carries an exception of our hook through the code of a library."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -44,7 +46,7 @@ class HookError(BaseException):
 
 
 def hook(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a hook whose own exceptions come out of ``running`` as they are."""
+    """Return a hook whose exceptions pass ``running`` unchanged."""
 
     @wraps(function)
     def guarded(*arguments: P.args, **named: P.kwargs) -> R:
@@ -58,9 +60,9 @@ def hook(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def running(module: object, *errors: type[Exception]) -> Iterator[None]:
-    """Map what a module raises in a forward pass, which is all that the block holds.
+    """Map what a module raises in a forward pass.
 
-    An exhausted memory passes, which a smaller batch may need less of.
+    The block holds that pass and nothing else, apart from hooks (``hook``). An exhausted memory passes, which a smaller batch may need less of.
 
     Args:
         module: the module.
@@ -85,7 +87,7 @@ def running(module: object, *errors: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def panics_as_errors() -> Iterator[None]:
-    """Raise a panic of a library in Rust, which is no Exception, as a RuntimeError."""
+    """Raise a panic of a Rust library, not an Exception, as a RuntimeError."""
     try:
         yield
     except BaseException as error:

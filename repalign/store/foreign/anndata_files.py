@@ -130,7 +130,7 @@ def _matrices(file: Any, label: str) -> tuple[dict[str, Any], list[str]]:
             continue
         group = open_member(file, group_name, f"{label}::{group_name}")
         if not isinstance(group, h5py.Group):
-            raise InputError(f"{label}::{group_name}: is no group of matrices; is it damaged?")
+            raise InputError(f"{label}::{group_name}: not a group of matrices; is it damaged?")
         members = member_names(group, f"{label}::{group_name}")
         places += [(group, name, f"{group_name}/{name}") for name in members]
     for group, name, path in places:
@@ -201,7 +201,7 @@ def _column_texts(column: Any, *, path: Path) -> list[str]:
         raise InputError(f"{label}: is no column of text or integers; name another (--id-column)")
     categories = open_member(column, "categories", label)
     if not isinstance(categories, h5py.Dataset):
-        raise InputError(f"{label}/categories: is no list of texts; is the file damaged?")
+        raise InputError(f"{label}/categories: not a list of texts; is the file damaged?")
     names = read_texts(categories, path=path)
     coded = open_member(column, "codes", label)
     if not isinstance(coded, h5py.Dataset) or coded.ndim != 1 or coded.dtype.kind not in "iu":

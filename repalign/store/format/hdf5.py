@@ -46,7 +46,7 @@ HDF5_ERRORS: tuple[type[Exception], ...] = (
 
 @contextmanager
 def reading_hdf5(name: object, *, failure: type[RepalignError] = InputError) -> Iterator[None]:
-    """Map what h5py raises at its call for a damaged file; ``reading`` says how."""
+    """Map what h5py raises for a damaged file, as ``reading`` does."""
     with reading(
         name, *HDF5_ERRORS, problem="HDF5 cannot read it, is it damaged?", failure=failure
     ):

@@ -92,7 +92,7 @@ def read_zarr(request: ForeignRequest) -> ForeignMatrix:
     with reading(request.path, *ZARR_ERRORS, problem=_UNREADABLE):
         root: Any = zarr.open(str(request.path), mode="r")
     if isinstance(root, zarr.Array):
-        _describe(root, label=str(request.path))
+        _check_described(root, label=str(request.path))
         return _matrix(request, {request.path.stem: root})
     arrays = dict(_arrays(root, zarr, label=str(request.path)))
     if _attributes(root, label=str(request.path)).get("encoding-type") == "anndata":
@@ -206,14 +206,14 @@ def _arrays(group: Any, zarr: Any, place: str = "", *, label: str) -> Iterator[t
         members = list(group.members())
     for name, member in members:
         if isinstance(member, zarr.Array):
-            _describe(member, label=f"{label}::{place}{name}")
+            _check_described(member, label=f"{label}::{place}{name}")
             yield f"{place}{name}", member
         else:
             yield from _arrays(member, zarr, f"{place}{name}/", label=label)
 
 
-def _describe(array: Any, *, label: str) -> None:
-    """Let zarr say what an array is, which it finds out when it is asked.
+def _check_described(array: Any, *, label: str) -> None:
+    """Check that zarr can decode the description of an array.
 
     Raises:
         InputError: its description is damaged.
