@@ -62,7 +62,8 @@ def hook(function: Callable[P, R]) -> Callable[P, R]:
 def running(module: object, *errors: type[Exception]) -> Iterator[None]:
     """Map what a module raises in a forward pass.
 
-    The block holds that pass and nothing else, apart from hooks (``hook``). An exhausted memory passes, which a smaller batch may need less of.
+    The block holds that pass and nothing else, apart from hooks (``hook``). An exhausted memory
+    passes, which a smaller batch may need less of.
 
     Args:
         module: the module.
