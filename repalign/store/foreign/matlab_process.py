@@ -24,7 +24,7 @@ DAMAGED = 65  # exit code: scipy cannot read the file
 # scipy's reader follows the numbers of a damaged file to types and sizes that there are not
 # (KeyError, IndexError, TypeError, OverflowError, MemoryError), to texts of no encoding, to packed
 # data that end early (zlib.error), and counts what it has read (AssertionError, ValueError).
-DAMAGE = (
+SCIPY_ERRORS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -65,7 +65,7 @@ def list_variables(path: str) -> "list[tuple[str, tuple[int, ...], str]] | None"
     try:
         is_hdf5 = matfile_version(path)[0] == 2
         return None if is_hdf5 else scipy.io.whosmat(path)
-    except DAMAGE as error:
+    except SCIPY_ERRORS as error:
         refuse(error)
 
 
@@ -75,7 +75,7 @@ def write_values(path: str, names: list[str], output: int) -> tuple[tuple[int, .
     warnings.simplefilter("error", np.exceptions.ComplexWarning)
     try:
         found = scipy.io.loadmat(path, variable_names=list(names), mat_dtype=True)
-    except DAMAGE as error:
+    except SCIPY_ERRORS as error:
         refuse(error)
     arrays = [found.get(name) for name in names]
     shapes = {array.shape[1:] for array in arrays if isinstance(array, np.ndarray) and array.ndim}
