@@ -15,7 +15,8 @@ from files, so that every message is made one printable line here, whoever wrote
 fills the screen the middle is left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from repalign.printable import printable
 
@@ -31,6 +32,38 @@ def first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     told = " ".join(map(str.strip, lines[:2])) if lines[0].endswith(":") else lines[0]
     return told[:_SHOWN]
+
+
+@contextmanager
+def reading(
+    name: object,
+    *errors: type[Exception],
+    problem: str = "cannot be read",
+    failure: "type[RepalignError] | None" = None,
+) -> Iterator[None]:
+    """Map the named exceptions of a library, raised at its call.
+
+    The block holds the call of the library and nothing of this package: an exception that is not
+    named is a bug of ours. It passes with a note of the file, and so does everything without
+    ``errors``.
+
+    Args:
+        name: the file, or what is read in it.
+        errors: what the library raises for a file that it cannot read.
+        problem: what is wrong with the file then.
+        failure: what to raise then; by default an InputError.
+    """
+    try:
+        yield
+    except RepalignError:
+        raise
+    except errors as error:
+        raise (failure or InputError)(f"{name}: {problem} ({first_line(error)})") from error
+    except Exception as error:
+        note = f"while reading {name}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        raise
 
 
 class RepalignError(Exception):

@@ -1,10 +1,11 @@
 """Parquet files, where a value that repeats takes next to nothing: what they declare and become."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repalign.exceptions import MissingExtraError
+from repalign.exceptions import MissingExtraError, reading
 from repalign.files import check_regular
 
 if TYPE_CHECKING:
@@ -12,6 +13,16 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 NUMBER_BYTES = 8
+
+
+@contextmanager
+def reading_arrow(name: object, problem: str = "not a readable parquet file") -> Iterator[None]:
+    """Map what Arrow raises for a damaged file, as ``reading`` does."""
+    import pyarrow as pa
+
+    # OSError of damaged pages, UnicodeDecodeError of texts, which are not checked before
+    with reading(name, pa.ArrowException, OSError, UnicodeDecodeError, problem=problem):
+        yield
 
 
 def open_parquet(path: Path, texts: Sequence[str] = ()) -> "pq.ParquetFile":

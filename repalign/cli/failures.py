@@ -52,9 +52,10 @@ def explain(failure: BaseException) -> str:
         return "out of memory; free some, or allow more (ulimit -v, the memory of the job)"
     if isinstance(failure, OSError):
         return _explain_os_error(failure)
+    notes = "".join(f", {note}" for note in getattr(failure, "__notes__", ()))
     return (
-        f"{type(failure).__name__}: {first_line(failure)}; this is a bug of repalign, please "
-        "report it with the output of the same command with --debug"
+        f"{type(failure).__name__}: {first_line(failure)}{notes}; this is a bug of repalign, "
+        "please report it with the output of the same command with --debug"
     )
 
 

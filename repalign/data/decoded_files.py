@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from repalign.data.files import find_files, listing_sha256, read_text
 from repalign.data.samples import Sample, Sound
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.files import open_regular
 from repalign.printable import byte_size
 
@@ -60,7 +60,9 @@ class DecodedFiles:
                 most = byte_size(MAX_FILE_BYTES)
                 raise InputError(f"{name} has {byte_size(size, up=True)}; at most {most} are read")
             raw = file.read(MAX_FILE_BYTES)
-        return Sample(name, hashlib.sha256(raw).digest(), self._decode(raw, name))
+        with reading(path):
+            value = self._decode(raw, name)
+        return Sample(name, hashlib.sha256(raw).digest(), value)
 
 
 def open_tree(root: Path, decoding: Decoding) -> DecodedFiles:

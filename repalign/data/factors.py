@@ -5,10 +5,9 @@ Readable are CSV, TSV, Parquet and npz files. An id column tells which row is wh
 
 import math
 import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.delimited import ID_NAMES, MAX_COLUMNS, open_delimited
-from repalign.exceptions import InputError, MissingExtraError, first_line
+from repalign.exceptions import InputError, MissingExtraError, reading
 from repalign.files import check_regular, open_regular
-from repalign.parquet import declared_bytes, open_parquet, text_lengths
+from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
+from repalign.parquet import declared_bytes, open_parquet, reading_arrow, text_lengths
 from repalign.printable import counted
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet")
 LETTER_BYTES = 4  # of an array of numpy, whose texts are all as long as the longest
+_NO_TABLE = "not a readable table"
 # Told how many bytes values take, before they are read; raises if these are too many.
 CheckBytes = Callable[[int], None]
 
@@ -194,23 +195,23 @@ def _read_parquet(
 ) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     """Read the columns of single values; one of lists is no column."""
     try:
-        from pyarrow import ArrowException, parquet, types
+        from pyarrow import parquet, types
     except ImportError as error:
         raise MissingExtraError("pyarrow", extra="parquet", purpose=f"reading {source}") from error
-    try:
-        _check_parquet(source, check_bytes)
-        with parquet.ParquetFile(source) as file:
-            schema = file.schema_arrow
-            lists = [field.name for field in schema if types.is_nested(field.type)]
-            names = [name for name in schema.names if name not in lists]
-            duplicates = [name for name, count in Counter(names).items() if count > 1]
-            if duplicates:
-                raise InputError(f"{source}: has two columns {duplicates[0]!r}; rename one")
+    _check_parquet(source, check_bytes)
+    with reading_arrow(source, _NO_TABLE):
+        file = parquet.ParquetFile(source)
+    with file:
+        with reading_arrow(source, _NO_TABLE):
+            fields = [(field.name, field.type) for field in file.schema_arrow]
+        names = [name for name, kind in fields if not types.is_nested(kind)]
+        duplicates = [name for name, count in Counter(names).items() if count > 1]
+        if duplicates:
+            raise InputError(f"{source}: has two columns {duplicates[0]!r}; rename one")
+        with reading_arrow(source, _NO_TABLE):
             table = file.read(columns=names)
             # column by column: what pandas says in the metadata of the table may be damaged
             columns = {name: table[name].to_pandas().to_numpy() for name in table.column_names}
-    except (ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{source}: is no readable table ({first_line(error)})") from error
     return _with_index({name: _plain(values) for name, values in columns.items()}), ()
 
 
@@ -232,14 +233,19 @@ def _with_index(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 def _check_parquet(source: Path, check_bytes: CheckBytes) -> None:
     """Check what a table becomes: a value that repeats takes next to nothing in the file."""
-    with open_parquet(source) as plain:
+    with reading_arrow(source, _NO_TABLE), open_parquet(source) as plain:
         names = plain.schema_arrow.names
-    with open_parquet(source, names) as file:
+    with reading_arrow(source, _NO_TABLE):
+        file = open_parquet(source, names)
+    with file:
         _check_width(file.metadata.num_columns, source)
-        check_bytes(max(8 * file.metadata.num_rows * len(names), declared_bytes(file, names)))
+        with reading_arrow(source, _NO_TABLE):
+            n_bytes = declared_bytes(file, names)
+        check_bytes(max(8 * file.metadata.num_rows * len(names), n_bytes))
         for group in range(file.metadata.num_row_groups):
-            columns = file.read_row_group(group).columns
-            longest = max((text_lengths(column)[1] for column in columns), default=0)
+            with reading_arrow(source, _NO_TABLE):
+                columns = file.read_row_group(group).columns
+                longest = max((text_lengths(column)[1] for column in columns), default=0)
             check_bytes(LETTER_BYTES * file.metadata.num_rows * longest)
 
 
@@ -259,21 +265,11 @@ def _read_npz(
         return _npz_columns(file, source, check_bytes)
 
 
-@contextmanager
-def _npz_damage(source: Path) -> Iterator[None]:
-    """Refuse a file of which zip or numpy cannot read something."""
-    try:
-        yield
-    except (
-        ValueError,
-        OSError,
-        EOFError,
-        KeyError,  # of a member under another name
-        RuntimeError,  # of one with a password or of an unknown method
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
-        raise InputError(f"{source}: is no readable npz file ({first_line(error)})") from error
+def _npz_damage(source: Path) -> AbstractContextManager[None]:
+    """Map what numpy and zipfile raise for a damaged file, as ``reading`` does."""
+    # KeyError of a member under another name
+    errors = (*NPY_ERRORS, *ZIP_ERRORS, KeyError)
+    return reading(source, *errors, problem="not a readable npz file")
 
 
 def _npz_columns(
@@ -285,8 +281,7 @@ def _npz_columns(
     for name in file.files:
         if name.endswith("_names") and name.removesuffix("_names") in file.files:
             continue
-        with _npz_damage(source):
-            shape, dtype = _npz_header(source, name)
+        shape, dtype = _npz_header(source, name)
         if dtype.hasobject or len(shape) not in (1, 2):
             notes.append(f"{source}: the array {name} of shape {shape} is no column, passed over")
             continue
@@ -301,7 +296,8 @@ def _npz_columns(
         titles = [f"{name}.{j}" for j in range(values.shape[1])]
         if f"{name}_names" in file.files:
             with _npz_damage(source):
-                titles = [str(title) for title in file[f"{name}_names"]]
+                names = file[f"{name}_names"]
+            titles = [str(title) for title in names.reshape(-1).tolist()]
         if len(titles) != values.shape[1]:
             raise InputError(
                 f"{source}: {len(titles)} names for {values.shape[1]} columns of {name}"
@@ -312,7 +308,11 @@ def _npz_columns(
 
 def _npz_header(source: Path, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Read shape and type of an array without its values, which may be images."""
-    with zipfile.ZipFile(source) as archive, archive.open(f"{name}.npy") as stream:
+    with (
+        _npz_damage(source),
+        zipfile.ZipFile(source) as archive,
+        archive.open(f"{name}.npy") as stream,
+    ):
         version = np.lib.format.read_magic(stream)
         read = (
             np.lib.format.read_array_header_1_0

@@ -74,6 +74,7 @@ def _load(name: str) -> tuple[str, str, Any]:
     split = split or "train"
     try:
         rows = datasets.load_dataset(path, split=split)
+    # KeyError and RuntimeError of a data set whose description is damaged or of another version
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise InputError(
             f"cannot load the data set {path}, split {split}: {first_line(error)}"

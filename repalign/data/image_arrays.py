@@ -2,10 +2,8 @@
 
 import gzip
 import hashlib
-import lzma
 import math
 import struct
-import tokenize
 import zipfile
 import zlib
 from contextlib import nullcontext
@@ -16,22 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.data.samples import Sample
-from repalign.exceptions import InputError, first_line
+from repalign.exceptions import InputError, reading
 from repalign.files import check_regular, file_sha256, open_regular
+from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.limits import MAX_HELD_BYTES, MAX_PIXELS
 
 _NAMES = ("images", "x", "X", "data", "arr_0")
-# What zipfile raises for archives that are damaged, encrypted, or packed in other ways.
-_UNREADABLE_ZIP = (
-    OSError,
-    ValueError,
-    EOFError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-)
+_NOT_NPZ = "is not a readable .npz file"
 _NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -63,7 +52,8 @@ class ArrayImages:
         """Return one sample."""
         from PIL import Image
 
-        pixels = np.ascontiguousarray(self._array[index])
+        with reading(self._description.get("name", "the array")):
+            pixels = np.ascontiguousarray(self._array[index])
         if pixels.ndim == 3 and pixels.shape[2] == 1:
             pixels = pixels[:, :, 0]
         digest = hashlib.sha256(repr(pixels.shape).encode() + pixels.tobytes()).digest()
@@ -95,23 +85,25 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
     Raises InputError when there is no such array, it is too large, or it cannot be read.
     """
     check_regular(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            found = [file.removesuffix(".npy") for file in archive.namelist()]
-            names = [column] if column else [name for name in _NAMES if name in found]
-            if not names or names[0] not in found:
-                raise InputError(
-                    f"no array {column or 'of images'} in {path.name}; found "
-                    f"{', '.join(found) or 'none'}: choose one with --column"
-                )
-            member = archive.infolist()[found.index(names[0])]
-            with archive.open(member) as stream:
-                shape = _check_npy(stream, f"{path.name}::{names[0]}")
-            _check_held(math.prod(shape), path.name)
-            with archive.open(member) as stream:
-                array = np.lib.format.read_array(stream, allow_pickle=False)
-    except _UNREADABLE_ZIP as error:
-        raise InputError(f"{path.name} is not a readable .npz file: {first_line(error)}") from error
+    with reading(path.name, *ZIP_ERRORS, problem=_NOT_NPZ):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        found = [file.removesuffix(".npy") for file in archive.namelist()]
+        names = [column] if column else [name for name in _NAMES if name in found]
+        if not names or names[0] not in found:
+            raise InputError(
+                f"no array {column or 'of images'} in {path.name}; found "
+                f"{', '.join(found) or 'none'}: choose one with --column"
+            )
+        member = archive.infolist()[found.index(names[0])]
+        with _open_member(archive, member, path.name) as stream:
+            shape = _check_npy(stream, f"{path.name}::{names[0]}")
+        _check_held(math.prod(shape), path.name)
+        with (
+            _open_member(archive, member, path.name) as stream,
+            reading(path.name, *NPY_ERRORS, *ZIP_ERRORS, problem=_NOT_NPZ),
+        ):
+            array = np.lib.format.read_array(stream, allow_pickle=False)
     description: dict[str, object] = {
         "format": "npz",
         "name": path.name,
@@ -121,6 +113,11 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
     return ArrayImages(array, description)
 
 
+def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> IO[bytes]:
+    with reading(name, *ZIP_ERRORS, problem=_NOT_NPZ):
+        return archive.open(member)
+
+
 def open_npy(path: Path) -> ArrayImages:
     """Images from a .npy file, read as they are needed.
 
@@ -128,12 +125,9 @@ def open_npy(path: Path) -> ArrayImages:
     """
     with open_regular(path) as file:
         _check_npy(file, path.name)
-    try:
+    problem = "is not a readable array of images; save uint8 images"
+    with reading(path.name, *NPY_ERRORS, problem=problem):
         array = np.load(path, allow_pickle=False, mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path.name} is not a readable array of images: {first_line(error)}; save uint8 images"
-        ) from error
     description: dict[str, object] = {
         "format": "npy",
         "name": path.name,
@@ -147,13 +141,13 @@ def _check_npy(stream: IO[bytes], name: str) -> tuple[int, ...]:
 
     Raises InputError for another header or other values.
     """
-    try:
+    problem = "is not a readable npy array"
+    with reading(name, *NPY_ERRORS, *ZIP_ERRORS, problem=problem):
         version = np.lib.format.read_magic(stream)
-        if version not in _NPY_HEADERS:
-            raise InputError(f"{name} is of version {version} of the npy format; expected 1 or 2")
+    if version not in _NPY_HEADERS:
+        raise InputError(f"{name} is of version {version} of the npy format; expected 1 or 2")
+    with reading(name, *NPY_ERRORS, *ZIP_ERRORS, problem=problem):
         shape, _, dtype = _NPY_HEADERS[version](stream)
-    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError) as error:
-        raise InputError(f"{name} is not a readable npy array: {first_line(error)}") from error
     check_images(shape, dtype, name)
     return shape
 

@@ -14,7 +14,7 @@ from repalign.data.sounds import ENDINGS as SOUND_ENDINGS
 from repalign.data.sounds import decode_sound
 from repalign.data.text import JsonLines, TextFile
 from repalign.data.text_tables import CsvColumn, ParquetColumn
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.files import check_regular
 
 TEXT_ENDINGS = (".csv", ".jsonl", ".md", ".parquet", ".txt")
@@ -49,9 +49,10 @@ def open_data(name: str, kind: Kind, options: ReadOptions | None = None) -> Sour
         )
     if not path.is_dir():
         check_regular(path)
-    if kind == "audio":
-        return _open_sounds(path)
-    return _open_text(path, options) if kind == "text" else _open_images(path, options)
+    with reading(path):
+        if kind == "audio":
+            return _open_sounds(path)
+        return _open_text(path, options) if kind == "text" else _open_images(path, options)
 
 
 def _open_text(path: Path, options: ReadOptions) -> Source:

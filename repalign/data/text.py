@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from repalign.data.read_options import Unit
 from repalign.data.samples import Sample, checked_label, text_sample
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.files import file_sha256, open_regular
 from repalign.printable import byte_size
 
@@ -48,9 +48,10 @@ class TextFile:
     def read(self, index: int) -> Sample:
         """Return one sample."""
         start, stop, number = (int(value) for value in self._spans[index])
-        raw = _read_span(self._path, start, stop)
         label = "" if self._unit == "file" else str(number)
-        return Sample(label, hashlib.sha256(raw).digest(), _decode(raw, self._path, number))
+        with reading(self._path):
+            raw = _read_span(self._path, start, stop)
+            return Sample(label, hashlib.sha256(raw).digest(), _decode(raw, self._path, number))
 
 
 class JsonLines:
@@ -83,6 +84,10 @@ class JsonLines:
 
     def read(self, index: int) -> Sample:
         """Return one sample."""
+        with reading(self._path):
+            return self._read(index)
+
+    def _read(self, index: int) -> Sample:
         start, stop, number = (int(value) for value in self._spans[index])
         where = f"line {number} of {self._path.name}"
         try:

@@ -8,10 +8,10 @@ import numpy as np
 
 from repalign.data.samples import Sample, checked_label, text_sample
 from repalign.delimited import open_delimited
-from repalign.exceptions import InputError, MissingExtraError, first_line
+from repalign.exceptions import InputError, MissingExtraError, reading
 from repalign.expansion import check_copy
 from repalign.files import file_sha256
-from repalign.parquet import declared_bytes, open_parquet, text_lengths
+from repalign.parquet import declared_bytes, open_parquet, reading_arrow, text_lengths
 
 
 class CsvColumn:
@@ -65,23 +65,22 @@ class ParquetColumn:
 
     def __init__(self, path: Path, column: str | None, id_column: str | None) -> None:
         try:
-            from pyarrow import ArrowException
+            import pyarrow  # noqa: F401
         except ImportError as error:
             raise MissingExtraError(
                 "pyarrow", extra="parquet", purpose="reading .parquet"
             ) from error
-        self._damage = ArrowException
         self._path = path
         self._column = column or "text"
         self._id_column = id_column
         self._columns = [name for name in (self._column, id_column) if name is not None]
-        try:
+        with reading_arrow(path.name):
             self._file = open_parquet(path, self._columns)
-        except (ArrowException, OSError) as error:
-            raise InputError(f"{path.name} is no readable Parquet file: {error}") from error
-        names = self._file.schema_arrow.names
+            names = self._file.schema_arrow.names
         check_columns(names, self._column, id_column, path.name)
-        check_copy(path, declared_bytes(self._file, self._columns), label=path.name)
+        with reading_arrow(path.name):
+            n_bytes = declared_bytes(self._file, self._columns)
+        check_copy(path, n_bytes, label=path.name)
         metadata = self._file.metadata
         sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
         self._starts = np.cumsum([0, *sizes])
@@ -99,7 +98,8 @@ class ParquetColumn:
     def read(self, index: int) -> Sample:
         """Return one sample."""
         group = int(np.searchsorted(self._starts, index, side="right")) - 1
-        texts, labels = self._group(group)
+        with reading(self._path):
+            texts, labels = self._group(group)
         place = index - int(self._starts[group])
         text = texts[place]
         where = f"row {index + 1} of {self._path.name}"
@@ -115,15 +115,12 @@ class ParquetColumn:
     def _group(self, group: int) -> tuple[list[Any], list[Any] | None]:
         with self._lock:
             if self._held[0] != group:
-                try:
+                with reading_arrow(self._path.name):
                     table = self._file.read_row_group(group, columns=self._columns)
                     n_bytes = sum(text_lengths(column)[0] for column in table.columns)
-                    check_copy(self._path, n_bytes, label=self._path.name)
+                check_copy(self._path, n_bytes, label=self._path.name)
+                with reading_arrow(self._path.name):
                     values = {name: table[name].to_pylist() for name in self._columns}
-                except (self._damage, OSError, UnicodeDecodeError) as error:
-                    raise InputError(
-                        f"{self._path.name} is no readable Parquet file: {first_line(error)}"
-                    ) from error
                 labels = None if self._id_column is None else values[self._id_column]
                 self._held = (group, values[self._column], labels)
             return self._held[1], self._held[2]

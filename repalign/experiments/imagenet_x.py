@@ -8,7 +8,7 @@ import numpy as np
 
 from repalign.aliases import FloatArray
 from repalign.data.files import find_files, listing_sha256, read_text
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.files import file_sha256
 
@@ -50,15 +50,19 @@ def load_imagenet_x(folder: Path) -> AnnotatedImages:
     places = {image.name: image for image in find_files(folder, PHOTOGRAPHS)}
     names, values = [], []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
-        try:
+        expected = f"file_name and the {len(FACTORS)} factors of ImageNet-X, each 0 or 1"
+        with reading(
+            f"{path}, line {number}", ValueError, RecursionError, problem=f"expected {expected}"
+        ):
             record = json.loads(line)
-            names.append(str(record["file_name"]))
-            values.append([float(record[factor]) for factor in FACTORS])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(
-                f"{path}, line {number}: expected file_name and the {len(FACTORS)} factors of "
-                f"ImageNet-X, each 0 or 1 ({error})"
-            ) from error
+        entries = record if isinstance(record, dict) else {}
+        row = [entries.get(factor) for factor in FACTORS]
+        if "file_name" not in entries or not all(isinstance(v, int | float) for v in row):
+            raise InputError(f"{path}, line {number}: expected {expected}")
+        if not all(value in (0, 1) for value in row):
+            raise InputError(f"{path}, line {number}: expected factors that are 0 or 1")
+        names.append(str(entries["file_name"]))
+        values.append(row)
     missing = [name for name in names if name not in places]
     if missing or not names:
         raise InputError(
@@ -66,9 +70,7 @@ def load_imagenet_x(folder: Path) -> AnnotatedImages:
             + (f", {missing[0]} first" if missing else "")
             + "; put ImageNet's validation images beside the annotations"
         )
-    factors = np.array(values)
-    if not np.isin(factors, (0, 1)).all():
-        raise InputError(f"{path}: expected factors that are 0 or 1")
+    factors = np.array(values, dtype=np.float64)
     return AnnotatedImages(tuple(places[name] for name in names), factors)
 
 

@@ -95,21 +95,19 @@ def read_training(directory: Path) -> Trained:
 
     Raises InputError when there is none.
     """
+    problem = f"{directory} holds no readable {RECORD}; expected what `repalign zoo train` wrote"
     try:
         with open_regular(directory / RECORD) as file:
             record = json.load(file)
-        return Trained(
-            path=directory,
-            recipe=record["recipe"]["name"],
-            seed=record["seed"],
-            figures=record["figures"],
-            parameters=record["parameters"],
-            files=record["files"],
-        )
-    except (InputError, OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{directory} holds no readable {RECORD}; expected what `repalign zoo train` wrote"
-        ) from error
+    except (InputError, OSError, ValueError, RecursionError) as error:
+        raise InputError(problem) from error
+    names = ("recipe", "seed", "figures", "parameters", "files")
+    values: list[Any] = [record.get(name) for name in names] if isinstance(record, dict) else []
+    kinds = [dict, int, dict, int, dict]
+    if not values or not all(map(isinstance, values, kinds)) or "name" not in values[0]:
+        raise InputError(problem)
+    recipe, seed, figures, parameters, files = values
+    return Trained(directory, recipe["name"], seed, figures, parameters, files)
 
 
 def _finished(output: Path, recipe: Recipe, seed: int) -> Trained:

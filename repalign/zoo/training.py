@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from repalign.exceptions import InputError
 from repalign.files import open_regular, writing
+from repalign.library_errors import PICKLE_ERRORS
 from repalign.zoo.recipe import Recipe
 from repalign.zoo.task import Task, data_generator
 
@@ -97,13 +98,12 @@ def _restore(task: Task, optimizer: "Optimizer", recipe: Recipe, seed: int, path
         return 0
     try:
         with open_regular(path) as file:
-            state: dict[str, Any] = torch.load(file, weights_only=True)
-        identity = state["identity"]
-    except InputError:
-        raise
-    except Exception as error:  # whatever torch says of other bytes
+            state: Any = torch.load(file, weights_only=True)
+    except PICKLE_ERRORS as error:
         raise InputError(f"{path} holds no training; remove it, and it begins anew") from error
-    if identity != _identity(recipe, seed):
+    if not isinstance(state, dict) or "identity" not in state:
+        raise InputError(f"{path} holds no training; remove it, and it begins anew")
+    if state["identity"] != _identity(recipe, seed):
         raise InputError(
             f"{path} belongs to another recipe or seed; remove it or choose another --output"
         )

@@ -129,7 +129,7 @@ def test_the_description_names_content_and_not_places(tmp_path: Path, poem: Path
         ("x.csv", b"text\nhello, world\n", "x.csv: line 2 "),
         ("x.csv", b"id,text\na,one\ntwo\n", "x.csv: line 3 "),
         ("x.csv", b"text,label\none, two,1\nthree, four,0\n", "x.csv: line 2 "),
-        ("x.parquet", b"PAR0", r"x.parquet is no readable Parquet file"),
+        ("x.parquet", b"PAR0", r"x.parquet.*readable"),
         ("x.txt", b"ok\n\xff\xfe\n", r"text at line 2 of x.txt is not UTF-8"),
         ("x.bin", b"", r"x.bin is no text that is read; expected \.csv"),
     ],
@@ -160,7 +160,7 @@ def test_damaged_pages_and_missing_ids_of_parquet_are_refused(tmp_path: Path) ->
     for old, new in ((b"some thing", b"some \xff\xfeing"), (b"\x0a\x00\x00\x00some", b"\xff" * 8)):
         assert old in whole
         path.write_bytes(whole.replace(old, new))
-        with pytest.raises(InputError, match=r"t.parquet is no readable Parquet"):
+        with pytest.raises(InputError, match=r"t.parquet.*readable"):
             contents(open_data(str(path), "text"))
     pq.write_table(pa.table([["a"], ["b"]], names=["text", "text"]), path)
     with pytest.raises(InputError, match="two columns"):

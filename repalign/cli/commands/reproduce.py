@@ -168,10 +168,13 @@ def _check_folder(where: Path, wanted: tuple[str, str, str]) -> None:
     try:
         with open_regular(path) as file:
             record: Any = json.load(file)
-        data = record["data"]
-        found = (record["experiment"], record["preset"], data["name"] if data else "")
-    except (ValueError, KeyError, TypeError, RecursionError):
-        found = ("something", "else", "")
+    except (ValueError, RecursionError):
+        record = None
+    entries = record if isinstance(record, dict) else {}
+    data = entries.get("data") or {}
+    found = ("something", "else", "")
+    if {"experiment", "preset"} <= entries.keys() and isinstance(data, dict):
+        found = (entries["experiment"], entries["preset"], data.get("name", ""))
     if found != wanted:
         raise InputError(
             f"{where} holds results of {_told(found)}, expected {_told(wanted)} or an empty "

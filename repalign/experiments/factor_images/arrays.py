@@ -1,17 +1,18 @@
 """dSprites and MPI3D: one array of all images in an npz file, in the order of their factors."""
 
 import zipfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.experiments.factor_images.images import FactorImages, as_colour, draw_rows
+from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
 
 DSPRITES = ("colour", "shape", "scale", "orientation", "x", "y")
 MPI3D = (
@@ -67,58 +68,66 @@ def read_mpi3d(
     return FactorImages(as_colour(_some(path, "images", rows, n_rows=n_rows)), factors)
 
 
-def _told(path: Path, name: str, error: Exception) -> InputError:
-    return InputError(f"{path.name} has no readable array {name!r} ({error}); is it complete?")
-
-
-_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
-
-
 def _whole(path: Path, name: str) -> NDArray[Any]:
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+    problem = _problem(name)
+    with path.open("rb") as stream:
+        with reading(path.name, *NPY_ERRORS, *ZIP_ERRORS, problem=problem):
+            file = np.load(stream, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile) or name not in file.files:
+            raise InputError(f"{path.name}: {problem}")
+        with reading(path.name, *NPY_ERRORS, *ZIP_ERRORS, problem=problem):
             return np.asarray(file[name])
-    except _DAMAGE as error:
-        raise _told(path, name, error) from error
 
 
 def _shape(path: Path, name: str) -> tuple[int, ...]:
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
-            return _header(stream)[0]
-    except _DAMAGE as error:
-        raise _told(path, name, error) from error
+    with _open_array(path, name) as stream:
+        return _header(stream, path, name)[0]
 
 
 def _some(path: Path, name: str, rows: IntArray, *, n_rows: int) -> NDArray[np.uint8]:
     """Return some images, read in passing: the whole array may not fit into the memory."""
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
-            shape, dtype = _header(stream)
-            if dtype != np.uint8 or len(shape) not in (3, 4) or shape[0] != n_rows:
-                raise ValueError(f"{dtype} of shape {shape}")
-            size = int(np.prod(shape[1:]))
-            kept = np.empty((rows.size, *shape[1:]), dtype=np.uint8)
-            for start in range(0, shape[0], _BLOCK):
-                stop = min(start + _BLOCK, shape[0])
+    with _open_array(path, name) as stream:
+        shape, dtype = _header(stream, path, name)
+        if dtype != np.uint8 or len(shape) not in (3, 4) or shape[0] != n_rows:
+            raise InputError(f"{path.name}: {_problem(name)} ({dtype} of shape {shape})")
+        size = int(np.prod(shape[1:]))
+        kept = np.empty((rows.size, *shape[1:]), dtype=np.uint8)
+        for start in range(0, shape[0], _BLOCK):
+            stop = min(start + _BLOCK, shape[0])
+            with reading(path.name, *ZIP_ERRORS, problem=_problem(name)):
                 raw = stream.read((stop - start) * size)
-                if len(raw) < (stop - start) * size:
-                    raise EOFError("it ends early")
-                first, last = np.searchsorted(rows, (start, stop))
-                block = np.frombuffer(raw, dtype=np.uint8).reshape(-1, *shape[1:])
-                kept[first:last] = block[rows[first:last] - start]
-            return kept
-    except _DAMAGE as error:
-        raise _told(path, name, error) from error
+            if len(raw) < (stop - start) * size:
+                raise InputError(f"{path.name}: {_problem(name)} (it ends early)")
+            first, last = np.searchsorted(rows, (start, stop))
+            block = np.frombuffer(raw, dtype=np.uint8).reshape(-1, *shape[1:])
+            kept[first:last] = block[rows[first:last] - start]
+        return kept
 
 
-def _header(stream: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    read = (
-        np.lib.format.read_array_header_1_0
-        if np.lib.format.read_magic(stream) == (1, 0)
-        else np.lib.format.read_array_header_2_0
-    )
-    shape, is_fortran, dtype = read(stream)
+def _problem(name: str) -> str:
+    return f"cannot read the array {name!r}"
+
+
+@contextmanager
+def _open_array(path: Path, name: str) -> Iterator[IO[bytes]]:
+    with reading(path.name, *ZIP_ERRORS, problem=_problem(name)):
+        archive = zipfile.ZipFile(path)
+    with archive:
+        # KeyError of an array that is not there
+        with reading(path.name, *ZIP_ERRORS, KeyError, problem=_problem(name)):
+            stream = archive.open(f"{name}.npy")
+        with stream:
+            yield stream
+
+
+def _header(stream: IO[bytes], path: Path, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    with reading(path.name, *NPY_ERRORS, *ZIP_ERRORS, problem=_problem(name)):
+        read = (
+            np.lib.format.read_array_header_1_0
+            if np.lib.format.read_magic(stream) == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, is_fortran, dtype = read(stream)
     if is_fortran:
-        raise ValueError("in Fortran's order")
+        raise InputError(f"{path.name}: {_problem(name)} (in Fortran's order)")
     return shape, dtype

@@ -1,13 +1,15 @@
 """Cell Painting profiles in GCT 1.3 files: wells in columns, labels above features."""
 
 import gzip
+import re
+import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.experiments.plates.plated import CONTROL, Plated
 from repalign.files import open_regular
 
@@ -58,21 +60,26 @@ def _kind(text: str) -> str:
 
 def _read(path: Path) -> tuple[_Columns, _Columns]:
     """Return labels and features of the wells, by name."""
-    try:
-        with (
-            open_regular(path) as plain,
-            gzip.open(plain) if path.suffix == ".gz" else nullcontext(plain) as file,
-        ):
-            lines = [line.rstrip("\n").split("\t") for line in file.read().decode().splitlines()]
-        if lines[0][0] != "#1.3":
-            raise ValueError(f"begins with {lines[0][0][:20]!r}")
-        _, _, n_row_labels, n_labels = (int(number) for number in lines[1][:4])
-        first, split = 1 + n_row_labels, 3 + n_labels
-        table = {line[0]: line[first:] for line in lines[3:]}
-        if len(table) < len(lines) - 3 or len({len(row) for row in table.values()}) != 1:
-            raise ValueError("rows of unequal length, or names that occur twice")
-    except (OSError, EOFError, ValueError, IndexError) as error:
-        raise InputError(f"{path.name} is no readable GCT 1.3 file: {error}") from error
+    problem = "not a readable GCT 1.3 file"
+    with (
+        open_regular(path) as plain,
+        gzip.open(plain) if path.suffix == ".gz" else nullcontext(plain) as file,
+        reading(path.name, OSError, EOFError, zlib.error, UnicodeDecodeError, problem=problem),
+    ):
+        text = file.read().decode()
+    lines = [line.rstrip("\n").split("\t") for line in text.splitlines()]
+    first_cell = lines[0][0] if lines else ""
+    if first_cell != "#1.3":
+        raise InputError(f"{path.name}: {problem}: begins with {first_cell[:20]!r}")
+    sizes = lines[1][:4] if len(lines) > 2 else []
+    if len(sizes) != 4 or not all(re.fullmatch(r"\d{1,9}", size) for size in sizes):
+        raise InputError(f"{path.name}: {problem}: expected four sizes in its second line")
+    first, split = 1 + int(sizes[2]), 3 + int(sizes[3])
+    table = {line[0]: line[first:] for line in lines[3:]}
+    if len(table) < len(lines) - 3 or len({len(row) for row in table.values()}) != 1:
+        raise InputError(
+            f"{path.name}: {problem}: rows of unequal length, or names that occur twice"
+        )
     names = [line[0] for line in lines[3:]]
     labels = {name: table[name] for name in names[: split - 3]}
     return labels, {name: table[name] for name in names[split - 3 :]}

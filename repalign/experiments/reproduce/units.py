@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.experiments.reproduce.experiment import Case, Experiment, Measured, Preset, Work
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.files import open_regular, writing
@@ -94,24 +94,39 @@ class SeedUnit:
         """
         if not self.path.exists():
             return None
-        try:
-            with open_regular(self.path) as file:
-                record = json.load(file)
-            if record["key"] != self.key:
-                raise ValueError("another key")
-            # files of earlier versions have none
-            if DIGEST in record and record[DIGEST] != digest_of(record):
-                raise ValueError("another content")
-            measured = tuple(
-                Measured(name, float("nan") if value is None else float(value), at)
-                for name, value, at in record["measured"]
-            )
-            return Outcome(self.case, self.seed, measured, float(record["seconds"]))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        with open_regular(self.path) as file:
+            content = file.read()
+        with reading(self.path):
+            outcome = self._parse(content)
+        if outcome is None:
             raise InputError(
                 f"{self.path} holds no result of {self.case.name}, seed {self.seed}; remove it, "
                 "and it is computed again"
-            ) from error
+            )
+        return outcome
+
+    def _parse(self, content: bytes) -> Outcome | None:
+        try:
+            record = json.loads(content)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(record, dict) or record.get("key") != self.key:
+            return None
+        # files of earlier versions have no digest
+        if DIGEST in record and record[DIGEST] != digest_of(record):
+            return None
+        rows, seconds = record.get("measured"), record.get("seconds")
+        if not isinstance(rows, list) or not isinstance(seconds, int | float):
+            return None
+        measured = []
+        for row in rows:
+            if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], str):
+                return None
+            if not all(isinstance(number, int | float | None) for number in row[1:]):
+                return None
+            name, value, at = row
+            measured.append(Measured(name, float("nan") if value is None else float(value), at))
+        return Outcome(self.case, self.seed, tuple(measured), float(seconds))
 
 
 def _plain(each: Measured) -> list[Any]:

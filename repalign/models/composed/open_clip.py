@@ -9,13 +9,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.inputs.images import ImagePreprocess, preprocess_of_open_clip
-from repalign.models.loaders.boundary import third_party
-from repalign.models.loaders.config_policy import check_sizes
+from repalign.models.inputs.images import ImagePreprocess, as_list, preprocess_of_open_clip
+from repalign.models.loaders.config_policy import check_sizes, mapping_in
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader
-from repalign.models.loaders.timm import build_timm, finish_timm
+from repalign.models.loaders.timm import build_timm, create_vit, finish_timm
 from repalign.models.loaders.weights import build_filled
 from repalign.models.naming.hub import OPEN_CLIP_CONFIG, OPEN_CLIP_WEIGHTS, snapshot_commit
 
@@ -49,12 +48,13 @@ class OpenClipLoader(Loader):
         checkpoint = Checkpoint(path, name, OPEN_CLIP_WEIGHTS)
         files = checkpoint.hashes(path / OPEN_CLIP_CONFIG)
         state = {key.removeprefix("module."): value for key, value in checkpoint.read().items()}
-        with third_party(f"{name} has an {OPEN_CLIP_CONFIG} that cannot be used"):
-            settings = dict(config["model_cfg"])
-            vision = dict(settings["vision_cfg"])
-            check_sizes(vision, name)
-            trunk = vision.get("timm_model_name")
-            _check_fields(vision, _TRUNK if trunk else _SHAPES, name)
+        settings = mapping_in(config, "model_cfg", name)
+        vision = mapping_in(settings, "vision_cfg", name)
+        check_sizes(vision, name)
+        trunk = vision.get("timm_model_name")
+        if not vision or not isinstance(trunk, str | None):
+            raise ModelError(f"{name} has an {OPEN_CLIP_CONFIG} that describes no image encoder")
+        _check_fields(vision, _TRUNK if trunk else _SHAPES, name)
         made = f"{name}::vision"
         origin = Origin(made, "open_clip", trunk or "VisionTransformer", files, revision)
         origin = replace(origin, commit=snapshot_commit(path))
@@ -69,7 +69,9 @@ class OpenClipLoader(Loader):
         config: Any = model.config["open_clip"]
         assert model.image_size is not None
         return preprocess_of_open_clip(
-            config.get("preprocess_cfg") or {}, model.image_size[1:], model.origin.model
+            mapping_in(config, "preprocess_cfg", model.origin.model),
+            model.image_size[1:],
+            model.origin.model,
         )
 
 
@@ -95,29 +97,35 @@ def _trunk(
     """An encoder that timm has under a name of its own."""
     prefix = "visual.trunk."
     pool = vision.get("timm_pool", "avg")
+    if not isinstance(pool, str | None):
+        raise ModelError(f"the image encoder of {origin.model} has timm_pool {pool!r}; not a text")
     # a pooling of open_clip's own stands behind the trunk; none said is the trunk's
     arguments = {"global_pool": "" if pool.endswith("_attn") else pool} if pool else {}
     own = {key.removeprefix(prefix): v for key, v in state.items() if key.startswith(prefix)}
     given: dict[str, Any] = {"open_clip": config, "model_args": arguments}
     side = vision.get("image_size")
     if side is not None:
-        height, width = (side, side) if isinstance(side, int) else side
-        given["pretrained_cfg"] = {"input_size": [3, height, width]}
+        sides = (side, side) if isinstance(side, int) else as_list(side)
+        given["pretrained_cfg"] = {"input_size": [3, *sides]}
     return build_timm(origin, given, own, path)
 
 
 def _transformer(vision: Mapping[str, Any], name: str, *, quick: bool) -> nn.Module:
-    from timm.models.vision_transformer import VisionTransformer
-
     layers, width = vision.get("layers", 12), vision.get("width", 768)
-    if not isinstance(layers, int):
+    head = vision.get("head_width", 64)
+    if isinstance(layers, list):
         raise ModelError(f"the image encoder of {name} is a ResNet; give timm:resnet50_clip@file")
-    return VisionTransformer(
+    sizes = {"layers": layers, "width": width, "head_width": head}
+    for key, value in sizes.items():
+        if not isinstance(value, int) or value < 1:
+            raise ModelError(f"the image encoder of {name} has {key} {value!r}; expected 1 or more")
+    return create_vit(
+        name,
         img_size=vision.get("image_size", 224),
         patch_size=vision.get("patch_size", 16),
         embed_dim=width,
         depth=layers,
-        num_heads=width // vision.get("head_width", 64),
+        num_heads=width // head,
         mlp_ratio=vision.get("mlp_ratio", 4.0),
         pre_norm=True,
         norm_layer=partial(nn.LayerNorm, eps=1e-5),
@@ -152,7 +160,7 @@ def _renamed(state: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
         own = key.removeprefix("visual.")
         for theirs, ours in _NAMES:
             own = own.replace(theirs, ours)
-        if own in ("pos_embed", "cls_token"):
+        if own in ("pos_embed", "cls_token") and tensor.ndim:
             tensor = tensor.reshape(1, -1, tensor.shape[-1])
         found[own] = tensor
     if not found:

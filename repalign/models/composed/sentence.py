@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from repalign.exceptions import ModelError
 from repalign.files import file_sha256
 from repalign.models.composed.sentence_parts import ACTIVATIONS, Dense, Norm, Normalize, Pooling
-from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.config_policy import check_sizes
 from repalign.models.loaders.families import SENTENCE, Pool
 from repalign.models.loaders.files import Checkpoint, check_directory, read_json, read_list
 from repalign.models.loaders.loaded import LoadedModel
@@ -136,25 +136,37 @@ def _part(kind: str, place: Path, name: str) -> tuple[nn.Module, dict[str, str]]
             "LayerNorm or Normalize"
         )
     config = read_json(place / "config.json")
-    with third_party(f"{name} has a config.json that cannot be used"):
-        if kind == "Pooling":
-            return Pooling.of(config), {"config.json": file_sha256(place / "config.json")}
-        build: Callable[[], nn.Module]
-        build = _dense(config, name) if kind == "Dense" else partial(Norm, config["dimension"])
+    check_sizes(config, name)
+    if kind == "Pooling":
+        return Pooling.of(config), {"config.json": file_sha256(place / "config.json")}
+    build: Callable[[], nn.Module]
+    build = (
+        _dense(config, name)
+        if kind == "Dense"
+        else partial(Norm, _n_columns(config, "dimension", name))
+    )
     checkpoint = Checkpoint(place, name, ("model.safetensors", "pytorch_model.bin"))
     made = build_filled(build, checkpoint.read(), name)
     return made.float(), checkpoint.hashes(place / "config.json")
 
 
+def _n_columns(config: Mapping[str, Any], key: str, name: str) -> int:
+    value = config.get(key)
+    if type(value) is not int or value < 1:
+        raise ModelError(f"{name} has a config.json with {key} {value!r}; expected 1 or more")
+    return value
+
+
 def _dense(config: dict[str, Any], name: str) -> Callable[[], nn.Module]:
     activation = config.get("activation_function") or "torch.nn.modules.linear.Identity"
     where = config.get("module_input_name", "sentence_embedding")
-    if activation not in ACTIVATIONS or where != "sentence_embedding" or config.get("use_residual"):
+    is_known = str(activation) in ACTIVATIONS and where == "sentence_embedding"
+    if not is_known or config.get("use_residual"):
         raise ModelError(
             f"{name} is a Dense of {where} with {activation}, which is not supported; give the "
             "directory of the encoder alone and pool it"
         )
-    sizes = config["in_features"], config["out_features"]
+    sizes = (_n_columns(config, key, name) for key in ("in_features", "out_features"))
     return partial(Dense, *sizes, bias=bool(config.get("bias", True)), activation=activation)
 
 

@@ -44,7 +44,7 @@ class Pooling(nn.Module):
         told = config.get("pooling_mode")
         if told is None:
             told = [mode for flag, mode in _FLAGS.items() if config.get(flag)] or ["mean"]
-        modes = (told,) if isinstance(told, str) else tuple(told)
+        modes = tuple(told) if isinstance(told, list) else (told,)
         unknown = [mode for mode in modes if mode not in _FLAGS.values()]
         if unknown:
             raise ModelError(f"pooling mode {unknown[0]!r}; expected {', '.join(_FLAGS.values())}")
@@ -74,6 +74,14 @@ class Pooling(nn.Module):
         return total / (counts.sqrt() if mode == "mean_sqrt_len_tokens" else counts)
 
 
+def _check_width(kind: str, n_columns: int, vector: Tensor) -> None:
+    if vector.shape[-1] != n_columns:
+        raise ModelError(
+            f"a module {kind} takes {n_columns} columns and gets {vector.shape[-1]}; the modules "
+            "do not belong together"
+        )
+
+
 class Dense(nn.Module):
     """A linear map of the vector, and an activation."""
 
@@ -84,6 +92,7 @@ class Dense(nn.Module):
 
     def forward(self, vector: Tensor) -> Tensor:
         """Map ``(batch, columns)``."""
+        _check_width("Dense", self.linear.in_features, vector)
         mapped: Tensor = self.activation(self.linear(vector))
         return mapped
 
@@ -97,6 +106,7 @@ class Norm(nn.Module):
 
     def forward(self, vector: Tensor) -> Tensor:
         """Normalise the columns of every row."""
+        _check_width("LayerNorm", self.norm.normalized_shape[0], vector)
         normed: Tensor = self.norm(vector)
         return normed
 

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.models.inputs.images import (
     ImageBackend,
     ImagePreprocess,
     parse_preprocess,
 )
-from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.files import check_directory
 from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.loaders.loader import claiming_loader, loader_of, loader_of_model
@@ -29,7 +28,7 @@ def choose_preprocess(
     """
     assert model.image_size is not None
     channels, height, width = model.image_size
-    with third_party(f"no usable preprocessing in {wanted or model.origin.model}"):
+    with reading(wanted or model.origin.model):
         own = loader_of_model(model).own_preprocess
         chosen = own(model) if wanted is None else _named(wanted, channels)
     chosen = replace(chosen, backend=backend)

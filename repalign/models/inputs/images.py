@@ -126,18 +126,58 @@ def parse_preprocess(text: str, channels: int = 3) -> ImagePreprocess | None:
     return ImagePreprocess(text, math.floor(size / 0.875), (size, size), "bicubic", mean, std)
 
 
+def as_list(value: object) -> list[Any]:
+    """Return a list, and any other value as its only member."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def image_size_in(config: Mapping[str, Any], name: str) -> tuple[int, int, int]:
+    """Return channels, height and width of a config, by default 3×224×224.
+
+    Raises ModelError for anything but three sizes.
+    """
+    sizes = as_list(config.get("input_size") or (3, 224, 224))
+    if len(sizes) != 3 or not all(_is_size(size) for size in sizes):
+        raise ModelError(f"{name} takes images of {sizes}; expected channels, height and width")
+    channels, height, width = sizes
+    return channels, height, width
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is int and 0 < value <= _LARGEST
+
+
+def _fraction(config: Mapping[str, Any], name: str) -> float:
+    fraction = config.get("crop_pct") or 0.875
+    if not isinstance(fraction, int | float) or not 0 < fraction <= 1e3:
+        raise ModelError(f"preprocessing {name} says crop_pct {fraction!r}; expected 0 to 1")
+    return float(fraction)
+
+
+def _statistics(config: Mapping[str, Any], key: str, name: str) -> tuple[float, ...] | None:
+    """Return a mean or deviation for each channel, None where a config says none."""
+    value = config.get(key)
+    if not value:
+        return None
+    numbers = as_list(value)
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise ModelError(f"preprocessing {name} says {key} {value!r}; expected numbers")
+    return tuple(numbers)
+
+
 def preprocess_of_timm(config: Mapping[str, Any], name: str) -> ImagePreprocess:
     """Preprocessing of a timm ``pretrained_cfg``, as timm's evaluation transform does it.
 
     Raises ModelError for crop modes that are not supported.
     """
-    channels, height, width = config.get("input_size") or (3, 224, 224)
-    fraction = config.get("crop_pct") or 0.875
+    channels, height, width = image_size_in(config, name)
+    fraction = _fraction(config, name)
     mode = config.get("crop_mode") or "center"
     scaled = (math.floor(height / fraction), math.floor(width / fraction))
     if mode not in ("center", "squash") or (mode == "center" and scaled[0] != scaled[1]):
         raise ModelError(f"{name} crops by mode {mode!r}, which is not supported; use canonical224")
-    mean, std = config.get("mean") or _IMAGENET[0], config.get("std") or _IMAGENET[1]
+    mean = _statistics(config, "mean", name) or _IMAGENET[0]
+    std = _statistics(config, "std", name) or _IMAGENET[1]
     if channels == 1 and len(mean) != 1:
         mean, std = mean[:1], std[:1]
     return ImagePreprocess(
@@ -145,8 +185,8 @@ def preprocess_of_timm(config: Mapping[str, Any], name: str) -> ImagePreprocess:
         resize=scaled[0] if mode == "center" else scaled,
         crop=(height, width),
         interpolation=_interpolation(config.get("interpolation") or "bicubic", name),
-        mean=tuple(mean),
-        std=tuple(std),
+        mean=mean,
+        std=std,
     )
 
 
@@ -167,14 +207,17 @@ def preprocess_of_transformers(
     config = {**_defaults(kind), **config}
     numbers = {number: label for label, number in _PIL_NUMBER.items()}
     resample = config.get("resample", 2)
-    if resample not in numbers:
+    if not isinstance(resample, int) or resample not in numbers:
         raise ModelError(f"{name} resizes by the unknown resample number {resample}")
     if not config.get("do_rescale", True):
         raise ModelError(f"{name} does not scale pixels to 0…1, which is not supported")
     resize, crop = _transformers_geometry(config, kind, name)
     normalise = config.get("do_normalize", True)
-    mean = tuple(config.get("image_mean") or (0.5, 0.5, 0.5)) if normalise else (0.0, 0.0, 0.0)
-    std = tuple(config.get("image_std") or (0.5, 0.5, 0.5)) if normalise else (1.0, 1.0, 1.0)
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    if normalise:
+        mean = _statistics(config, "image_mean", name) or (0.5, 0.5, 0.5)
+        std = _statistics(config, "image_std", name) or (0.5, 0.5, 0.5)
     return ImagePreprocess(name, resize, crop, numbers[resample], mean, std, odd_crop="down")
 
 
@@ -214,8 +257,8 @@ def preprocess_of_open_clip(
         resize=height if mode == "shortest" else (height, width),
         crop=(height, width),
         interpolation=_interpolation(config.get("interpolation") or "bicubic", name),
-        mean=tuple(config.get("mean") or _CLIP[0]),
-        std=tuple(config.get("std") or _CLIP[1]),
+        mean=_statistics(config, "mean", name) or _CLIP[0],
+        std=_statistics(config, "std", name) or _CLIP[1],
     )
 
 
@@ -235,30 +278,45 @@ def preprocess_of_torchvision(
 def _transformers_geometry(
     config: Mapping[str, Any], kind: str, name: str
 ) -> tuple[int | tuple[int, int] | None, tuple[int, int] | None]:
-    size = config.get("size", 224)
-    if isinstance(size, Mapping) and "height" in size:
-        size = (size["height"], size["width"])
-    elif isinstance(size, Mapping):
-        size = int(size["shortest_edge"])
     if not config.get("do_resize", True):
         return None, None
+    size = _size_in(config, "size", 224, name)
     if kind.startswith("ConvNext"):
         edge = size if isinstance(size, int) else size[0]
         if edge >= 384:
             return (edge, edge), None
-        return int(edge / config.get("crop_pct", 0.875)), (edge, edge)
+        return int(edge / _fraction(config, name)), (edge, edge)
     if kind.startswith(_RESIZE_THEN_CROP):
-        crop = config.get("crop_size") if config.get("do_center_crop") else None
-        if isinstance(crop, Mapping):
-            crop = (crop["height"], crop["width"])
-        elif crop is not None:
-            crop = (crop, crop)
+        crop = None
+        if config.get("do_center_crop") and config.get("crop_size") is not None:
+            sides = _size_in(config, "crop_size", None, name)
+            crop = (sides, sides) if isinstance(sides, int) else sides
         if isinstance(size, int) and not kind.startswith(("Bit", "CLIP")):
             size = (size, size)
         return size, crop
     raise ModelError(
         f"{name} uses the image processor {kind!r}, which is not supported; use canonical224"
     )
+
+
+def _size_in(
+    config: Mapping[str, Any], key: str, default: int | None, name: str
+) -> int | tuple[int, int]:
+    """Return the length of the shorter edge, or height and width.
+
+    Raises ModelError for anything else.
+    """
+    value = config.get(key, default)
+    sides = [value]
+    if isinstance(value, Mapping):
+        is_both = "height" in value
+        keys = ("height", "width") if is_both else ("shortest_edge",)
+        sides = [value.get(side) for side in keys]
+    elif isinstance(value, list | tuple):
+        sides = list(value)
+    if not 1 <= len(sides) <= 2 or not all(_is_size(side) for side in sides):
+        raise ModelError(f"preprocessing {name} says {key} {value!r}; expected sizes in pixels")
+    return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
 
 def _interpolation(text: str, name: str) -> Interpolation:

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from repalign.exceptions import InputError, ModelError
+from repalign.exceptions import InputError, ModelError, reading
 from repalign.limits import MAX_SOUND_VALUES, SOUND_RATES
-from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.boundary import MODEL_ERRORS
 from repalign.models.loaders.files import read_json
 from repalign.models.loaders.loaded import LoadedModel, SoundInput
 from repalign.models.structure.sounds import MASK
@@ -53,8 +53,11 @@ class SoundEncoder:
     def __call__(self, wave: NDArray[np.float32], rate: int) -> Prepared:
         """Resample a wave and extract its features, alone and without padding of its own."""
         wave = resample(wave, rate, self.rate)
-        with third_party("the feature extractor cannot take a sound"):
+        name = type(self.extractor).__name__
+        with reading(name, *MODEL_ERRORS, failure=ModelError, problem="cannot take a sound"):
             found = self.extractor(wave, sampling_rate=self.rate, return_tensors="np")
+        if self.sound.takes not in found:
+            raise ModelError(f"{name} gives no {self.sound.takes}, which the model takes")
         values = np.asarray(found[self.sound.takes][0], dtype=np.float32)
         if len(self.sound.shape) == 1:
             return Prepared(values, len(wave), is_cut=False)
@@ -135,9 +138,11 @@ def load_sound_encoder(model: LoadedModel) -> SoundEncoder:
             f"the feature extractor in {name} gives {shape} for a second of sound, the model takes "
             f"{model.sound.shape}: it belongs to another model"
         )
-    with third_party(f"no usable feature extractor in {name}"):
-        encoder = SoundEncoder(made.from_dict(dict(config)), model.sound)
-        encoder(np.zeros(encoder.rate, np.float32), encoder.rate)
+    problem = "its feature extractor cannot be used"
+    with reading(name, *MODEL_ERRORS, failure=ModelError, problem=problem):
+        extractor = made.from_dict(dict(config))
+    encoder = SoundEncoder(extractor, model.sound)
+    encoder(np.zeros(encoder.rate, np.float32), encoder.rate)
     return encoder
 
 

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from repalign.exceptions import InputError, ModelError
-from repalign.models.loaders.boundary import third_party
+from repalign.exceptions import InputError, ModelError, reading
+from repalign.models.loaders.boundary import MODEL_ERRORS, panics_as_errors
 from repalign.models.loaders.files import check_directory, read_json
 from repalign.models.loaders.loaded import LoadedModel
 
@@ -48,7 +48,9 @@ class TextEncoder:
 
     def encode_telling(self, texts: Sequence[str]) -> tuple[list[TokenIds], NDArray[np.bool_]]:
         """Token ids of each text, and whether it was cut."""
-        with third_party("the tokenizer cannot encode a text"):
+        # tokenizers raises Exception itself, for instance of a vocabulary without the unknown token
+        errors = reading("the tokenizer", Exception, failure=ModelError, problem="cannot encode")
+        with errors, panics_as_errors():
             encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=True)
         ids = [np.asarray(encoding.ids, dtype=np.int64) for encoding in encodings]
         return ids, np.array([len(encoding.overflowing) > 0 for encoding in encodings], dtype=bool)
@@ -148,7 +150,10 @@ def _load_tokenizer(directory: Path) -> Any:
     # the model type and may rebuild another pipeline from the vocabulary alone.
     has_pipeline = (directory / "tokenizer.json").is_file()
     chosen: Any = PreTrainedTokenizerFast if has_pipeline else AutoTokenizer
-    with third_party(f"no usable tokenizer in {directory.name}, give one with --tokenizer"):
+    # tokenizers raises Exception itself for a tokenizer.json of another form
+    problem = "not a usable tokenizer, give one with --tokenizer"
+    errors = reading(directory.name, *MODEL_ERRORS, Exception, failure=ModelError, problem=problem)
+    with errors, panics_as_errors():
         wrapped = chosen.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
     if not isinstance(wrapped, PreTrainedTokenizerFast):
         raise ModelError(f"the tokenizer in {directory.name} is of an old, slow kind; convert it")

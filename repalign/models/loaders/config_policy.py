@@ -1,7 +1,7 @@
 """What a config.json may say before any library sees it; what we do not know is refused."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import nn
@@ -93,6 +93,19 @@ def check_sizes(config: object, source: str) -> None:
             limit = _MOST_LABELS
         if value > limit:
             raise ModelError(f"the config of {source} says {key} {value}; at most {limit} is built")
+
+
+def mapping_in(config: Mapping[str, Any], key: str, source: str) -> dict[str, Any]:
+    """Return an object of a config, empty where it says nothing.
+
+    Raises ModelError for a value of another kind.
+    """
+    value = config.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ModelError(f"the config of {source} says {key} {value!r}; expected an object")
+    return dict(value)
 
 
 def check_size_of(module: nn.Module, n_bytes: int, source: str) -> None:

@@ -47,7 +47,7 @@ def _read(path: Path, limit: int) -> Any:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path.name} in {path.parent.name}/ is no readable JSON") from error
+        raise ModelError(f"{path.name} in {path.parent.name}/ is not readable JSON") from error
 
 
 def read_list(path: Path) -> list[dict[str, Any]]:

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from repalign.exceptions import InputError, ModelError
-from repalign.models.loaders.boundary import third_party
+from repalign.exceptions import InputError, ModelError, reading
 from repalign.models.loaders.files import check_directory, read_json
 from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.loaders.loader import claiming_loader, loader_of, refuse_part
@@ -30,7 +29,7 @@ def load_model(name: str, *, trust_code: bool = False) -> LoadedModel:
         raise InputError(
             f"{name} would run the code of that file; if you trust it, allow it with --trust-code"
         )
-    with third_party(f"{name} cannot be loaded"):
+    with reading(name):
         return _load(spec)
 
 

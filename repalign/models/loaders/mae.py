@@ -15,7 +15,7 @@ from repalign.models.loaders.families import VIT_MAE
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader, refuse_part
 from repalign.models.loaders.timm import LOADER as TIMM
-from repalign.models.loaders.timm import finish_timm
+from repalign.models.loaders.timm import create_vit, finish_timm
 from repalign.models.loaders.weights import build_filled, read_state_dict
 from repalign.models.naming.spec import ModelSpec
 
@@ -45,12 +45,10 @@ class MaeLoader(Loader):
 
         Raises ModelError when the file is no ViT encoder or lacks weights.
         """
-        from timm.models.vision_transformer import VisionTransformer
-
         refuse_part(name, part)
         state = {k: v for k, v in read_state_dict(path).items() if not _is_decoder(k)}
         shape = _mae_shape(state, path.name)
-        build = partial(VisionTransformer, **shape, num_classes=0, global_pool="token")
+        build = partial(create_vit, path.name, **shape, num_classes=0, global_pool="token")
         module = build_filled(build, state, path.name)
         files = {path.name: file_sha256(path)}
         origin = Origin(f"mae:{path.name}", "mae", "VisionTransformer", files)
@@ -81,6 +79,10 @@ def _mae_shape(state: Mapping[str, Tensor], name: str) -> dict[str, Any]:
             f"{name} is no MAE encoder (no patch_embed, pos_embed or blocks); for another "
             "architecture give timm:name@file or torchvision:name@file"
         )
+    hidden = state.get("blocks.0.mlp.fc1.weight")
+    shapes = state["patch_embed.proj.weight"].ndim, state["pos_embed"].ndim
+    if shapes != (4, 3) or hidden is None or not hidden.ndim:
+        raise ModelError(f"{name} has weights of other shapes than an MAE encoder; is it damaged?")
     width, channels, patch, _ = state["patch_embed.proj.weight"].shape
     if width not in _MAE_HEADS:
         known = ", ".join(str(w) for w in _MAE_HEADS)
@@ -89,11 +91,11 @@ def _mae_shape(state: Mapping[str, Tensor], name: str) -> dict[str, Any]:
             f"known widths: {known}; use timm:architecture@{name} instead"
         )
     return {
-        "img_size": math.isqrt(state["pos_embed"].shape[1] - 1) * patch,
+        "img_size": math.isqrt(max(0, state["pos_embed"].shape[1] - 1)) * patch,
         "patch_size": patch,
         "in_chans": channels,
         "embed_dim": width,
         "depth": len({k.split(".")[1] for k in state if k.startswith("blocks.")}),
         "num_heads": _MAE_HEADS[width],
-        "mlp_ratio": state["blocks.0.mlp.fc1.weight"].shape[0] / width,
+        "mlp_ratio": hidden.shape[0] / width,
     }

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from repalign.exceptions import InputError, ModelError
+from repalign.exceptions import InputError, ModelError, reading
 from repalign.files import file_sha256
-from repalign.models.loaders.boundary import third_party
+from repalign.models.loaders.boundary import running
 from repalign.models.loaders.families import Family
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader
@@ -63,9 +63,9 @@ def tensors_sha256(tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def _call_named(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor | None:
-    if list(inputs) == [""]:
-        return first_tensor(module(inputs[""]))
-    return first_tensor(module(**inputs))
+    with running(module, Exception):
+        returned = module(inputs[""]) if list(inputs) == [""] else module(**inputs)
+    return first_tensor(returned)
 
 
 class OwnPreparation:
@@ -78,7 +78,8 @@ class OwnPreparation:
 
     def __call__(self, image: "Image") -> NDArray[np.float32]:
         """Turn an image into ``(channels, height, width)`` float32."""
-        with third_party(f"the preprocessing of {self.name} cannot take an image"):
+        # the user's code, or numpy at what it returns
+        with reading(self.name, Exception, failure=ModelError, problem="cannot prepare an image"):
             values = np.asarray(self._prepare(image))
         is_plain = values.ndim == 3 and values.dtype.kind == "f"
         if not is_plain or (self.shape is not None and values.shape != self.shape):
@@ -105,11 +106,12 @@ class OwnCodeLoader(Loader):
         """
         assert spec.path is not None
         name = f"{spec.path.name}:{spec.name}"
-        with _importing(spec.path) as file, third_party(f"{name} cannot be run"):
-            function = getattr(_module_of(file), spec.name, None)
+        with _importing(spec.path) as file:
+            function = getattr(_module_of(file, name), spec.name, None)
             if not callable(function):
                 raise InputError(f"no function {spec.name} in {spec.path.name}; name one of it")
-            made = function()
+            with reading(name, Exception, failure=ModelError, problem="cannot be run"):
+                made = function()
         if not (isinstance(made, tuple) and len(made) == 2 and callable(made[1])):
             raise ModelError(
                 f"{name} returns a {type(made).__name__}, expected a pair: the module, and a "
@@ -140,10 +142,9 @@ def _described(
         image = fromarray(rng.integers(0, 256, (side, side, 3), dtype=np.uint8))
         try:
             pixels = torch.from_numpy(OwnPreparation(prepare, name, image)(image).copy())
-            with third_party(f"{name} cannot take an image"):
-                found = describe_own(module, {"": torch.stack([pixels, pixels])})
+            found = describe_own(module, {"": torch.stack([pixels, pixels])})
         except ModelError as error:
-            failure = failure or error
+            failure = failure or ModelError(f"{name}: {error}")
             continue
         channels, height, width = pixels.shape
         return found, (channels, height, width)
@@ -152,7 +153,9 @@ def _described(
 
 
 def _call_pixels(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor | None:
-    return first_tensor(module(inputs["pixel_values"]))
+    with running(module, Exception):
+        returned = module(inputs["pixel_values"])
+    return first_tensor(returned)
 
 
 @contextmanager
@@ -166,12 +169,13 @@ def _importing(path: Path) -> Iterator[Path]:
         sys.path.remove(folder)
 
 
-def _module_of(path: Path) -> Any:
+def _module_of(path: Path, name: str) -> Any:
     found = importlib.util.spec_from_file_location(f"own_model_{path.stem}", path)
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     # dataclasses and pickles look their module up by its name
     sys.modules[found.name] = module
-    found.loader.exec_module(module)
+    with reading(name, Exception, failure=ModelError, problem="cannot be run"):
+        found.loader.exec_module(module)
     return module

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from repalign.exceptions import InputError, ModelError
+from repalign.exceptions import InputError, ModelError, reading
 from repalign.files import file_sha256
-from repalign.models.inputs.images import ImagePreprocess, preprocess_of_timm
-from repalign.models.loaders.boundary import third_party
-from repalign.models.loaders.config_policy import check_sizes
+from repalign.models.inputs.images import ImagePreprocess, image_size_in, preprocess_of_timm
+from repalign.models.loaders.boundary import MODEL_ERRORS, running
+from repalign.models.loaders.config_policy import check_sizes, mapping_in
 from repalign.models.loaders.families import CNN, VIT, Family
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
@@ -76,7 +76,7 @@ class TimmLoader(Loader):
             raise ModelError(f"config.json of {name} names no timm architecture")
         checkpoint = Checkpoint(path, name, _WEIGHTS)
         state, files = checkpoint.read(), checkpoint.hashes(path / "config.json")
-        licence = dict(config.get("pretrained_cfg") or {}).get("license")
+        licence = mapping_in(config, "pretrained_cfg", name).get("license")
         commit = snapshot_commit(path)
         origin = Origin(name, "timm", architecture, files, revision, commit, licence)
         return build_timm(origin, config, state, path)
@@ -103,8 +103,10 @@ class TimmLoader(Loader):
 
     def preprocess_in(self, directory: Path) -> ImagePreprocess:
         """Return the evaluation transform that a config.json describes."""
-        config = read_json(directory / "config.json").get("pretrained_cfg") or {}
-        return preprocess_of_timm(config, directory.name)
+        config = read_json(directory / "config.json")
+        return preprocess_of_timm(
+            mapping_in(config, "pretrained_cfg", directory.name), directory.name
+        )
 
 
 LOADER = TimmLoader()
@@ -122,21 +124,43 @@ def build_timm(
     name, architecture = origin.model, origin.class_name
     if not timm.is_model(architecture):
         raise ModelError(f"{name} is of the timm architecture {architecture!r}, which is unknown")
-    pretrained = timm.get_pretrained_cfg(architecture)
+    # RuntimeError of a tag behind the name that timm does not have
+    with reading(name, RuntimeError, failure=ModelError, problem="is of no architecture of timm"):
+        pretrained = timm.get_pretrained_cfg(architecture)
     classifier = getattr(pretrained, "classifier", None) or "head"
     if not isinstance(classifier, str):
         classifier = classifier[0]  # the main one of several heads
     head = state.get(f"{classifier}.weight")
     arguments = _model_arguments(config, name)
-    arguments["num_classes"] = 0 if head is None else head.shape[0]
-    build = partial(timm.create_model, architecture, pretrained=False, **arguments)
-    module = build_filled(build, _without_heads(state, build, name), name)
+    arguments["num_classes"] = 0 if head is None or not head.ndim else head.shape[0]
+    build = partial(_create, name, architecture, **arguments)
+    module = build_filled(build, _without_heads(state, build), name)
     return finish_timm(module, origin, config, directory)
 
 
-def _without_heads(state: dict[str, Tensor], build: "partial[Any]", name: str) -> dict[str, Tensor]:
+def _create(source: str, architecture: str, **arguments: Any) -> nn.Module:
+    import timm
+
+    with reading(source, *MODEL_ERRORS, failure=ModelError, problem="timm cannot build it"):
+        module: nn.Module = timm.create_model(architecture, pretrained=False, **arguments)
+    return module
+
+
+def create_vit(source: str, **arguments: Any) -> nn.Module:
+    """Build a ViT of timm.
+
+    Raises ModelError for arguments that it does not take.
+    """
+    from timm.models.vision_transformer import VisionTransformer
+
+    with reading(source, *MODEL_ERRORS, failure=ModelError, problem="timm cannot build it"):
+        module: nn.Module = VisionTransformer(**arguments)
+    return module
+
+
+def _without_heads(state: dict[str, Tensor], build: "partial[Any]") -> dict[str, Tensor]:
     """Leave out weights that the architecture has when it is built with all of its heads."""
-    with third_party(f"timm cannot build {name}"), torch.device("meta"):
+    with torch.device("meta"):
         unknown = {key for key in state.keys() - build().state_dict().keys() if not is_head(key)}
         if unknown:
             unknown &= build(num_classes=10).state_dict().keys()
@@ -144,8 +168,8 @@ def _without_heads(state: dict[str, Tensor], build: "partial[Any]", name: str) -
 
 
 def _model_arguments(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    check_sizes(config.get("model_args"), name)
-    arguments = dict(config.get("model_args") or {})
+    arguments = mapping_in(config, "model_args", name)
+    check_sizes(arguments, name)
     for key in ("num_classes", "pretrained", "checkpoint_path"):
         arguments.pop(key, None)
     for key, value in arguments.items():
@@ -168,7 +192,7 @@ def finish_timm(
     """Describe a module of timm; ``vit`` is its family if it has blocks of tokens."""
     module = module.float().eval()
     is_vit = hasattr(module, "blocks") and getattr(module, "num_prefix_tokens", None) is not None
-    size = _image_size(module, config)
+    size = _image_size(module, config, origin.model)
     family = vit if is_vit else CNN
     if is_vit and getattr(module, "cls_token", None) is None:
         # registers may stand there, or the first patch
@@ -176,7 +200,7 @@ def finish_timm(
     return LoadedModel(
         module=module,
         family=family,
-        layers=_layers(module, size, is_vit=is_vit),
+        layers=_layers(module, size, origin.model, is_vit=is_vit),
         origin=origin,
         call=_call_timm,
         prefix_tokens=module.num_prefix_tokens if is_vit else 0,
@@ -188,15 +212,18 @@ def finish_timm(
 
 
 def _call_timm(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor:
-    features: Tensor = module.forward_features(inputs["pixel_values"])  # type: ignore[operator]
-    try:
-        return module.forward_head(features, pre_logits=True)  # type: ignore[operator]
-    except NotImplementedError:
-        return features  # an encoder that was made for no classification
+    with running(module):
+        features: Tensor = module.forward_features(inputs["pixel_values"])  # type: ignore[operator]
+        try:
+            return module.forward_head(features, pre_logits=True)  # type: ignore[operator]
+        except NotImplementedError:
+            return features  # an encoder that was made for no classification
 
 
-def _layers(module: Any, size: tuple[int, int, int], *, is_vit: bool) -> LayerMap:
+def _layers(module: Any, size: tuple[int, int, int], name: str, *, is_vit: bool) -> LayerMap:
     if is_vit:
+        if not len(module.blocks):
+            raise ModelError(f"{name} has no blocks; it is no encoder")
         return map_layers(module, [f"blocks.{k}" for k in range(len(module.blocks))])
     # the names are out of date for some, and of modules that do not run for others
     named = [info["module"] for info in getattr(module, "feature_info", ())]
@@ -204,11 +231,12 @@ def _layers(module: Any, size: tuple[int, int, int], *, is_vit: bool) -> LayerMa
     return map_layers(module, stages, final=Tap(FINAL, "", "returned"))
 
 
-def _image_size(module: Any, config: Mapping[str, Any]) -> tuple[int, int, int]:
+def _image_size(module: Any, config: Mapping[str, Any], name: str) -> tuple[int, int, int]:
     embedding = getattr(module, "patch_embed", None)
-    pretrained = dict(config.get("pretrained_cfg") or getattr(module, "pretrained_cfg", {}) or {})
-    channels, height, width = pretrained.get("input_size") or (3, 224, 224)
-    told = dict(config.get("model_args") or {}).get("in_chans")
+    pretrained = mapping_in(config, "pretrained_cfg", name)
+    pretrained = pretrained or dict(getattr(module, "pretrained_cfg", None) or {})
+    channels, height, width = image_size_in(pretrained, name)
+    told = mapping_in(config, "model_args", name).get("in_chans")
     first = next((part for part in module.modules() if isinstance(part, nn.Conv2d)), None)
     projection = getattr(embedding, "proj", None)
     if isinstance(told, int):

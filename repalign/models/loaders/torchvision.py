@@ -6,9 +6,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from repalign.exceptions import InputError, ModelError
+from repalign.exceptions import InputError, ModelError, reading
 from repalign.files import file_sha256
 from repalign.models.inputs.images import ImagePreprocess, preprocess_of_torchvision
+from repalign.models.loaders.boundary import MODEL_ERRORS, running
 from repalign.models.loaders.families import CNN
 from repalign.models.loaders.loaded import LoadedModel, Origin
 from repalign.models.loaders.loader import Loader
@@ -54,8 +55,9 @@ def _load(name: str, path: Path) -> LoadedModel:
     state = read_state_dict(path)
     head = _last_linear(get_model(name, weights=None), name)
     classes = state.get(f"{head}.weight")
-    options = {} if classes is None else {"num_classes": classes.shape[0]}
-    module: Any = get_model(name, weights=None, **options)
+    options = {} if classes is None or not classes.ndim else {"num_classes": classes.shape[0]}
+    with reading(path.name, *MODEL_ERRORS, failure=ModelError, problem=f"does not fit {name}"):
+        module: Any = get_model(name, weights=None, **options)
     load_strictly(module, state, f"torchvision:{name}@{path.name}")
     module = module.float().eval()
     return LoadedModel(
@@ -77,7 +79,9 @@ def _load(name: str, path: Path) -> LoadedModel:
 def _preprocess(architecture: str, name: str) -> ImagePreprocess:
     from torchvision.models import get_model_weights
 
-    published = get_model_weights(architecture).DEFAULT.transforms()
+    # a name that torchvision does not have, or one without published weights
+    with reading(name, AttributeError, KeyError, ValueError, problem="has no transform"):
+        published = get_model_weights(architecture).DEFAULT.transforms()
     crop = published.crop_size[0]
     return preprocess_of_torchvision(
         name,
@@ -89,7 +93,8 @@ def _preprocess(architecture: str, name: str) -> ImagePreprocess:
 
 
 def _call(module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
-    module(inputs["pixel_values"])
+    with running(module):
+        module(inputs["pixel_values"])
 
 
 def _published(name: str) -> Path:

@@ -12,10 +12,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from repalign.exceptions import InputError, ModelError
-from repalign.models.inputs.images import ImagePreprocess, preprocess_of_transformers
-from repalign.models.loaders.boundary import third_party
-from repalign.models.loaders.config_policy import check_config, check_size_of
+from repalign.exceptions import InputError, ModelError, reading
+from repalign.models.inputs.images import (
+    ImagePreprocess,
+    as_list,
+    image_size_in,
+    preprocess_of_transformers,
+)
+from repalign.models.loaders.boundary import MODEL_ERRORS
+from repalign.models.loaders.config_policy import check_config, check_size_of, mapping_in
 from repalign.models.loaders.families import ARCHITECTURES, TOWERS, Architecture
 from repalign.models.loaders.files import Checkpoint, read_json
 from repalign.models.loaders.loaded import LoadedModel, Origin
@@ -49,11 +54,7 @@ class TransformersLoader(Loader):
         checkpoint = Checkpoint(path, name)
         others = TOWERS.get(config["model_type"], {}).keys() - {part}
         made, config = _class_of(config, part, name)
-        with (
-            third_party(f"{name} cannot be loaded as {made.__name__}"),
-            _quiet_loading(),
-            nothing_fetched(),
-        ):
+        with _quiet_loading(), nothing_fetched():
             module = _load_module(checkpoint, made, config, name, others)
         origin = Origin(
             model=name if part is None else f"{name}::{part}",
@@ -100,7 +101,7 @@ def _describe(
 ) -> LoadedModel:
     takes = module.main_input_name
     is_text = takes == "input_ids"
-    size = _image_size(module.config) if takes == "pixel_values" else None
+    size = _image_size(module.config, origin.model) if takes == "pixel_values" else None
     if architecture is not None:
         structure = known_structure(module, architecture, config)
     elif is_text:
@@ -140,7 +141,7 @@ def _class_of(config: dict[str, Any], part: str | None, name: str) -> tuple[Any,
         offered = " or ".join(f"{name}::{tower}" for tower in towers) or name
         raise InputError(f"{name} is of model type {model_type}; expected {offered}")
     if part is not None:
-        return getattr(transformers, towers[part]), dict(config.get(f"{part}_config") or {})
+        return getattr(transformers, towers[part]), mapping_in(config, f"{part}_config", name)
     if model_type in ARCHITECTURES:
         return getattr(transformers, ARCHITECTURES[model_type].class_name), config
     found = MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.get(model_type, MODEL_MAPPING_NAMES[model_type])
@@ -161,23 +162,33 @@ def _load_module(
     options = {"attn_implementation": "sdpa"} if getattr(made, "_supports_sdpa", False) else {}
     others = tuple(f"{tower}_model." for tower in towers)
     state = {k: v for k, v in checkpoint.read().items() if not k.startswith(others)}
-    settings = made.config_class.from_dict(config)
-    with torch.device("meta"):
-        check_size_of(made(copy.deepcopy(settings), **init), checkpoint.size, name)
-    loaded = made.from_pretrained(
-        None,
-        config=settings,
-        state_dict=state,
-        dtype=torch.float32,
-        ignore_mismatched_sizes=True,
-        output_loading_info=True,
-        **init,
-        **options,
-    )
-    module, report = loaded
+    with _building(name, made):
+        settings = made.config_class.from_dict(config)
+        with torch.device("meta"):
+            outline = made(copy.deepcopy(settings), **init)
+    check_size_of(outline, checkpoint.size, name)
+    with _building(name, made):
+        module, report = made.from_pretrained(
+            None,
+            config=settings,
+            state_dict=state,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **init,
+            **options,
+        )
     _check_report(name, report, module.base_model_prefix)
     # the decoder of a T5 or BART has no states of its own for a text
     return (module.get_encoder() if module.config.is_encoder_decoder else module).eval()
+
+
+def _building(name: str, made: Any) -> AbstractContextManager[None]:
+    """Map what transformers raises for values of a config, at its call."""
+    from huggingface_hub.errors import StrictDataclassError
+
+    problem = f"cannot be loaded as {made.__name__}"
+    return reading(name, *MODEL_ERRORS, StrictDataclassError, failure=ModelError, problem=problem)
 
 
 def _check_report(name: str, report: Mapping[str, Any], base: str) -> None:
@@ -218,10 +229,11 @@ def _quiet_loading() -> AbstractContextManager[None]:
     return holding({LoggerLevel("transformers"): logging.CRITICAL, _ProgressBars(): False})
 
 
-def _image_size(config: Any) -> tuple[int, int, int]:
+def _image_size(config: Any, name: str) -> tuple[int, int, int]:
     size = getattr(config, "image_size", None) or 224
-    height, width = (size, size) if isinstance(size, int) else size
-    return config.num_channels, height, width
+    sides = (size, size) if isinstance(size, int) else size
+    channels = getattr(config, "num_channels", None)
+    return image_size_in({"input_size": (channels, *as_list(sides))}, name)
 
 
 def _max_length(module: Any) -> int | None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from repalign.exceptions import ModelError
-from repalign.models.loaders.boundary import third_party
+from repalign.exceptions import ModelError, reading
+from repalign.library_errors import PICKLE_ERRORS, ZIP_ERRORS
 from repalign.models.loaders.config_policy import check_size_of
 
 # Heads and decoders that a checkpoint may carry beside its encoder. Anything else that the
@@ -55,9 +55,12 @@ def read_state_dict(path: Path) -> dict[str, torch.Tensor]:
 
 
 def _read_safetensors(path: Path) -> Mapping[str, object]:
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    with third_party(f"{path.name} is no readable safetensors file"):
+    # KeyError of a type that torch does not have
+    errors = (SafetensorError, KeyError, OSError, RuntimeError, ValueError)
+    with reading(path.name, *errors, failure=ModelError, problem="not a readable safetensors file"):
         return load_file(path)
 
 
@@ -66,8 +69,7 @@ def _read_pickle(path: Path) -> Mapping[str, object]:
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
             loaded = torch.load(path, map_location="cpu", weights_only=True)
-    # whatever a damaged pickle makes of the reader
-    except Exception as error:
+    except PICKLE_ERRORS as error:
         raise unsafe_pickle(path.name, error) from error
     if not isinstance(loaded, Mapping):
         raise ModelError(
@@ -79,10 +81,11 @@ def _read_pickle(path: Path) -> Mapping[str, object]:
 
 def _check_stored(path: Path) -> None:
     # torch stores tensors as they are; a packed archive could become any size
-    if not zipfile.is_zipfile(path):
-        return
-    with third_party(f"{path.name} is no readable checkpoint"), zipfile.ZipFile(path) as archive:
-        packed = [entry.filename for entry in archive.infolist() if entry.compress_type]
+    packed = []
+    with reading(path.name, *ZIP_ERRORS, failure=ModelError, problem="not a readable checkpoint"):
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                packed = [entry.filename for entry in archive.infolist() if entry.compress_type]
     if packed:
         raise ModelError(f"{path.name} is a compressed archive, which torch does not write")
 
@@ -121,17 +124,18 @@ def build_filled(
 ) -> torch.nn.Module:
     """Build a module and load a state dict into it; nothing is allocated that weights do not fill.
 
+    ``build`` maps what its library raises.
+
     Raises ModelError as ``load_strictly``, before the module takes memory.
     """
-    with third_party(f"{source} cannot be built"), torch.device("meta"):
+    with torch.device("meta"):
         outline = build()
     _check_shapes(outline.state_dict(), state, source)
     # what the shapes do not say: a tensor may be an expanded view of a few bytes
     parts = [tensor.untyped_storage() for tensor in state.values()]
     storages = {part.data_ptr(): part.nbytes() for part in parts}
     check_size_of(outline, sum(storages.values()), source)
-    with third_party(f"{source} cannot be built"):
-        module = build()
+    module = build()
     load_strictly(module, state, source)
     return module
 
@@ -143,9 +147,9 @@ def load_strictly(module: torch.nn.Module, state: Mapping[str, torch.Tensor], so
     """
     expected = module.state_dict()
     _check_shapes(expected, state, source)
-    with third_party(f"{source} cannot be loaded"):
-        # on top of the module's own, which knows the versions of its parts
-        expected.update({key: state[key] for key in expected.keys() & state})
+    # on top of the module's own, which knows the versions of its parts
+    expected.update({key: state[key] for key in expected.keys() & state})
+    with reading(source, RuntimeError, failure=ModelError, problem="cannot be loaded"):
         module.load_state_dict(expected)
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
+from repalign.models.loaders.boundary import running
 from repalign.models.loaders.families import CNN, VIT
 from repalign.models.loaders.loaded import Call, Structure
 from repalign.models.structure.seen import TOKENS, Seen, last_state
@@ -74,7 +75,8 @@ def _patches(config: Any, size: tuple[int, int, int]) -> int | None:
 
 
 def _image_call(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor | None:
-    returned = module(pixel_values=inputs["pixel_values"])
+    with running(module):
+        returned = module(pixel_values=inputs["pixel_values"])
     last = last_state(returned)
     if last is not None and last.ndim == 4:
         pooled = getattr(returned, "pooler_output", None)

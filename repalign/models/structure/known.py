@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from repalign.models.loaders.boundary import running
 from repalign.models.loaders.families import (
     CAUSAL_ENCODER,
     CNN,
@@ -61,13 +62,15 @@ def _call_for(family: Family) -> Call:
 
 
 def _call_plain(module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
-    module(**inputs)
+    with running(module):
+        module(**inputs)
 
 
 def _call_decoder(module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
     # No mask: padding stands on the right, where no real token of a causal model can see it,
     # and without a mask attention takes its fastest kernel.
-    module(input_ids=inputs["input_ids"], use_cache=False)
+    with running(module):
+        module(input_ids=inputs["input_ids"], use_cache=False)
 
 
 def _call_unmasked(module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
@@ -79,7 +82,9 @@ def _call_unmasked(module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
     embeddings: Any = module.embeddings
     patches = embeddings.patch_embeddings.num_patches
     noise = torch.arange(patches, dtype=torch.float32, device=pixels.device)
-    module(pixel_values=pixels, noise=noise.expand(len(pixels), -1))
+    noise = noise.expand(len(pixels), -1)
+    with running(module):
+        module(pixel_values=pixels, noise=noise)
 
 
 def _prefix_tokens(architecture: Architecture) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from repalign.models.loaders.boundary import hook
 from repalign.models.views.capture import first_tensor
 from repalign.models.views.layers import FINAL, PRE_NORM, LayerMap, Tap, module_names
 
@@ -27,7 +28,8 @@ class Seen:
         outputs: dict[str, Tensor] = {}
         runs: dict[str, int] = {}
 
-        def hook(name: str) -> Any:
+        def keeper(name: str) -> Any:
+            @hook
             def keep(_module: nn.Module, _arguments: Any, output: Any) -> None:
                 tensor = first_tensor(output)
                 runs[name] = runs.get(name, 0) + 1
@@ -36,7 +38,7 @@ class Seen:
 
             return keep
 
-        handles = [part.register_forward_hook(hook(k)) for k, part in module.named_modules() if k]
+        handles = [part.register_forward_hook(keeper(k)) for k, part in module.named_modules() if k]
         try:
             with torch.no_grad():
                 returned = run()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
+from repalign.models.loaders.boundary import running
 from repalign.models.loaders.families import SOUND
 from repalign.models.loaders.loaded import Call, Frames, SoundInput, Structure
 from repalign.models.structure.seen import Seen, last_state
@@ -69,7 +70,9 @@ def _call(takes: str) -> Call:
         plain = {takes: inputs[takes]}
         if MASK in inputs:
             plain["attention_mask"] = inputs[MASK]
-        return last_state(module(**plain))
+        with running(module):
+            returned = module(**plain)
+        return last_state(returned)
 
     return call
 

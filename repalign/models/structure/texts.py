@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
+from repalign.models.loaders.boundary import running
 from repalign.models.loaders.families import DECODER, ENCODER
 from repalign.models.loaders.loaded import Call, Structure
 from repalign.models.structure.seen import TOKENS, Seen, last_state
@@ -57,6 +58,8 @@ def _text_call(module: Any) -> Call:
         if mask is not None:
             # made as wide as some libraries take it; one row of it is the plain one
             plain["attention_mask"] = mask[:, 0, 0, :].long()
-        return last_state(module(**plain))
+        with running(module):
+            returned = module(**plain)
+        return last_state(returned)
 
     return call

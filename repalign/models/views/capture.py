@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
+from repalign.models.loaders.boundary import hook
 from repalign.models.views.layers import Tap
 
 
@@ -96,11 +97,11 @@ def _taker(
 
 
 def _on_output(take: Callable[[Any], None]) -> Any:
-    return lambda _module, _arguments, output: take(output)
+    return hook(lambda _module, _arguments, output: take(output))
 
 
 def _on_input(take: Callable[[Any], None]) -> Any:
-    return lambda _module, arguments, named: take((*arguments, *named.values()))
+    return hook(lambda _module, arguments, named: take((*arguments, *named.values())))
 
 
 def first_tensor(value: Any) -> Tensor | None:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.loaders.boundary import third_party
 from repalign.models.loaders.families import POOLS, Family, Pool
 from repalign.models.loaders.loaded import LoadedModel
 from repalign.models.views.capture import run_capturing
@@ -189,7 +188,6 @@ def run_taps(
     unique = list({tap.label: tap for tap in taps}.values())
     device = next(iter(inputs.values())).device.type
     with (
-        third_party(f"{model.origin.class_name} cannot take this input", memory_passes=True),
         torch.no_grad(),
         torch.autocast(device, dtype=autocast, enabled=autocast is not None),
     ):

@@ -21,9 +21,10 @@ from repalign.store.foreign.contents import (
 from repalign.store.foreign.hdf5.objects import (
     Hdf5Rows,
     check_dataset,
+    member_names,
     open_file,
     open_member,
-    told_as_input_error,
+    read_values,
 )
 from repalign.store.foreign.hdf5.texts import read_texts, text_attribute
 from repalign.store.format.hdf5 import h5py
@@ -37,7 +38,7 @@ def read_anndata(request: ForeignRequest) -> ForeignMatrix:
     ``obsm/X_pca`` may be written ``X_pca``. ``id_column`` names another column of ``obs``.
     """
     label = str(request.path)
-    with open_file(request.path) as file, told_as_input_error(label):
+    with open_file(request.path) as file:
         matrices, sparse = _matrices(file, label)
         view = _view(request, matrices, sparse)
         check_matrix_shape(matrices[view].shape, label=f"{label}::{view}")
@@ -64,14 +65,16 @@ def read_observations(
         InputError: there are no observations, or they cannot be read.
     """
     label = f"{path}::obs"
-    with open_file(path) as file, told_as_input_error(label):
+    with open_file(path) as file:
         ids, ids_from = _observation_ids(ForeignRequest(path, id_column=id_column), file)
-        obs = open_member(file, "obs", label) if "obs" in file else {}
-        if not obs or "__categories" in obs:
+        has_obs = "obs" in member_names(file, str(path))
+        obs = open_member(file, "obs", label) if has_obs else None
+        names = member_names(obs, label) if isinstance(obs, h5py.Group) else []
+        if not names or "__categories" in names:
             raise InputError(f"{label}: is not there, or older than AnnData 0.8; write it again")
         columns = {
             name: _column_values(open_member(obs, name, f"{label}/{name}"), path=path)
-            for name in obs
+            for name in names
             if f"{label}/{name}" != ids_from
         }
     return {name: values for name, values in columns.items() if values is not None}, ids
@@ -85,33 +88,51 @@ def _column_values(column: Any, *, path: Path) -> NDArray[Any] | None:
         if h5py.check_string_dtype(column.dtype) is not None:
             return np.array(read_texts(column, path=path), dtype=str)
         check_dataset(column, f"{path}::{column.name}")
-        return column[()] if column.dtype.kind in "iufb" else None
+        if column.dtype.kind not in "iufb":
+            return None
+        return read_values(column, (), f"{path}::{column.name}")
     # of a category the codes, of a column with missing numbers the numbers and where they are
-    names = ("categories", "codes") if "codes" in column else ("values", "mask")
-    if not set(names) <= set(column):
-        return None
     label = f"{path}::{column.name}"
-    first, second = (
-        _column_values(open_member(column, name, f"{label}/{name}"), path=path) for name in names
-    )
-    if first is None or second is None or second.dtype.kind not in "ib":
+    members = member_names(column, label) if isinstance(column, h5py.Group) else []
+    is_coded = "codes" in members
+    names = ("categories", "codes") if is_coded else ("values", "mask")
+    if not set(names) <= set(members):
         return None
-    missing = second < 0 if "codes" in column else second
-    values = first[second] if "codes" in column else first
+    parts = [open_member(column, name, f"{label}/{name}") for name in names]
+    if not all(isinstance(part, h5py.Dataset) for part in parts):
+        return None
+    first, second = (_column_values(part, path=path) for part in parts)
+    if first is None or second is None or second.dtype.kind != ("i" if is_coded else "b"):
+        return None
+    if not is_coded and len(first) != len(second):
+        raise InputError(
+            f"{label}: has {len(first)} values and {len(second)} marks of missing ones"
+        )
+    if is_coded and len(second) and not -1 <= second.min() <= second.max() < len(first):
+        raise InputError(f"{label}: has codes of no category; is the file damaged?")
+    missing = second < 0 if is_coded else second
     if not missing.any():
-        return values
-    return np.where(missing, "" if values.dtype.kind == "U" else np.nan, values)
+        return first[second] if is_coded else first
+    empty = "" if first.dtype.kind == "U" else np.nan
+    if not is_coded:
+        return np.where(missing, empty, first)
+    return np.append(first, empty)[second]  # the code of a missing one is -1
 
 
 def _matrices(file: Any, label: str) -> tuple[dict[str, Any], list[str]]:
     """Return the dense matrices by path, and the paths of sparse ones and tables."""
     dense: dict[str, Any] = {}
     other = []
-    places = [(file, "X", "X")] if "X" in file else []
+    names = member_names(file, label)
+    places = [(file, "X", "X")] if "X" in names else []
     for group_name in MATRIX_GROUPS:
-        if group_name in file:
-            group = open_member(file, group_name, f"{label}::{group_name}")
-            places += [(group, name, f"{group_name}/{name}") for name in group]
+        if group_name not in names:
+            continue
+        group = open_member(file, group_name, f"{label}::{group_name}")
+        if not isinstance(group, h5py.Group):
+            raise InputError(f"{label}::{group_name}: not a group of matrices; is it damaged?")
+        members = member_names(group, f"{label}::{group_name}")
+        places += [(group, name, f"{group_name}/{name}") for name in members]
     for group, name, path in places:
         member = open_member(group, name, f"{label}::{path}")
         if isinstance(member, h5py.Dataset):
@@ -136,7 +157,7 @@ def _view(request: ForeignRequest, matrices: dict[str, Any], sparse: list[str]) 
 
 def _observation_ids(request: ForeignRequest, file: Any) -> tuple[list[str] | None, str]:
     label = f"{request.path}::obs"
-    if "obs" not in file:
+    if "obs" not in member_names(file, str(request.path)):
         return None, ""
     obs = open_member(file, "obs", label)
     if not isinstance(obs, h5py.Group):
@@ -146,9 +167,10 @@ def _observation_ids(request: ForeignRequest, file: Any) -> tuple[list[str] | No
     name = request.id_column or text_attribute(obs, "_index", path=request.path)
     if name is None:
         return None, ""
-    if name not in obs:
+    names = member_names(obs, label)
+    if name not in names:
         raise InputError(
-            f"{label}: has no column {name!r}; it has {', '.join(sorted(obs)) or 'none'}"
+            f"{label}: has no column {name!r}; it has {', '.join(sorted(names)) or 'none'}"
         )
     column = open_member(obs, name, f"{label}/{name}")
     return _column_texts(column, path=request.path), f"{label}/{name}"
@@ -156,11 +178,12 @@ def _observation_ids(request: ForeignRequest, file: Any) -> tuple[list[str] | No
 
 def _variable_names(request: ForeignRequest, file: Any) -> list[str] | None:
     """Return the names of the columns of ``X``, where the file has them."""
-    var = open_member(file, "var", str(request.path)) if "var" in file else None
+    label = str(request.path)
+    var = open_member(file, "var", label) if "var" in member_names(file, label) else None
     if not isinstance(var, h5py.Group):
         return None
     name = text_attribute(var, "_index", path=request.path)
-    if name is None or name not in var:
+    if name is None or name not in member_names(var, f"{label}::var"):
         return None
     column = open_member(var, name, f"{request.path}/{name}")
     return read_texts(column, path=request.path) if isinstance(column, h5py.Dataset) else None
@@ -171,9 +194,15 @@ def _column_texts(column: Any, *, path: Path) -> list[str]:
     if isinstance(column, h5py.Dataset):
         return read_texts(column, path=path)
     label = f"{path}::{column.name.removeprefix('/')}"
-    if text_attribute(column, "encoding-type", path=path) != "categorical":
+    is_coded = isinstance(column, h5py.Group) and {"categories", "codes"} <= set(
+        member_names(column, label)
+    )
+    if not is_coded or text_attribute(column, "encoding-type", path=path) != "categorical":
         raise InputError(f"{label}: is no column of text or integers; name another (--id-column)")
-    names = read_texts(open_member(column, "categories", label), path=path)
+    categories = open_member(column, "categories", label)
+    if not isinstance(categories, h5py.Dataset):
+        raise InputError(f"{label}/categories: not a list of texts; is the file damaged?")
+    names = read_texts(categories, path=path)
     coded = open_member(column, "codes", label)
     if not isinstance(coded, h5py.Dataset) or coded.ndim != 1 or coded.dtype.kind not in "iu":
         raise InputError(f"{label}/codes: is no list of integers; is the file damaged?")
@@ -183,7 +212,7 @@ def _column_texts(column: Any, *, path: Path) -> list[str]:
         label=f"{label}/codes",
         stored=path.stat().st_size,
     )
-    codes = coded[()]
+    codes = read_values(coded, (), f"{label}/codes")
     if len(codes) and (codes.min() < 0 or codes.max() >= len(names)):
         row = int(np.flatnonzero((codes < 0) | (codes >= len(names)))[0])
         raise InputError(f"{label}: row {row} has no value; give every row an id")

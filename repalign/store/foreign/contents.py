@@ -146,6 +146,8 @@ def texts_of(values: NDArray[Any] | Iterable[Any], *, label: str) -> list[str]:
     Raises:
         InputError: other types, or text that is not UTF-8.
     """
+    if not isinstance(values, np.ndarray):
+        return [_text_of(value, label=label) for value in values]
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "SUiuO":
         raise InputError(

@@ -8,8 +8,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.expansion import TEXT_BYTES, check_copy, check_identities
+from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.store.foreign.archives import data_start
 from repalign.store.foreign.contents import (
     ID_NAMES,
@@ -19,22 +20,27 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
-from repalign.store.foreign.damage import refuse_damage
 from repalign.store.foreign.row_identities import RowIdentities
 from repalign.store.rows.file import FileRows, open_file_rows
 from repalign.store.rows.floats import float_type
 from repalign.store.rows.spool import BLOCK_BYTES, spool_blocks, transposed
+
+_NOT_NPY = "not a readable npy array"
+_NOT_NPZ = "not a readable npz archive"
 
 
 class _Header:
     """Shape, order and type of one array, and where its values start in the stream."""
 
     def __init__(self, stream: IO[bytes], *, label: str) -> None:
-        with refuse_damage(f"{label}: is no readable npy array"):
+        # the stream may be of a member of an archive
+        with reading(label, *NPY_ERRORS, *ZIP_ERRORS, problem=_NOT_NPY):
             version = np.lib.format.read_magic(stream)
-            if version != (1, 0):  # the others hold records, under headers of up to 4 GiB
-                raise InputError(f"{label}: is an array of npy version {version}; expected (1, 0)")
-            self.shape, self.is_fortran, self.dtype = np.lib.format.read_array_header_1_0(stream)
+        if version != (1, 0):  # the others hold records, under headers of up to 4 GiB
+            raise InputError(f"{label}: is an array of npy version {version}; expected (1, 0)")
+        with reading(label, *NPY_ERRORS, *ZIP_ERRORS, problem=_NOT_NPY):
+            header = np.lib.format.read_array_header_1_0(stream)
+        self.shape, self.is_fortran, self.dtype = header
         if self.dtype.hasobject:
             raise InputError(
                 f"{label}: holds Python objects, which are never loaded, since they can run code; "
@@ -56,10 +62,9 @@ def read_npy(request: ForeignRequest) -> ForeignMatrix:
 
 def read_npz(request: ForeignRequest) -> ForeignMatrix:
     """Open one matrix of a ``.npz`` file; an array named ``ids`` or ``id`` gives the ids."""
-    with (
-        refuse_damage(f"{request.path}: is no readable npz archive"),
-        zipfile.ZipFile(request.path) as archive,
-    ):
+    with reading(request.path, *ZIP_ERRORS, problem=_NOT_NPZ):
+        archive = zipfile.ZipFile(request.path)
+    with archive:
         return _read_archive(request, archive)
 
 
@@ -67,8 +72,9 @@ def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignM
     headers = {}
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
-        with archive.open(info) as stream:
-            headers[name] = _Header(stream, label=f"{request.path}::{name}")
+        label = f"{request.path}::{name}"
+        with _open_member(archive, info, label=label) as stream:
+            headers[name] = _Header(stream, label=label)
     id_name = request.id_column or next((name for name in ID_NAMES if name in headers), None)
     matrices = {
         name: header.shape
@@ -84,7 +90,7 @@ def _read_archive(request: ForeignRequest, archive: zipfile.ZipFile) -> ForeignM
     header = headers[view]
     info = _member(archive, view)
     if info.compress_type == zipfile.ZIP_STORED:
-        _check_sum(archive, info)
+        _check_sum(archive, info, label=label)
         start = data_start(request.path, info) + header.offset
         raw = _open_values(request.path, header, start, label=label)
     else:
@@ -104,10 +110,21 @@ def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     return names[name]
 
 
-def _check_sum(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, *, label: str) -> IO[bytes]:
+    with reading(label, *ZIP_ERRORS, problem=_NOT_NPZ):
+        return archive.open(info)
+
+
+def _read_member(stream: IO[bytes], n_bytes: int, *, label: str) -> bytes:
+    """Read bytes of a member; at its end zipfile compares the checksum."""
+    with reading(label, *ZIP_ERRORS, problem=_NOT_NPZ):
+        return stream.read(n_bytes)
+
+
+def _check_sum(archive: zipfile.ZipFile, info: zipfile.ZipInfo, *, label: str) -> None:
     """Read a member once: zipfile compares its checksum at the end."""
-    with archive.open(info) as stream:
-        while stream.read(2**20):
+    with _open_member(archive, info, label=label) as stream:
+        while _read_member(stream, 2**20, label=label):
             pass
 
 
@@ -145,7 +162,10 @@ def _read_small(
             f"{label}: is {header.dtype} of shape {header.shape}; expected one text or integer per "
             "row"
         )
-    with archive.open(_member(archive, name)) as stream:
+    with (
+        _open_member(archive, _member(archive, name), label=label) as stream,
+        reading(label, *NPY_ERRORS, *ZIP_ERRORS, problem=_NOT_NPY),
+    ):
         values: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     return values
 
@@ -167,8 +187,8 @@ def _decompress(
     float_type(header.dtype, label=label)
     check_copy(path, shape[0] * shape[1] * header.dtype.itemsize, label=label)
     stored = (shape[1], shape[0]) if header.is_fortran else shape
-    with archive.open(info) as stream:
-        stream.read(header.offset)
+    with _open_member(archive, info, label=label) as stream:
+        _read_member(stream, header.offset, label=label)
         blocks = _row_blocks(stream, stored, header.dtype, label=label)
         rows = spool_blocks(
             blocks, n_rows=stored[0], n_columns=stored[1], dtype=header.dtype, label=label
@@ -183,11 +203,11 @@ def _row_blocks(
     step = max(1, BLOCK_BYTES // row_bytes)
     for start in range(0, shape[0], step):
         count = min(step, shape[0] - start)
-        data = stream.read(count * row_bytes)
+        data = _read_member(stream, count * row_bytes, label=label)
         if len(data) < count * row_bytes:
             raise InputError(
                 f"{label}: ends inside row {start + len(data) // row_bytes} of {shape[0]}; "
                 "it was cut or damaged, write it again"
             )
         yield np.frombuffer(data, dtype=dtype).reshape(count, shape[1])
-    stream.read(1)  # reaching the end makes zipfile compare the checksum
+    _read_member(stream, 1, label=label)  # reaching the end makes zipfile compare the checksum

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from repalign.exceptions import InputError, MissingExtraError
 from repalign.expansion import check_copy, check_identities
-from repalign.parquet import declared_bytes, open_parquet, text_lengths
+from repalign.parquet import declared_bytes, open_parquet, reading_arrow, text_lengths
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -18,7 +18,6 @@ from repalign.store.foreign.contents import (
     check_matrix_shape,
     choose_view,
 )
-from repalign.store.foreign.damage import refuse_damage
 from repalign.store.foreign.row_identities import RowIdentities
 from repalign.store.rows.floats import float_type
 from repalign.store.rows.spool import spool_blocks
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 COLUMNS_VIEW = "columns"  # name of the matrix that the columns of numbers form together
 BATCH_ROWS, BATCH_BYTES = 8192, 2**27
+_DAMAGED = "holds values that cannot be read"
 
 
 def read_parquet(request: ForeignRequest) -> ForeignMatrix:
@@ -38,13 +38,12 @@ def read_parquet(request: ForeignRequest) -> ForeignMatrix:
     ``sample_id``, or the only column of text. Other columns are left out.
     """
     try:
-        import pyarrow as pa
+        import pyarrow  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
             "pyarrow", extra="parquet", purpose=f"reading {request.path}"
         ) from error
-    with refuse_damage(f"{request.path}: is no readable parquet file", pa.ArrowException):
-        return read_table(request, ParquetTable(request.path))
+    return read_table(request, ParquetTable(request.path))
 
 
 @dataclass(frozen=True)
@@ -77,17 +76,27 @@ class ParquetTable:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with open_parquet(path) as file:
+        with reading_arrow(path), open_parquet(path) as file:
             self.schema_arrow = file.schema_arrow
+            _ = self.schema_arrow.names  # decoded now
             self.metadata = Sized(file.metadata.num_rows)
 
     def iter_batches(self, batch_size: int, columns: list[str]) -> Iterator["pa.RecordBatch"]:
         """Yield rows of some columns in order, fewer at a time where they are wide."""
-        with open_parquet(self._path, columns) as file:
-            n_bytes = declared_bytes(file, columns)
+        with reading_arrow(self._path):
+            file = open_parquet(self._path, columns)
+        with file:
+            with reading_arrow(self._path):
+                n_bytes = declared_bytes(file, columns)
             check_copy(self._path, n_bytes, label=str(self._path))
             fitting = BATCH_BYTES * self.metadata.num_rows // max(n_bytes, 1)
-            yield from file.iter_batches(max(1, min(batch_size, fitting)), columns=columns)
+            batches = file.iter_batches(max(1, min(batch_size, fitting)), columns=columns)
+            while True:
+                with reading_arrow(self._path):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                yield batch
 
 
 def read_table(request: ForeignRequest, table: Table) -> ForeignMatrix:
@@ -201,9 +210,13 @@ def _value_blocks(
     row = 0
     for batch in table.iter_batches(batch_size=BATCH_ROWS, columns=[*columns, *extra]):
         for name in extra:
-            check_identities(text_lengths(batch.column(name))[0], label=label)
-        kept.add({name: batch.column(name).to_pylist() for name in extra})
-        arrays = [batch.column(name) for name in columns]
+            with reading_arrow(label, _DAMAGED):
+                n_bytes = text_lengths(batch.column(name))[0]
+            check_identities(n_bytes, label=label)
+        with reading_arrow(label, _DAMAGED):
+            identities = {name: batch.column(name).to_pylist() for name in extra}
+            arrays = [batch.column(name) for name in columns]
+        kept.add(identities)
         for name, array in zip(columns, arrays, strict=True):
             if array.null_count:
                 missing = row + int(np.flatnonzero(array.is_null().to_numpy(False))[0])
@@ -219,16 +232,20 @@ def _block(arrays: list["pa.Array"], *, label: str, first_row: int) -> NDArray[A
     array = arrays[0]
     is_lists = kinds.is_fixed_size_list(array.type) or hasattr(array.type, "value_type")
     if not is_lists:
-        return np.stack([column.to_numpy(zero_copy_only=False) for column in arrays], axis=1)
-    values = array.flatten()
+        with reading_arrow(label, _DAMAGED):
+            blocks = [column.to_numpy(zero_copy_only=False) for column in arrays]
+        return np.stack(blocks, axis=1)
+    with reading_arrow(label, _DAMAGED):
+        values = array.flatten()
     if values.null_count:
         raise InputError(f"{label}: a list from row {first_row} on has an empty value; remove it")
-    numbers = values.to_numpy(zero_copy_only=False)
-    lengths = np.asarray(array.value_lengths())
+    with reading_arrow(label, _DAMAGED):
+        numbers = values.to_numpy(zero_copy_only=False)
+        lengths = np.asarray(array.value_lengths())
     if len(lengths) and (lengths != lengths[0]).any():
         row = int(np.flatnonzero(lengths != lengths[0])[0])
         raise InputError(
             f"{label}: row {first_row + row} has {lengths[row]} values, row {first_row} has "
             f"{lengths[0]}; expected one length"
         )
-    return numbers.reshape(len(array), -1)
+    return numbers.reshape(len(array), lengths[0] if len(lengths) else 0)

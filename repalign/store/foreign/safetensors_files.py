@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.store.foreign.contents import (
     ForeignMatrix,
     ForeignRequest,
@@ -38,7 +38,7 @@ IDS_KEY = "ids"  # of the metadata: JSON list of ids
 def read_safetensors(request: ForeignRequest) -> ForeignMatrix:
     """Open one matrix of a ``.safetensors`` file; ids are a JSON list in the metadata ``ids``."""
     header, data_start = _read_header(request.path)
-    metadata = header.pop("__metadata__", {})
+    metadata = header.pop("__metadata__", None) or {}
     view = choose_view(request, {name: tuple(entry["shape"]) for name, entry in header.items()})
     label = f"{request.path}::{view}"
     entry = header[view]
@@ -71,11 +71,11 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
     """Return the header, which safetensors itself has checked, and where the values start."""
     from safetensors import SafetensorError, safe_open
 
-    try:
-        with safe_open(path, framework="numpy"):
-            pass  # offsets, overlaps and sizes are checked when the file is opened
-    except SafetensorError as error:
-        raise InputError(f"{path}: is no readable safetensors file ({error})") from error
+    with (
+        reading(path, SafetensorError, OSError, problem="not a readable safetensors file"),
+        safe_open(path, framework="numpy"),
+    ):
+        pass  # offsets, overlaps and sizes are checked when the file is opened
     with path.open("rb") as stream:
         (length,) = struct.unpack("<Q", stream.read(8))
         header = json.loads(stream.read(length))

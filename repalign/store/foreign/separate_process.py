@@ -9,6 +9,7 @@ from typing import Any
 
 from repalign.exceptions import InputError
 
+DAMAGED = 65  # exit code of a program whose library cannot read the file
 TIME_LIMIT = 20.0  # seconds, of a small file; a million texts of HDF5 take about two
 
 
@@ -37,7 +38,8 @@ def run_apart(
             argument.
 
     Raises:
-        InputError: the program failed, crashed or did not end.
+        InputError: the library cannot read the file, crashed or did not end.
+        RuntimeError: the program itself failed, which is a bug.
     """
     command = [sys.executable, "-P", str(program), str(memory_bytes), *arguments]
     try:
@@ -49,12 +51,14 @@ def run_apart(
             timeout=time_limit,
             pass_fds=() if output is None else (output,),
         )
-        return json.loads(run.stdout)
     except subprocess.TimeoutExpired as error:
         raise InputError(
             f"{label}: {library} did not read it in {time_limit:g} seconds; is it damaged?"
         ) from error
-    except (subprocess.CalledProcessError, ValueError) as error:
-        said = getattr(error, "stderr", b"").decode(errors="replace").strip().splitlines()
-        reason = said[-1][:160] if said else "no output"
+    except subprocess.CalledProcessError as error:
+        lines = error.stderr.decode(errors="replace").strip().splitlines()
+        reason = lines[-1][:160] if lines else "no output"
+        if error.returncode > 0 and error.returncode != DAMAGED:  # below zero a signal ended it
+            raise RuntimeError(f"{program.name}: {reason}") from error
         raise InputError(f"{label}: {library} cannot read it ({reason}); is it damaged?") from error
+    return json.loads(run.stdout)

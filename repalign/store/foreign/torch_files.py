@@ -8,8 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from repalign.aliases import Rows
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.expansion import check_copy
+from repalign.library_errors import PICKLE_ERRORS, ZIP_ERRORS
 from repalign.rows import ArrayRows
 from repalign.store.foreign.archives import data_start
 from repalign.store.foreign.contents import (
@@ -21,7 +22,6 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
-from repalign.store.foreign.damage import DAMAGE, refuse_damage
 from repalign.store.rows.file import FileRows, open_file_rows
 from repalign.store.rows.spool import BLOCK_BYTES, spool_blocks, transposed
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LAYERED_KEY = "feats"  # the platonic-rep layout: {"feats": (rows, layers, columns), …}
 MAX_DEPTH = 3  # of containers in each other
 BYTE_ORDER = "byteorder"  # member of an archive
+_NOT_TORCH = "not a readable torch file"
 
 
 def read_torch(request: ForeignRequest) -> ForeignMatrix:
@@ -84,14 +85,21 @@ def _load(path: Path) -> Any:
     Raises:
         InputError: It holds other things than plain tensors, or is not as torch writes it.
     """
-    if not zipfile.is_zipfile(path):
+    with reading(path, *ZIP_ERRORS, problem=_NOT_TORCH):
+        is_archive = zipfile.is_zipfile(path)
+    if not is_archive:
         return _load_to("cpu", path)  # the format before torch 1.6
-    with refuse_damage(f"{path}: not a readable torch file"), zipfile.ZipFile(path) as archive:
+    with _open_archive(path) as archive:
         _check_archive(path, archive)
     content = _load_to("meta", path)
     if content is None or any(_place(tensor) is None for tensor in _tensors(content).values()):
         return _load_to("cpu", path)
     return content
+
+
+def _open_archive(path: Path) -> zipfile.ZipFile:
+    with reading(path, *ZIP_ERRORS, problem=_NOT_TORCH):
+        return zipfile.ZipFile(path)
 
 
 def _check_archive(path: Path, archive: zipfile.ZipFile) -> None:
@@ -106,7 +114,9 @@ def _check_archive(path: Path, archive: zipfile.ZipFile) -> None:
     check_copy(path, sum(info.file_size for info in members), label=str(path))
     for info in members:
         if PurePosixPath(info.filename).name == BYTE_ORDER:
-            order = archive.read(info).decode(errors="replace")
+            with reading(path, *ZIP_ERRORS, problem=_NOT_TORCH):
+                content = archive.read(info)
+            order = content.decode(errors="replace")
             if order != sys.byteorder:
                 raise InputError(
                     f"{path}: has values in {order!r} byte order, expected {sys.byteorder!r}; "
@@ -126,7 +136,7 @@ def _load_to(device: str, path: Path) -> Any:
             return torch.load(path, map_location=device, weights_only=True)
     except NotImplementedError:
         return None  # sparse and quantised tensors are read into memory, and then refused
-    except DAMAGE as error:
+    except PICKLE_ERRORS as error:
         raise InputError(
             f"{path}: holds no plain tensors ({type(error).__name__} while reading it with "
             "weights_only); save a tensor or a dict of tensors"
@@ -254,7 +264,7 @@ def _check_stored(path: Path, tensor: "torch.Tensor", n_values: int, *, label: s
         InputError: It is not; or fewer values are stored than the tensor has.
     """
     place = _place(tensor)
-    with zipfile.ZipFile(path) as archive:
+    with _open_archive(path) as archive:
         before = [info for info in archive.infolist() if info.header_offset < (place or 0)]
     member = max(before, key=lambda info: info.header_offset, default=None)
     if member is None or data_start(path, member) != place:

@@ -6,9 +6,11 @@ registered by an explicit import (hdf5plugin) keep working.
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
-from repalign.exceptions import MissingExtraError
+from repalign.exceptions import InputError, MissingExtraError, RepalignError, reading
 
 _SEARCH = "HDF5_PLUGIN_PRELOAD"
 _OFF = "::"
@@ -26,7 +28,29 @@ else:
     finally:
         del os.environ[_SEARCH]
 
-__all__ = ["h5py", "import_blosc"]
+__all__ = ["HDF5_ERRORS", "h5py", "import_blosc", "reading_hdf5"]
+
+# h5py raises KeyError for objects that cannot be opened, TypeError for types that numpy does not
+# have, ValueError for names and types of no form, OverflowError and MemoryError for sizes that
+# nothing has, RuntimeError and OSError for the rest.
+HDF5_ERRORS: tuple[type[Exception], ...] = (
+    KeyError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+@contextmanager
+def reading_hdf5(name: object, *, failure: type[RepalignError] = InputError) -> Iterator[None]:
+    """Map what h5py raises for a damaged file, as ``reading`` does."""
+    with reading(
+        name, *HDF5_ERRORS, problem="HDF5 cannot read it, is it damaged?", failure=failure
+    ):
+        yield
 
 
 def import_blosc() -> ModuleType:

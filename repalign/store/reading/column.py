@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from repalign.aliases import IntArray
 from repalign.exceptions import StoreError
 from repalign.store.format.digests import column_root, leaf_digest
-from repalign.store.format.hdf5 import import_blosc
+from repalign.store.format.hdf5 import import_blosc, reading_hdf5
 from repalign.store.format.header import Header
 from repalign.store.format.schema import COMPRESSORS, DIGEST_BYTES, DIGESTS, Column
-from repalign.store.reading.safety import expected_filters, told_as_store_error
+from repalign.store.reading.safety import expected_filters
 from repalign.store.rows.floats import is_all_finite
 
 _LEAVES_FOR_TWO = 8
@@ -44,7 +44,7 @@ class ColumnReader:
         self.where = f"{path}: {column.path}"
         self.n_rows = header.n_rows
         self._first_row = first_row
-        with told_as_store_error(self.where):
+        with reading_hdf5(self.where, failure=StoreError):
             self._dataset = file[column.path]
             self._digests: bytes = file[f"{DIGESTS}/{column.path}"][()].tobytes()
         if column_root([self._digests]) != header.roots[column.path]:
@@ -56,7 +56,7 @@ class ColumnReader:
         if column.compression:
             self._largest_chunk += self._chunk_bytes // 8 + _COMPRESSION_OVERHEAD
         self._n_leaves = column.n_leaves(self.n_rows)
-        with told_as_store_error(self.where):
+        with reading_hdf5(self.where, failure=StoreError):
             n_chunks = self._dataset.id.get_num_chunks()
         if n_chunks != self._n_leaves:  # HDF5 would silently give zeros for the others
             raise StoreError(
@@ -156,8 +156,9 @@ class ColumnReader:
         Raises:
             StoreError: it is larger than the buffer, or was not written with its filters.
         """
-        with told_as_store_error(self.where):
-            mask, stored = self._dataset.id.read_direct_chunk(self._place(leaf), out=buffer)
+        place = self._place(leaf)
+        with reading_hdf5(self.where, failure=StoreError):
+            mask, stored = self._dataset.id.read_direct_chunk(place, out=buffer)
         if mask and mask != self._mask_of_plain:
             raise self._damaged(leaf, "was not written with its filters")
         return len(stored), bool(self.column.compression) and mask == 0
@@ -228,11 +229,12 @@ class ColumnReader:
     def _read_filtered(self, leaf: int, out: NDArray[Any]) -> None:
         """Read a leaf that a filter of HDF5 expands."""
         first, last = self.bounds(leaf)
-        with told_as_store_error(self.where):
-            if self._dataset.id.get_chunk_info_by_coord(self._place(leaf)).size > (
-                self._largest_chunk
-            ):
-                raise self._damaged(leaf, "has an impossible size")
+        place = self._place(leaf)
+        with reading_hdf5(self.where, failure=StoreError):
+            n_bytes = self._dataset.id.get_chunk_info_by_coord(place).size
+        if n_bytes > self._largest_chunk:
+            raise self._damaged(leaf, "has an impossible size")
+        with reading_hdf5(self.where, failure=StoreError):
             self._dataset.read_direct(out, source_sel=np.s_[first:last])
 
     def _damaged(self, leaf: int, what: str) -> StoreError:

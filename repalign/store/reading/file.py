@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import StoreError
+from repalign.store.format.hdf5 import reading_hdf5
 from repalign.store.format.schema import STATS
 from repalign.store.format.stats import ViewStats, stats_sha256
 from repalign.store.reading.column import ColumnReader
-from repalign.store.reading.safety import open_checked, told_as_store_error
+from repalign.store.reading.safety import open_checked
 
 
 class StoreFile:
@@ -54,7 +55,7 @@ class StoreFile:
             StoreError: they do not match their checksum.
         """
         where = f"{self.path}: {STATS}/{view}"
-        with told_as_store_error(where):
+        with reading_hdf5(where, failure=StoreError):
             table = self._file[f"{STATS}/{view}"][()]
         entry = self.header.stats[view]
         if stats_sha256(table) != entry["sha256"]:

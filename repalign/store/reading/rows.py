@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.arguments import check_kind
-from repalign.exceptions import InputError, StoreError
+from repalign.exceptions import InputError, StoreError, reading
 from repalign.store.format.digests import column_root, leaf_digest
 from repalign.store.format.header import Header
 from repalign.store.format.layout import Description
@@ -70,7 +70,7 @@ class StoredRows:
             first, last = int(self.starts[number]), int(self.starts[number + 1])
             end = min(stop, last)
             target = out[row - start : end - start]
-            with self._locked():
+            with self._locked(), reading(self.path):
                 part = self.file(number).column(column.path)
                 if part.column.dtype == column.dtype:
                     part.read_into(row - first, end - first, target)
@@ -106,7 +106,7 @@ class StoredRows:
         cuts = np.searchsorted(rows, self.starts)
         for number in np.flatnonzero(np.diff(cuts)).tolist():
             low, high = cuts[number], cuts[number + 1]
-            with self._locked():
+            with self._locked(), reading(self.path):
                 part = self.file(number).column(column.path)
                 part.take_into(rows[low:high] - self.starts[number], out[low:high])
         return out

@@ -4,9 +4,9 @@ A file is accepted when it has exactly the objects that its sealed header descri
 by a hard link, stored inside the file, of the expected type, shape, chunks and filters.
 """
 
+import hashlib
+import math
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from repalign.exceptions import StoreError
 from repalign.printable import byte_size
-from repalign.store.format.hdf5 import h5py
+from repalign.store.format.hdf5 import h5py, reading_hdf5
 from repalign.store.format.header import Header, parse_header
 from repalign.store.format.schema import (
     COMPRESSORS,
@@ -33,21 +33,10 @@ from repalign.store.format.schema import (
     TOP_LEVEL,
     Column,
 )
-from repalign.store.format.sealed_json import parse_json, sha256_of
+from repalign.store.format.sealed_json import parse_json
 
 ATTRIBUTES = frozenset({"format", "format_version", "header_sha256"})
-_FOREIGN = (OSError, RuntimeError, ValueError, KeyError, TypeError, OverflowError, MemoryError)
 _LINKS = {h5py.h5l.TYPE_SOFT: "a soft link", h5py.h5l.TYPE_EXTERNAL: "an external link"}
-
-
-@contextmanager
-def told_as_store_error(where: str) -> Iterator[None]:
-    """Turn whatever HDF5 raises into a StoreError that names the file and the key."""
-    try:
-        yield
-    except _FOREIGN as error:
-        reason = " ".join(str(error).split())[:160]
-        raise StoreError(f"{where}: HDF5 cannot read it ({reason}); the file is damaged") from error
 
 
 def open_checked(path: Path) -> tuple[Any, Header]:
@@ -63,15 +52,14 @@ def open_checked(path: Path) -> tuple[Any, Header]:
     # opening a pipe would wait for ever
     if not stat.S_ISREG(status.st_mode):
         raise StoreError(f"{path}: not a regular file; give a store written by repalign")
-    with told_as_store_error(str(path)):
+    with reading_hdf5(path, failure=StoreError):
         # Files are never changed once they have their name: no lock is needed, and network
         # file systems often have none.
         file = h5py.File(path, "r", locking=False)
     try:
-        with told_as_store_error(str(path)):
-            header = _read_header(file, str(path))
-            check_sizes(header, status.st_size, str(path))
-            _check_structure(file, header, status.st_size, str(path))
+        header = _read_header(file, str(path))
+        check_sizes(header, status.st_size, str(path))
+        _check_structure(file, header, str(path))
     except StoreError:
         file.close()
         raise
@@ -83,28 +71,32 @@ def _read_header(file: Any, path: str) -> Header:
     if _attribute(file, "format", path) != FORMAT.encode():
         raise StoreError(f"{path}: not a {FORMAT} file; import it with: repalign store import")
     version = _attribute(file, "format_version", path)
+    if not isinstance(version, np.integer):
+        raise StoreError(f"{path}: format_version is {version!r}, no number; the file is damaged")
     if version != FORMAT_VERSION:
         advice = "update your installation" if version > FORMAT_VERSION else "the file is damaged"
         raise StoreError(
             f"{path}: format_version is {version}, this installation reads version "
             f"{FORMAT_VERSION}; {advice}"
         )
-    if file.userblock_size:
-        raise StoreError(f"{path}: has a user block of {file.userblock_size} bytes; expected none")
+    with reading_hdf5(path, failure=StoreError):
+        n_user_bytes = file.userblock_size
+    if n_user_bytes:
+        raise StoreError(f"{path}: has a user block of {n_user_bytes} bytes; expected none")
     _check_attributes(file, ATTRIBUTES, path)
     _check_names(file, TOP_LEVEL, path)
     where = f"{path}: {HEADER}"
     dataset = _member(file, HEADER, h5py.Dataset, where)
-    size = dataset.size
+    with reading_hdf5(where, failure=StoreError):
+        size = dataset.size or 0
     if size > MAX_JSON_BYTES:
         raise StoreError(
             f"{where}: {byte_size(size, up=True)}; at most {byte_size(MAX_JSON_BYTES)} are allowed"
         )
     _check_plain(dataset, np.dtype("u1"), (size,), where)
-    text = dataset[()].tobytes()
-    if sha256_of(text.decode("utf-8", errors="surrogatepass")).encode() != _attribute(
-        file, "header_sha256", path
-    ):
+    with reading_hdf5(where, failure=StoreError):
+        text = dataset[()].tobytes()
+    if hashlib.sha256(text).hexdigest().encode() != _attribute(file, "header_sha256", path):
         raise StoreError(f"{where}: does not match header_sha256; the file is damaged")
     return parse_header(parse_json(text, where), where)
 
@@ -112,15 +104,20 @@ def _read_header(file: Any, path: str) -> Header:
 def _attribute(file: Any, name: str, path: str) -> Any:
     """Return a small scalar attribute of the file."""
     where = f"{path}: attribute {name}"
-    if not h5py.h5a.exists(file.id, name.encode()):
+    with reading_hdf5(where, failure=StoreError):
+        is_there = h5py.h5a.exists(file.id, name.encode())
+    if not is_there:
         raise StoreError(f"{where} is missing; not a {FORMAT} file, or damaged")
-    attribute = h5py.h5a.open(file.id, name.encode())
-    kind = attribute.get_type()
-    is_number = kind.get_class() == h5py.h5t.INTEGER
-    is_text = kind.get_class() == h5py.h5t.STRING and not kind.is_variable_str()
-    if not (is_number or is_text) or kind.get_size() > 128 or attribute.shape != ():
+    with reading_hdf5(where, failure=StoreError):
+        attribute = h5py.h5a.open(file.id, name.encode())
+        kind, shape = attribute.get_type(), attribute.shape
+        is_number = kind.get_class() == h5py.h5t.INTEGER
+        is_text = kind.get_class() == h5py.h5t.STRING and not kind.is_variable_str()
+        n_bytes = kind.get_size()
+    if not (is_number or is_text) or n_bytes > 128 or shape != ():
         raise StoreError(f"{where} is not a short text or number; the file is damaged")
-    return file.attrs[name]
+    with reading_hdf5(where, failure=StoreError):
+        return file.attrs[name]
 
 
 def check_sizes(header: Header, size: int, path: str) -> None:
@@ -142,7 +139,7 @@ def check_sizes(header: Header, size: int, path: str) -> None:
         )
 
 
-def _check_structure(file: Any, header: Header, size: int, path: str) -> None:
+def _check_structure(file: Any, header: Header, path: str) -> None:
     """Compare every object of the file with the header."""
     views = {view.name for view in header.description.views}
     columns = set(header.index.columns)
@@ -174,28 +171,36 @@ _GROUPS = (EMBEDDINGS, INDEX, DIGESTS, STATS)
 
 def _check_attributes(item: Any, allowed: frozenset[str], where: str) -> None:
     """Refuse attributes that are not part of the format; a million of them are not listed."""
-    if h5py.h5a.get_num_attrs(item.id) > len(allowed):
-        extra = next(name for name in item.attrs if name not in allowed)
+    with reading_hdf5(where, failure=StoreError):
+        has_more = h5py.h5a.get_num_attrs(item.id) > len(allowed)
+        names = iter(item.attrs) if has_more else iter(())
+        extra = next((name for name in names if name not in allowed), "")
+    if has_more:
         raise StoreError(f"{where}: unknown attribute {extra[:64]!r}; not part of this format")
 
 
 def _check_names(group: Any, expected: set[str] | frozenset[str], where: str) -> None:
     """Refuse missing and unknown names; a group of millions is not even listed."""
-    if len(group) > len(expected):
-        extra = next(name for name in group if name not in expected)
+    with reading_hdf5(where, failure=StoreError):
+        has_more = len(group) > len(expected)
+        extra = next((name for name in group if name not in expected), "") if has_more else ""
+        names = set() if has_more else set(group)
+    if has_more:
         raise StoreError(f"{where}: unknown name {extra[:64]!r}; not part of this format")
-    missing = sorted(expected - set(group))
+    missing = sorted(expected - names)
     if missing:
         raise StoreError(f"{where}: {missing[0]!r} is missing; the file is damaged")
 
 
 def _member(group: Any, name: str, kind: type, where: str) -> Any:
     """Return a member that is reached by a hard link and is of the expected kind."""
-    link = group.id.links.get_info(name.encode()).type
+    with reading_hdf5(where, failure=StoreError):
+        link = group.id.links.get_info(name.encode()).type
     if link != h5py.h5l.TYPE_HARD:
         what = _LINKS.get(link, "a link of an unknown type")
         raise StoreError(f"{where}: is {what}; a store holds all its data itself")
-    member = group[name]
+    with reading_hdf5(where, failure=StoreError):
+        member = group[name]
     if not isinstance(member, kind):
         raise StoreError(f"{where}: is a {type(member).__name__}, expected a {kind.__name__}")
     _check_attributes(member, frozenset(), where)
@@ -204,15 +209,18 @@ def _member(group: Any, name: str, kind: type, where: str) -> Any:
 
 def _check_stored_inside(dataset: Any, dtype: np.dtype[Any], where: str) -> Any:
     """Refuse data outside the file and other types; return the creation properties."""
-    properties = dataset.id.get_create_plist()
-    if properties.get_external_count():
+    with reading_hdf5(where, failure=StoreError):
+        properties, kind = dataset.id.get_create_plist(), dataset.id.get_type()
+        n_external, layout = properties.get_external_count(), properties.get_layout()
+        is_committed = kind.committed()
+        is_expected = kind.equal(h5py.h5t.py_create(dtype, logical=True))
+    if n_external:
         raise StoreError(f"{where}: has external storage; a store holds all its data itself")
-    if properties.get_layout() == h5py.h5d.VIRTUAL:
+    if layout == h5py.h5d.VIRTUAL:
         raise StoreError(f"{where}: is a virtual dataset; a store holds all its data itself")
-    kind = dataset.id.get_type()
-    if kind.committed():
+    if is_committed:
         raise StoreError(f"{where}: has a committed type; expected a plain {dtype}")
-    if not kind.equal(h5py.h5t.py_create(dtype, logical=True)):
+    if not is_expected:
         raise StoreError(f"{where}: its type is not {dtype}; the file is damaged")
     return properties
 
@@ -220,10 +228,13 @@ def _check_stored_inside(dataset: Any, dtype: np.dtype[Any], where: str) -> Any:
 def _check_plain(dataset: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: str) -> None:
     """Check a small dataset that lies in one piece."""
     properties = _check_stored_inside(dataset, dtype, where)
-    if dataset.shape != shape:
-        raise StoreError(f"{where}: shape is {dataset.shape}, expected {shape}; file is damaged")
-    in_one_piece = properties.get_layout() in {h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT}
-    if not in_one_piece or dataset.id.get_storage_size() != dataset.nbytes:
+    with reading_hdf5(where, failure=StoreError):
+        found, layout = dataset.shape, properties.get_layout()
+        n_bytes = dataset.id.get_storage_size()
+    if found != shape:
+        raise StoreError(f"{where}: shape is {found}, expected {shape}; file is damaged")
+    in_one_piece = layout in {h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT}
+    if not in_one_piece or n_bytes != math.prod(shape) * dtype.itemsize:
         raise StoreError(f"{where}: is not stored in one piece; the file is damaged")
 
 
@@ -231,14 +242,16 @@ def _check_rows(dataset: Any, column: Column, header: Header, where: str) -> Non
     """Check a dataset of rows."""
     properties = _check_stored_inside(dataset, column.dtype, where)
     shape = column.shape(header.n_rows)
-    if dataset.maxshape != dataset.shape:
-        raise StoreError(f"{where}: can grow to {dataset.maxshape}; expected a fixed shape")
-    if dataset.shape != shape:
-        raise StoreError(f"{where}: shape is {dataset.shape}, expected {shape}; file is damaged")
+    with reading_hdf5(where, failure=StoreError):
+        found, largest, found_chunks = dataset.shape, dataset.maxshape, dataset.chunks
+        filters = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+    if largest != found:
+        raise StoreError(f"{where}: can grow to {largest}; expected a fixed shape")
+    if found != shape:
+        raise StoreError(f"{where}: shape is {found}, expected {shape}; file is damaged")
     chunks = column.chunks(header.n_rows)
-    if dataset.chunks != chunks:
-        raise StoreError(f"{where}: chunks are {dataset.chunks}, expected {chunks}")
-    filters = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+    if found_chunks != chunks:
+        raise StoreError(f"{where}: chunks are {found_chunks}, expected {chunks}")
     if filters != expected_filters(column):
         raise StoreError(
             f"{where}: filters are {filters}, expected {expected_filters(column)}; "

@@ -9,7 +9,7 @@ import numpy as np
 
 from repalign.aliases import FloatArray, IntArray
 from repalign.arguments import checked
-from repalign.exceptions import InputError, StoreError
+from repalign.exceptions import InputError, StoreError, reading
 from repalign.store.format.digests import fingerprint_of
 from repalign.store.format.directory import DirectoryContent, read_directory
 from repalign.store.format.header import Header, columns_of
@@ -72,6 +72,11 @@ class Store:
         self._allow_incomplete = allow_incomplete
         self._content: DirectoryContent | None = None
         self._fingerprint: str | None
+        with reading(path):
+            self._open(allow_incomplete=allow_incomplete)
+
+    def _open(self, *, allow_incomplete: bool) -> None:
+        path = self.path
         if path.is_dir():
             content = _read_usable(path, allow_incomplete=allow_incomplete)
             assert content.index is not None, "a usable directory has a shard"

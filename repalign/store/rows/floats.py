@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import FloatArray, IntArray, Rows
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 
 EXACT_INTEGER = 2**53  # largest range in which every integer is a float64
 
@@ -43,7 +43,8 @@ class FloatRows:
             InputError: a value is NaN or infinite, or an integer that no float64 can hold.
         """
         start, stop, _ = slice(start, stop).indices(self.shape[0])
-        values = self._decode(self._raw.read(start, stop))
+        with reading(self._label):
+            values = self._decode(self._raw.read(start, stop))
         self._check_finite(values, lambda row: start + row)
         return values
 
@@ -53,7 +54,8 @@ class FloatRows:
         Raises:
             InputError: as for ``read``.
         """
-        values = self._decode(self._raw.take(rows))
+        with reading(self._label):
+            values = self._decode(self._raw.take(rows))
         self._check_finite(values, lambda row: int(rows[row]))
         return values
 

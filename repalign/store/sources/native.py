@@ -9,7 +9,7 @@ import numpy as np
 from repalign.exceptions import InputError, SeveralViewsError
 from repalign.files import check_local, open_regular
 from repalign.store.format.digests import content_fingerprint
-from repalign.store.format.hdf5 import h5py
+from repalign.store.format.hdf5 import HDF5_ERRORS, h5py
 from repalign.store.format.schema import DESCRIPTION, INDEX, MANIFEST, Column
 from repalign.store.joining.index import POOLED, RowIndex
 from repalign.store.reading.store import Store, StoreView, open_store
@@ -29,7 +29,7 @@ def is_store(path: Path) -> bool:
     try:
         with h5py.File(path, "r", locking=False) as file:
             return bool(h5py.h5a.exists(file.id, b"format"))
-    except (OSError, RuntimeError, KeyError, ValueError):
+    except HDF5_ERRORS:
         return path.suffix == ".h5"  # too damaged to tell; stores are named so
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from repalign.arguments import checked
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.files import check_local
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
 from repalign.store.foreign.formats import BY_SUFFIX, of_folder
@@ -66,8 +66,9 @@ def open_embeddings(
         locator.path, view=view or locator.view, id_column=id_column, leave_out=leave_out
     )
     check_exists(request.path)
-    if not is_store(request.path):
-        return _open_foreign(request, ids=ids)
+    with reading(request.path):
+        if not is_store(request.path):
+            return _open_foreign(request, ids=ids)
     if ids is not None or id_column is not None:
         raise InputError(
             f"{request.path}: is a repalign store, which carries the identity of its rows; leave "

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from repalign.aliases import Rows
@@ -177,14 +178,13 @@ def _array(rows: Any, label: str) -> Any:
     if is_a(rows, "torch", "Tensor"):
         rows = rows.detach()
     try:
-        return unmasked(rows, label=label)
+        np.asarray(rows)  # lists of unequal lengths, tensors elsewhere
     except (TypeError, ValueError, RuntimeError) as failure:
-        if isinstance(failure, InputError):
-            raise
         raise InputError(
             f"{label}: {type(rows).__name__} is no matrix of numbers ({printable(str(failure))}); "
             "give an array of shape (rows, dim)"
         ) from failure
+    return unmasked(rows, label=label)
 
 
 def _check_lengths(sources: Mapping[str, Any], index: ReadableIndex) -> None:

@@ -33,9 +33,11 @@ def decode_rows(text: Mapping[str, Any], n_rows: int, name: str) -> BoolArray:
         InputError: It is not one.
     """
     n_bytes = -(-n_rows // 8)
+    rows = text.get("rows")
     try:
-        packed = zlib.decompressobj().decompress(base64.b64decode(text["rows"]), n_bytes + 1)
-    except (KeyError, TypeError, ValueError, zlib.error) as error:
+        stored = base64.b64decode(rows if isinstance(rows, str) else "")
+        packed = zlib.decompressobj().decompress(stored, n_bytes + 1)
+    except (ValueError, zlib.error) as error:  # ValueError: no base64
         raise InputError(f"{name}: its fitted rows cannot be read; apply the map again") from error
     if len(packed) != n_bytes:
         raise InputError(f"{name}: has fitted rows of another store; apply the map again")

@@ -10,25 +10,19 @@ import functools
 import hashlib
 import os
 import stat
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
-from repalign.exceptions import InputError, RepalignError
+from repalign.exceptions import InputError, RepalignError, reading
 from repalign.files import open_regular, writing
 from repalign.workflows.machine import Machine, parse_memory
-from repalign.workflows.study.codec import decode, encode
+from repalign.workflows.study.codec import DamagedUnitError, decode, encode
 
 HEADING = b"repalign unit 2\n"
 SUFFIX = ".unit"
-DAMAGE = (
-    OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError,
-    BadZipFile, zlib.error, InputError,
-)  # fmt: skip
 LIMIT = "4GiB"
 # Larger results cost more to keep than most cost to compute.
 LARGEST_SHARE = 8
@@ -83,14 +77,19 @@ class WorkCache:
                 if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
                     return None  # somebody else's: it may say anything
                 content = file.read()
-            sealed = content.removeprefix(HEADING)
-            digest, encoded = sealed[:64], sealed[65:]
-            if len(sealed) == len(content) or _digest(key, encoded) != digest:
-                return None
-            result = decode(encoded)
-            os.utime(path)
-        except DAMAGE:
+        except (OSError, InputError):
             return None
+        sealed = content.removeprefix(HEADING)
+        digest, encoded = sealed[:64], sealed[65:]
+        if len(sealed) == len(content) or _digest(key, encoded) != digest:
+            return None
+        try:
+            with reading(path):
+                result = decode(encoded)
+        except DamagedUnitError:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
         return result
 
     def put(self, key: str, result: Any) -> None:

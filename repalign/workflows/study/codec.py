@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from repalign.exceptions import first_line
+from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
+
 TREE = "tree"
 TUPLE, MAPPING, ARRAY, CLASS = "t", "m", "a", "c"
 
@@ -55,10 +58,24 @@ def decode(content: bytes) -> Any:
     """Return the result of ``encode``, equal to the last bit.
 
     Raises:
-        ValueError, KeyError, OSError, TypeError: These bytes are none.
+        DamagedUnitError: These bytes are none.
     """
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return _made(json.loads(arrays[TREE].tobytes()), arrays)
+    try:
+        stored = np.load(io.BytesIO(content), allow_pickle=False)
+        arrays = dict(stored) if isinstance(stored, np.lib.npyio.NpzFile) else {}
+    except (*NPY_ERRORS, *ZIP_ERRORS) as error:
+        raise DamagedUnitError(first_line(error)) from error
+    if TREE not in arrays:
+        raise DamagedUnitError("it does not say what it holds")
+    try:
+        tree = json.loads(arrays.pop(TREE).tobytes())
+    except (ValueError, RecursionError) as error:
+        raise DamagedUnitError(first_line(error)) from error
+    return _made(tree, arrays)
+
+
+class DamagedUnitError(ValueError):
+    """Bytes that are no result of a unit."""
 
 
 def _told(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -82,16 +99,32 @@ def _told(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     raise TypeError(f"{type(value).__name__} is no part of a result that can be kept")
 
 
-def _made(told: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    if not isinstance(told, dict):
-        return told
-    if ARRAY in told:
-        return arrays[told[ARRAY]]
-    if TUPLE in told:
-        return tuple(_made(each, arrays) for each in told[TUPLE])
-    if MAPPING in told:
-        return {key: _made(each, arrays) for key, each in told[MAPPING]}
-    if "value" in told:
-        return known_classes()[told[CLASS]](told["value"])
-    held = {name: _made(each, arrays) for name, each in told["of"].items()}
-    return known_classes()[told[CLASS]](**held)
+def _made(tree: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    if ARRAY in tree:
+        return _member(arrays, tree[ARRAY])
+    if TUPLE in tree:
+        return tuple(_made(member, arrays) for member in _list(tree[TUPLE]))
+    if MAPPING in tree:
+        pairs = [_list(pair, 2) for pair in _list(tree[MAPPING])]
+        return {str(key): _made(value, arrays) for key, value in pairs}
+    kind = _member(known_classes(), tree.get(CLASS))
+    if issubclass(kind, Enum):
+        return _member({member.value: member for member in kind}, tree.get("value"))
+    values = tree.get("of")
+    if not isinstance(values, dict) or set(values) != {field.name for field in fields(kind)}:
+        raise DamagedUnitError(f"it holds no {kind.__name__}")
+    return kind(**{name: _made(value, arrays) for name, value in values.items()})
+
+
+def _member(members: Mapping[Any, Any], name: object) -> Any:
+    if not isinstance(name, str | int | float) or name not in members:
+        raise DamagedUnitError(f"it names {name!r}, which is not there")
+    return members[name]
+
+
+def _list(value: object, length: int | None = None) -> list[Any]:
+    if not isinstance(value, list) or length not in (None, len(value)):
+        raise DamagedUnitError("it holds a list of another form")
+    return value

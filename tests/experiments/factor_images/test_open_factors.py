@@ -122,11 +122,11 @@ def test_what_is_no_known_data_set_or_damaged_is_told(tmp_path: Path) -> None:
         find_factor_images(tmp_path)
     path = tmp_path / "dsprites_ndarray.npz"
     np.savez(path, latents_classes=np.zeros((5, 6), dtype=int), imgs=pictures(4, 2, 2))
-    with pytest.raises(InputError, match=r"no readable array 'imgs' \(uint8 of shape \(4, 2, 2\)"):
+    with pytest.raises(InputError, match=r"'imgs' \(uint8 of shape \(4, 2, 2\)"):
         read_factor_images(GivenData("dSprites", path), 2, 0)
     np.savez(path, latents_classes=np.zeros((5, 3), dtype=int))
     with pytest.raises(InputError, match=r"has shape \(5, 3\); expected \(n, 6\)"):
         read_factor_images(GivenData("dSprites", path), 2, 0)
     path.write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(InputError, match="no readable array 'latents_classes'"):
+    with pytest.raises(InputError, match=r"read.*'latents_classes'"):
         read_factor_images(GivenData("dSprites", path), 2, 0)

@@ -51,7 +51,7 @@ def test_the_published_profiles_are_read() -> None:
     ("text", "message"),
     [
         ("#1.2\n", "begins with '#1.2'"),
-        ("#1.3\n1\t2\n", "is no readable GCT 1.3 file"),
+        ("#1.3\n1\t2\n", "readable GCT 1.3 file"),
         (GCT.format(features=1, treatment="dose", rows="a\tx\t1\t2\t3"), "no labels treatment"),
         (GCT.format(features=1, treatment="treatment", rows="a\tx\t1\tbad\t3"), "expected numbers"),
         (GCT.format(features=1, treatment="treatment", rows="a\tx\t1\t2"), "unequal length"),

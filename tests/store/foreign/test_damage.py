@@ -14,8 +14,7 @@ import scipy.io
 import torch
 from safetensors.numpy import save_file
 
-from repalign.exceptions import InputError, RepalignError
-from repalign.store.foreign.damage import refuse_damage
+from repalign.exceptions import RepalignError
 from repalign.store.sources.opening import open_embeddings
 
 VALUES = np.random.default_rng(0).standard_normal((40, 6)).astype(np.float32)
@@ -86,9 +85,3 @@ def test_damaged_files_give_values_or_a_refusal(tmp_path: Path, name: str) -> No
             warnings.simplefilter("error")
             source = open_embeddings(path)
             source.rows.read(0, min(source.n_rows, 1000))
-
-
-def test_what_decoders_in_c_raise_is_a_refusal() -> None:
-    refused = pytest.raises(InputError, match=r"x.zarr: damaged \(Negative size passed\)")
-    with refused, refuse_damage("x.zarr: damaged"):
-        raise SystemError("Negative size passed")

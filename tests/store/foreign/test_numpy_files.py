@@ -157,7 +157,7 @@ def test_a_header_that_promises_more_than_the_file_is_refused(tmp_path: Path) ->
 def test_what_is_no_npy_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.npy").write_bytes(content)
 
-    with pytest.raises(InputError, match=r"a.npy: is (no readable npy array|an array of npy)"):
+    with pytest.raises(InputError, match=r"a.npy: .*(readable npy array|an array of npy)"):
         open_embeddings(tmp_path / "a.npy")
 
 
@@ -166,7 +166,7 @@ def test_a_pickle_under_the_name_of_an_array_is_refused(tmp_path: Path) -> None:
 
     (tmp_path / "a.npy").write_bytes(pickle.dumps([1.0, 2.0]))
 
-    with pytest.raises(InputError, match="is no readable npy array"):
+    with pytest.raises(InputError, match="readable npy array"):
         open_embeddings(tmp_path / "a.npy")
 
 
@@ -178,7 +178,7 @@ def test_a_flipped_bit_in_an_archive_is_noticed(tmp_path: Path, values: np.ndarr
     data[len(data) // 2] ^= 4
     path.write_bytes(bytes(data))
 
-    with pytest.raises(InputError, match=r"a.npz.*(is no readable npz archive|is no readable npy)"):
+    with pytest.raises(InputError, match=r"a.npz.*(readable npz archive|readable npy)"):
         open_embeddings(path)
 
 

@@ -131,7 +131,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     for content in (b"", b"PAR1", whole[:-9], whole[:40] + whole[60:]):
         path.write_bytes(content)
 
-        with pytest.raises(InputError, match="is no readable parquet file"):
+        with pytest.raises(InputError, match="readable parquet file"):
             open_embeddings(path)
 
 

@@ -82,5 +82,5 @@ def test_damaged_files_are_refused(tmp_path: Path, values: np.ndarray) -> None:
     for content in (b"", whole[:20], whole[:-4], struct.pack("<Q", len(header)) + header):
         path.write_bytes(content)
 
-        with pytest.raises(InputError, match="is no readable safetensors file"):
+        with pytest.raises(InputError, match="readable safetensors file"):
             open_embeddings(path)

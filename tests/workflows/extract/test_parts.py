@@ -23,7 +23,7 @@ from repalign.data.samples import Sample, select_samples
 from repalign.exceptions import InputError, ModelError
 from repalign.models.inputs.images import parse_preprocess
 from repalign.models.inputs.text import pad_batch
-from repalign.models.loaders.boundary import is_out_of_memory
+from repalign.models.loaders.boundary import is_out_of_memory, running
 from repalign.models.loaders.load import load_model
 from repalign.models.views import views
 from repalign.models.views.pooling import Batch
@@ -126,8 +126,9 @@ def cramped_runner(tiny: ModuleType, folder: Path, capacity: int) -> BatchRunner
     views = make_views(model, (), ("mean",))
     inner = Cramped(model.module, capacity)
 
-    def call(_module: nn.Module, inputs: Any) -> None:
-        inner(**inputs)
+    def call(module: nn.Module, inputs: Any) -> None:
+        with running(module):
+            inner(**inputs)
 
     roomy = BatchRunner(model, views, torch.device("cpu"))
     object.__setattr__(model, "call", call)

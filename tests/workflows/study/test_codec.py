@@ -46,5 +46,5 @@ def test_every_result_of_a_comparison_is_the_same_after_bytes() -> None:
 def test_what_is_no_part_of_a_result_is_refused() -> None:
     with pytest.raises(TypeError, match="InProcess is no part"):
         encode((1, InProcess()))
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match="does not say"):
         decode(encode(1.5).replace(b"tree", b"eert"))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from repalign.exceptions import InputError, MissingExtraError
 from repalign.files import check_regular, open_regular
+from repalign.parquet import reading_arrow
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
-from repalign.store.foreign.damage import refuse_damage
-from repalign.store.foreign.directories.arrow_messages import check_messages
+from repalign.store.foreign.directories.arrow_messages import NOT_ARROW, check_messages
 from repalign.store.foreign.parquet_files import Sized, read_table
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
             f"{root / str(splits[0])}"
         )
     try:
-        import pyarrow as pa
+        import pyarrow  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("pyarrow", extra="parquet", purpose=f"reading {root}") from error
     state = _object(root / STATE)
@@ -63,10 +63,9 @@ def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
         raise InputError(f"{root}: {STATE} names no Arrow files of this directory")
     for name in names:
         check_regular(root / name)
-    with refuse_damage(f"{root}: holds no readable Arrow files", pa.ArrowException):
-        for name in names:
-            check_messages(root / name)
-        return read_table(request, ArrowTable([root / name for name in names], "Arrow"))
+    for name in names:
+        check_messages(root / name)
+    return read_table(request, ArrowTable([root / name for name in names], "Arrow"))
 
 
 def _object(path: Path) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def _object(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no readable JSON; is it damaged?") from error
+        raise InputError(f"{path}: not readable JSON; is it damaged?") from error
     if not isinstance(value, dict):
         raise InputError(f"{path}: holds no object; is it damaged?")
     return value
@@ -88,14 +87,29 @@ def _list(value: Any) -> list[Any]:
 def _schema(path: Path) -> "pa.Schema":
     import pyarrow as pa
 
-    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
+    with (
+        reading_arrow(path, NOT_ARROW),
+        pa.memory_map(str(path)) as source,
+        pa.ipc.open_stream(source) as stream,
+    ):
+        _ = stream.schema.names  # decoded now
         return stream.schema
 
 
 def _batches(path: Path) -> Iterator["pa.RecordBatch"]:
     import pyarrow as pa
 
-    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
-        for batch in stream:
-            batch.validate(full=True)  # Arrow trusts offsets: it would read beyond the file
-            yield batch
+    with reading_arrow(path, NOT_ARROW):
+        source = pa.memory_map(str(path))
+    with source:
+        with reading_arrow(path, NOT_ARROW):
+            stream = pa.ipc.open_stream(source)
+        with stream:
+            while True:
+                with reading_arrow(path, NOT_ARROW):
+                    batch = next(stream, None)
+                    if batch is not None:
+                        batch.validate(full=True)  # or Arrow would read beyond the file
+                if batch is None:
+                    return
+                yield batch

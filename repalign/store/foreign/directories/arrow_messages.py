@@ -11,6 +11,9 @@ from pathlib import Path
 
 from repalign.exceptions import InputError
 from repalign.expansion import check_expansion
+from repalign.parquet import reading_arrow
+
+NOT_ARROW = "not a readable Arrow file"
 
 # Numbers of fields in their tables, and of the kinds of heads.
 _KIND, _HEAD = 1, 2
@@ -28,25 +31,34 @@ def check_messages(path: Path) -> None:
     import pyarrow as pa
 
     stored = path.stat().st_size
-    with pa.memory_map(str(path)) as source:
-        reader = pa.ipc.MessageReader.open_stream(source)
+    with reading_arrow(path, NOT_ARROW):
+        source = pa.memory_map(str(path))
+    with source:
+        with reading_arrow(path, NOT_ARROW):
+            reader = pa.ipc.MessageReader.open_stream(source)
         while True:
+            with reading_arrow(path, NOT_ARROW):
+                try:
+                    message = reader.read_next_message()
+                except StopIteration:
+                    return
+                head, body = bytes(message.metadata), message.body
             try:
-                message = reader.read_next_message()
-            except StopIteration:
-                return
-            try:
-                expanded = sum(_sizes(bytes(message.metadata), message.body))
-            except (struct.error, IndexError) as error:
+                expanded = sum(_sizes(head, body))
+            except _BeyondEndError as error:
                 raise InputError(f"{path}: holds a message of no form; is it damaged?") from error
             check_expansion(stored, expanded, label=str(path))
+
+
+class _BeyondEndError(ValueError):
+    """A head of a message leads to a place outside of it."""
 
 
 def _sizes(head: bytes, body: object) -> Iterator[int]:
     """Yield the size of every compressed buffer of a message."""
     message = _Table(head, _unsigned(head, 0))
     kind, place = message.place(_KIND), message.table(_HEAD)
-    number = None if kind is None else head[kind]
+    number = None if kind is None else _unpack("<B", head, kind)[0]
     batch = place
     if place is not None and number == _DICTIONARY:
         batch = place.table(_BATCH_OF_DICTIONARY)
@@ -58,9 +70,9 @@ def _sizes(head: bytes, body: object) -> Iterator[int]:
     content = memoryview(body)  # type: ignore[arg-type]
     first = buffers + _unsigned(head, buffers)
     for index in range(_unsigned(head, first)):
-        offset, length = struct.unpack_from("<qq", head, first + 4 + 16 * index)
+        offset, length = _unpack("<qq", head, first + 4 + 16 * index)
         if length:
-            (size,) = struct.unpack_from("<q", content, offset)
+            (size,) = _unpack("<q", content, offset)
             yield max(0, size)  # -1: this one is not compressed
 
 
@@ -69,15 +81,15 @@ class _Table:
 
     def __init__(self, content: bytes, start: int) -> None:
         self._content, self._start = content, start
-        self._fields = start - struct.unpack_from("<i", content, start)[0]
+        self._fields = start - _unpack("<i", content, start)[0]
 
     def place(self, number: int) -> int | None:
         """Return where a field lies, None where it is left out."""
-        (length,) = struct.unpack_from("<H", self._content, self._fields)
+        (length,) = _unpack("<H", self._content, self._fields)
         at = 4 + 2 * number
         if at + 2 > length:
             return None
-        (offset,) = struct.unpack_from("<H", self._content, self._fields + at)
+        (offset,) = _unpack("<H", self._content, self._fields + at)
         return self._start + offset if offset else None
 
     def table(self, number: int) -> "_Table | None":
@@ -91,4 +103,10 @@ class _Table:
 
 
 def _unsigned(content: bytes, place: int) -> int:
-    return int(struct.unpack_from("<I", content, place)[0])
+    return int(_unpack("<I", content, place)[0])
+
+
+def _unpack(form: str, content: bytes | memoryview, place: int) -> tuple[int, ...]:
+    if not 0 <= place <= len(content) - struct.calcsize(form):
+        raise _BeyondEndError
+    return struct.unpack_from(form, content, place)

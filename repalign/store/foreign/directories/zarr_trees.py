@@ -3,6 +3,8 @@
 import json
 import math
 import os
+import struct
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
-from repalign.exceptions import InputError, MissingExtraError
+from repalign.exceptions import InputError, MissingExtraError, reading
 from repalign.expansion import TEXT_BYTES, check_expansion, check_identities
 from repalign.files import check_regular, open_regular
 from repalign.store.foreign.contents import (
@@ -22,11 +24,31 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
-from repalign.store.foreign.damage import refuse_damage
 
 _DESCRIPTIONS = (".zarray", ".zmetadata", "zarr.json")
 _MOST_BYTES = 2**26
 _ANNDATA = ("X", "obsm/", "layers/")
+# zarr takes the values of a damaged description as they are, and fails at the first that is of
+# another type (AttributeError, TypeError) or not there (KeyError, IndexError, ImportError of a
+# codec), at sizes of nothing or beyond all (ArithmeticError, MemoryError), and its codecs, in C,
+# at damaged chunks (RuntimeError, SystemError, zlib.error).
+ZARR_ERRORS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SystemError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
+_UNREADABLE = "not a readable zarr directory"
 
 
 class ZarrRows:
@@ -43,13 +65,17 @@ class ZarrRows:
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
         start, stop, _ = slice(start, stop).indices(self.shape[0])
-        with refuse_damage(f"{self._label}: rows {start} to {stop} cannot be read, is it damaged?"):
-            return np.asarray(self._array[start : max(start, stop)])
+        problem = f"rows {start} to {stop} cannot be read, is it damaged?"
+        with reading(self._label, *ZARR_ERRORS, problem=problem):
+            values = self._array[start : max(start, stop)]
+        return np.asarray(values)
 
     def take(self, rows: IntArray) -> NDArray[Any]:
         """Return the given rows; they are strictly increasing."""
-        with refuse_damage(f"{self._label}: some rows cannot be read, is it damaged?"):
-            return np.asarray(self._array.get_orthogonal_selection((rows, slice(None))))
+        problem = "some rows cannot be read, is it damaged?"
+        with reading(self._label, *ZARR_ERRORS, problem=problem):
+            values = self._array.get_orthogonal_selection((rows, slice(None)))
+        return np.asarray(values)
 
 
 def read_zarr(request: ForeignRequest) -> ForeignMatrix:
@@ -63,22 +89,41 @@ def read_zarr(request: ForeignRequest) -> ForeignMatrix:
     except ImportError as error:
         raise MissingExtraError("zarr", extra="zarr", purpose=f"reading {request.path}") from error
     _check_tree(request.path)
-    with refuse_damage(f"{request.path}: is no readable zarr directory"):
+    with reading(request.path, *ZARR_ERRORS, problem=_UNREADABLE):
         root: Any = zarr.open(str(request.path), mode="r")
-        if isinstance(root, zarr.Array):
-            arrays, is_anndata = {request.path.stem: root}, False
-        else:
-            arrays = dict(_arrays(root, zarr))
-            is_anndata = root.attrs.get("encoding-type") == "anndata"
-        return _matrix(request, root, arrays, is_anndata=is_anndata)
+    if isinstance(root, zarr.Array):
+        _check_described(root, label=str(request.path))
+        return _matrix(request, {request.path.stem: root})
+    arrays = dict(_arrays(root, zarr, label=str(request.path)))
+    if _attributes(root, label=str(request.path)).get("encoding-type") == "anndata":
+        return _matrix(request, arrays, index=request.id_column or _index_name(request, root, zarr))
+    return _matrix(request, arrays)
+
+
+def _index_name(request: ForeignRequest, root: Any, zarr: Any) -> str:
+    """Return the name of the column of ``obs`` that names the observations."""
+    label = f"{request.path}::obs"
+    with reading(label, *ZARR_ERRORS, problem=_UNREADABLE):
+        obs = root.get("obs")
+    name = _attributes(obs, label=label).get("_index") if isinstance(obs, zarr.Group) else None
+    if not isinstance(name, str):
+        raise InputError(f"{label}: does not name the observations (_index); is it damaged?")
+    return name
+
+
+def _attributes(member: Any, *, label: str) -> dict[str, Any]:
+    with reading(label, *ZARR_ERRORS, problem=_UNREADABLE):
+        return dict(member.attrs)
 
 
 def _matrix(
-    request: ForeignRequest, root: Any, arrays: Mapping[str, Any], *, is_anndata: bool
+    request: ForeignRequest, arrays: Mapping[str, Any], *, index: str | None = None
 ) -> ForeignMatrix:
+    """Return the matrix; ``index`` is the column of the names of an AnnData object."""
+    is_anndata = index is not None
     id_name = request.id_column or next((name for name in ID_NAMES if name in arrays), None)
     if is_anndata:
-        id_name = f"obs/{request.id_column or root['obs'].attrs['_index']}"
+        id_name = f"obs/{index}"
     if id_name is not None and id_name not in arrays:
         raise InputError(f"{request.path}: has no array {id_name!r} of ids")
     views = {
@@ -113,7 +158,8 @@ def _matrix(
 def _texts(array: Any, folder: Path, *, label: str) -> list[str]:
     stored = _check_array(array, folder, label=label)
     check_identities(array.size * (TEXT_BYTES + array.dtype.itemsize), label=label, stored=stored)
-    values = np.asarray(array[:])
+    with reading(label, *ZARR_ERRORS, problem=_UNREADABLE):
+        values = np.asarray(array[:])
     # texts of any length, a type of numpy 2
     return texts_of(values.astype(object) if values.dtype.kind == "T" else values, label=label)
 
@@ -131,7 +177,14 @@ def _check_array(array: Any, folder: Path, *, label: str) -> int:
     """
     place = folder / array.path
     files = {path.relative_to(place).as_posix(): path for path in place.rglob("*")}
-    sizes = [int(size) for size in getattr(array, "shards", None) or array.chunks]
+    with reading(label, *ZARR_ERRORS, problem=_UNREADABLE):
+        chunks, sizes = array.chunks, array.shards or array.chunks
+    for lengths in (chunks, sizes):
+        if len(lengths) != array.ndim or not all(length > 0 for length in lengths):
+            raise InputError(
+                f"{label}: has shape {array.shape} in chunks of {lengths}; expected a size above "
+                "zero for each dimension"
+            )
     counts = [-(-length // size) for length, size in zip(array.shape, sizes, strict=True)]
     key = array.metadata.encode_chunk_key
     # compared first, since a small description may declare more chunks than can be looked for
@@ -148,12 +201,25 @@ def _check_array(array: Any, folder: Path, *, label: str) -> int:
     return stored
 
 
-def _arrays(group: Any, zarr: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    for name, member in group.members():
+def _arrays(group: Any, zarr: Any, place: str = "", *, label: str) -> Iterator[tuple[str, Any]]:
+    with reading(label, *ZARR_ERRORS, problem=_UNREADABLE):
+        members = list(group.members())
+    for name, member in members:
         if isinstance(member, zarr.Array):
+            _check_described(member, label=f"{label}::{place}{name}")
             yield f"{place}{name}", member
         else:
-            yield from _arrays(member, zarr, f"{place}{name}/")
+            yield from _arrays(member, zarr, f"{place}{name}/", label=label)
+
+
+def _check_described(array: Any, *, label: str) -> None:
+    """Check that zarr can decode the description of an array.
+
+    Raises:
+        InputError: its description is damaged.
+    """
+    with reading(label, *ZARR_ERRORS, problem=_UNREADABLE):
+        _ = array.shape, array.ndim, array.size, array.dtype.kind, array.dtype.itemsize
 
 
 def _check_tree(root: Path) -> None:
@@ -181,7 +247,7 @@ def _check_description(path: Path) -> None:
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no readable JSON; is it damaged?") from error
+        raise InputError(f"{path}: not readable JSON; is it damaged?") from error
     if any("pickle" in word.lower() for word in _words(told)):
         raise InputError(
             f"{path}: describes pickled Python objects, which would run code; save plain "

@@ -12,7 +12,6 @@ from repalign.store.foreign.hdf5.objects import (
     Hdf5Rows,
     list_datasets,
     open_file,
-    told_as_input_error,
 )
 from repalign.store.foreign.hdf5.texts import read_texts
 from repalign.store.rows.floats import float_type
@@ -26,7 +25,7 @@ def read_hdf5(request: ForeignRequest) -> ForeignMatrix:
     Ids are the dataset ``id_column``, or one named ``id``, ``ids`` or ``sample_id``.
     """
     label = str(request.path)
-    with open_file(request.path) as file, told_as_input_error(label):
+    with open_file(request.path) as file:
         found = list_datasets(file, label)
         names = ID_NAMES if request.id_column is None else (request.id_column,)
         id_name = next((name for name in names if name in found), None)

@@ -12,7 +12,7 @@ from repalign.store.foreign.hdf5.objects import (
     check_dataset,
     list_datasets,
     open_file,
-    told_as_input_error,
+    read_values,
 )
 
 _NAMES = ("images", "x", "X", "data")
@@ -33,23 +33,21 @@ class Hdf5Images:
     def __init__(self, path: Path, name: str | None = None) -> None:
         self._label = str(path)
         self._lock = threading.Lock()
-        with told_as_input_error(self._label):
-            found = list_datasets(open_file(path), self._label)
-            candidates = [name] if name else [n for n in _NAMES if n in found]
-            if not candidates and len(found) == 1:
-                candidates = list(found)
-            if not candidates or candidates[0] not in found:
-                raise InputError(
-                    f"no dataset {name or 'of images'} in {path.name}; found "
-                    f"{', '.join(sorted(found)[:8]) or 'none'}: choose one with --column"
-                )
-            self.name = candidates[0]
-            self._dataset = found[self.name]
-            check_dataset(self._dataset, f"{path}::{self.name}")
+        found = list_datasets(open_file(path), self._label)
+        candidates = [name] if name else [n for n in _NAMES if n in found]
+        if not candidates and len(found) == 1:
+            candidates = list(found)
+        if not candidates or candidates[0] not in found:
+            raise InputError(
+                f"no dataset {name or 'of images'} in {path.name}; found "
+                f"{', '.join(sorted(found)[:8]) or 'none'}: choose one with --column"
+            )
+        self.name = candidates[0]
+        self._dataset = found[self.name]
+        check_dataset(self._dataset, f"{path}::{self.name}")
         self.shape: tuple[int, ...] = self._dataset.shape
         self.dtype: np.dtype[Any] = self._dataset.dtype
 
     def __getitem__(self, row: int | slice) -> NDArray[Any]:
-        with self._lock, told_as_input_error(self._label):
-            pixels: NDArray[Any] = self._dataset[row]
-        return pixels
+        with self._lock:
+            return read_values(self._dataset, row, self._label)

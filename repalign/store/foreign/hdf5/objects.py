@@ -6,7 +6,6 @@ more than it holds, or name filters that load code: all of these are refused.
 
 import math
 import os
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from numpy.typing import NDArray
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
 from repalign.expansion import check_expansion
-from repalign.store.foreign.damage import refuse_damage
-from repalign.store.format.hdf5 import h5py
+from repalign.store.format.hdf5 import h5py, reading_hdf5
 
 MAX_OBJECTS = 10_000
 MAX_DEPTH = 8
@@ -26,15 +24,34 @@ CACHE_BYTES = 2**26
 FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32026: "blosc2"}
 
 
-def told_as_input_error(label: str) -> AbstractContextManager[None]:
-    """Turn whatever HDF5 raises in a block into an InputError that names the file."""
-    return refuse_damage(f"{label}: HDF5 cannot read it, is it damaged?")
-
-
 def open_file(path: Path) -> Any:
     """Open an HDF5 file for reading."""
-    with told_as_input_error(str(path)):
+    with reading_hdf5(path):
         return h5py.File(path, "r", locking=False, rdcc_nbytes=CACHE_BYTES)
+
+
+def member_names(group: Any, label: str) -> list[str]:
+    """Return the names in a group.
+
+    Raises:
+        InputError: there are more than are read, or the group is damaged.
+    """
+    with reading_hdf5(label):
+        n_members = len(group)
+    if n_members > MAX_OBJECTS:
+        raise InputError(
+            f"{label}: holds more than {MAX_OBJECTS} objects; save the embeddings in a file of "
+            "their own"
+        )
+    with reading_hdf5(label):
+        return list(group)
+
+
+def read_values(dataset: Any, rows: Any, label: str) -> NDArray[Any]:
+    """Return some values of a dataset."""
+    with reading_hdf5(label):
+        values: NDArray[Any] = dataset[rows]
+    return values
 
 
 def list_datasets(file: Any, label: str) -> dict[str, Any]:
@@ -49,17 +66,19 @@ def list_datasets(file: Any, label: str) -> dict[str, Any]:
     seen = set()
     while waiting:
         prefix, group = waiting.pop()
-        address = h5py.h5o.get_info(group.id).addr
+        with reading_hdf5(f"{label}::{prefix}"):
+            address = h5py.h5o.get_info(group.id).addr
         # a group that is inside itself would be listed for ever
         if address in seen or prefix.count("/") > MAX_DEPTH:
             raise InputError(f"{label}::{prefix}: is nested in itself or too deeply; copy the data")
         seen.add(address)
-        if len(group) + len(found) + len(waiting) > MAX_OBJECTS:
+        names = member_names(group, label)
+        if len(names) + len(found) + len(waiting) > MAX_OBJECTS:
             raise InputError(
                 f"{label}: holds more than {MAX_OBJECTS} objects; save the embeddings in a file of "
                 "their own"
             )
-        for name in group:
+        for name in names:
             member = open_member(group, name, f"{label}::{prefix}{name}")
             if isinstance(member, h5py.Group):
                 waiting.append((f"{prefix}{name}/", member))
@@ -74,11 +93,17 @@ def open_member(group: Any, name: str, label: str) -> Any:
     Raises:
         InputError: it is a soft or external link, which could lead to any file.
     """
-    if group.id.links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
+    with reading_hdf5(label):
+        link = group.id.links.get_info(name.encode()).type
+    if link != h5py.h5l.TYPE_HARD:
         raise InputError(
             f"{label}: is a soft or external link, which is not followed; copy the data"
         )
-    return group[name]
+    with reading_hdf5(label):
+        member = group[name]
+        if isinstance(member, h5py.Dataset):
+            _ = member.shape, member.dtype, member.chunks  # HDF5 decodes them now, and once
+    return member
 
 
 def check_dataset(dataset: Any, label: str) -> None:
@@ -87,13 +112,16 @@ def check_dataset(dataset: Any, label: str) -> None:
     Raises:
         InputError: they do not.
     """
-    properties = dataset.id.get_create_plist()
-    if properties.get_external_count() or properties.get_layout() == h5py.h5d.VIRTUAL:
+    with reading_hdf5(label):
+        properties = dataset.id.get_create_plist()
+        n_external, layout = properties.get_external_count(), properties.get_layout()
+        numbers = [properties.get_filter(place)[0] for place in range(properties.get_nfilters())]
+        stored = dataset.id.get_storage_size()
+    if n_external or layout == h5py.h5d.VIRTUAL:
         raise InputError(
             f"{label}: has its values in other files (external storage or a virtual dataset), "
             "which are not read; copy the data into one file"
         )
-    numbers = [properties.get_filter(place)[0] for place in range(properties.get_nfilters())]
     for number in numbers:
         if number not in FILTERS or not h5py.h5z.filter_avail(number):
             name = FILTERS.get(number, f"number {number}")
@@ -101,7 +129,6 @@ def check_dataset(dataset: Any, label: str) -> None:
                 f"{label}: is compressed with the filter {name}, which is not available; "
                 f"rewrite it without compression or with gzip"
             )
-    stored = dataset.id.get_storage_size()
     if dataset.chunks is None:
         if dataset.nbytes > stored:
             raise InputError(
@@ -116,11 +143,12 @@ def _check_chunks(dataset: Any, stored: int, label: str) -> None:
     """Check that no chunk is missing, which HDF5 would read as zeros, or too large to expand."""
     lengths = zip(dataset.shape, dataset.chunks, strict=True)
     n_chunks = math.prod(-(-length // size) for length, size in lengths)
-    n_present = dataset.id.get_num_chunks()
+    with reading_hdf5(label):
+        n_present, fill = dataset.id.get_num_chunks(), dataset.fillvalue
     if n_present < n_chunks:
         raise InputError(
             f"{label}: holds {n_present} of its {n_chunks} chunks, and the others would be read as "
-            f"{dataset.fillvalue}; it is incomplete: write all of its rows"
+            f"{fill}; it is incomplete: write all of its rows"
         )
     # a chunk is expanded as a whole, and may be larger than the array
     chunk_bytes = math.prod(map(int, dataset.chunks)) * dataset.dtype.itemsize
@@ -141,18 +169,15 @@ class Hdf5Rows:
         self._label = f"{path}::{name}"
         self._process = -1
         self._dataset: Any = None
-        with told_as_input_error(self._label):
-            dataset = self._opened()
-            check_dataset(dataset, self._label)
+        dataset = self._opened()
+        check_dataset(dataset, self._label)
         self.shape: tuple[int, int] = dataset.shape
         self.dtype: np.dtype[Any] = dataset.dtype
         self.chunk_rows = 1 if dataset.chunks is None else int(dataset.chunks[0])
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
-        with told_as_input_error(self._label):
-            values: NDArray[Any] = self._opened()[start:stop]
-        return values
+        return read_values(self._opened(), slice(start, stop), self._label)
 
     def take(self, rows: IntArray) -> NDArray[Any]:
         """Return the given rows; they are strictly increasing. Each chunk is read once."""
@@ -169,6 +194,8 @@ class Hdf5Rows:
     def _opened(self) -> Any:
         """Return the dataset; a handle that was opened before a fork reads wrong bytes."""
         if self._process != os.getpid():
-            self._dataset = open_file(self._path)[self._name]
+            file = open_file(self._path)
+            with reading_hdf5(self._label):
+                self._dataset = file[self._name]
             self._process = os.getpid()
         return self._dataset

@@ -9,6 +9,8 @@ import os
 import resource
 import sys
 
+DAMAGED = 65  # exit code: HDF5 cannot read the file
+
 
 def main() -> None:
     """Write the texts at ``path`` ``object`` [``attribute``] to stdout, as a JSON list."""
@@ -18,11 +20,23 @@ def main() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads would count against the memory
     import h5py
 
-    with h5py.File(path, "r", locking=False) as file:
-        found = file[name].attrs[attribute] if attribute else file[name].asstr()[()]
-    texts = [found] if isinstance(found, str) else found.tolist()
-    sys.stdout.write(json.dumps(texts))
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            member = file[name]
+            if not attribute and not isinstance(member, h5py.Dataset):
+                raise TypeError("not a dataset")  # a damaged name leads elsewhere
+            found = member.attrs[attribute] if attribute else member.asstr()[()]
+    # of damaged heaps, of texts in no encoding or without end, of types that numpy does not have
+    except (KeyError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}")
+        sys.exit(DAMAGED)
+    texts = found.tolist() if hasattr(found, "tolist") else [found]
+    sys.stdout.write(json.dumps([text if isinstance(text, str) else None for text in texts]))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except MemoryError as failure:
+        sys.stderr.write(repr(failure))
+        sys.exit(DAMAGED)

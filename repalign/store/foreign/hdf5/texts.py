@@ -6,9 +6,9 @@ from typing import Any
 from repalign.exceptions import InputError
 from repalign.expansion import TEXT_BYTES, check_identities
 from repalign.store.foreign.contents import texts_of
-from repalign.store.foreign.hdf5.objects import check_dataset, told_as_input_error
+from repalign.store.foreign.hdf5.objects import check_dataset, read_values
 from repalign.store.foreign.separate_process import TIME_LIMIT, run_apart
-from repalign.store.format.hdf5 import h5py
+from repalign.store.format.hdf5 import h5py, reading_hdf5
 
 PROGRAM = Path(__file__).with_name("text_process.py")
 PROCESS_BYTES = 2**30  # that Python and h5py map, and what little a damaged heap may ask for
@@ -39,20 +39,23 @@ def read_texts(dataset: Any, *, path: Path, time_limit: float | None = None) -> 
     if text is not None and text.length is None:
         found = _read_apart(path, dataset.name, "", label=label, time_limit=time_limit)
         return texts_of(found, label=label)
-    with told_as_input_error(label):
-        return texts_of(dataset[()], label=label)
+    return texts_of(read_values(dataset, (), label), label=label)
 
 
 def text_attribute(group: Any, name: str, *, path: Path) -> str | None:
     """Return a text that is an attribute of a group, or None if there is none."""
-    if not h5py.h5a.exists(group.id, name.encode()):
-        return None
-    kind = h5py.h5a.open(group.id, name.encode()).get_type()
-    if kind.get_class() != h5py.h5t.STRING:
-        return None
     label = f"{path}::{group.name.removeprefix('/')}@{name}"
-    (text,) = _read_apart(path, group.name, name, label=label, time_limit=None)
-    return str(text)
+    with reading_hdf5(label):
+        if not h5py.h5a.exists(group.id, name.encode()):
+            return None
+        attribute = h5py.h5a.open(group.id, name.encode())
+        kind, shape = attribute.get_type().get_class(), attribute.shape
+    if kind != h5py.h5t.STRING:
+        return None
+    texts = _read_apart(path, group.name, name, label=label, time_limit=None)
+    if len(texts) != 1:
+        raise InputError(f"{label}: holds texts of shape {shape}; expected one text")
+    return str(texts[0])
 
 
 def _read_apart(
