@@ -1,4 +1,4 @@
-"""`python -m tests.mutants` makes known mistakes in a copy of the package; tests must notice them."""
+"""`python -m tests.mutants` makes known mistakes in a copy of the package; a test must fail."""
 
 import argparse
 import os
