@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,17 @@ def test_the_two_commands_of_the_readme_are_those_of_the_gate() -> None:
         assert command in shown
         for step in command.split(" && "):
             assert f"\n{step}\n" in CI, step
+
+
+def test_the_gate_runs_what_a_plain_pytest_leaves_out() -> None:
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    (left_out,) = (
+        re.fullmatch(r"-m not \((.+)\)", each)
+        for each in options["addopts"]
+        if each.startswith("-m")
+    )
+    assert left_out
+    assert f"\npytest -m '{left_out[1]}'\n" in CI
 
 
 @pytest.mark.slow

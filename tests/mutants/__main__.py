@@ -36,14 +36,9 @@ class Mutant:
 
 
 def read_mutants() -> list[Mutant]:
-    """Return all mutants; their old text occurs once."""
+    """Return all mutants, in the order of their file."""
     entries = tomllib.loads(Path(__file__).with_name("mutants.toml").read_text("utf-8"))["mutant"]
-    mutants = [Mutant(**{**entry, "tests": tuple(entry["tests"])}) for entry in entries]
-    wrong = [mutant for mutant in mutants if count(mutant) != 1]
-    if wrong:
-        lines = [f"{m.file}: {m.name}: the old text occurs {count(m)} times" for m in wrong]
-        raise SystemExit("\n".join([*lines, "expected once: adapt tests/mutants/mutants.toml"]))
-    return mutants
+    return [Mutant(**{**entry, "tests": tuple(entry["tests"])}) for entry in entries]
 
 
 def count(mutant: Mutant) -> int:
@@ -99,6 +94,9 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     mutants = list(enumerate(read_mutants(), start=1))
+    stale = [f"{m.file}: {m.name}" for _, m in mutants if count(m) != 1]
+    if stale:
+        raise SystemExit("\n".join(["old text expected once: adapt mutants.toml", *stale]))
     if arguments.only is not None:
         mutants = mutants[arguments.only - 1 : arguments.only]
     markers = [] if arguments.default else ["-m", ""]
