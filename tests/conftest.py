@@ -16,12 +16,19 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import pytest
 from hypothesis import settings
 
+from tests.internals import mark_internals
+
 # How long an example takes says how busy the machine is, nothing of what is tested.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 GATE_MARKERS = ("docs", "faults", "slow")
 N_DESELECTED = pytest.StashKey[Counter[str]]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_internals(items)
 
 
 def pytest_configure(config: pytest.Config) -> None:
