@@ -28,6 +28,8 @@ from tests.pages import (
     steps_of,
 )
 
+pytestmark = pytest.mark.docs
+
 ROOT_COMMAND = typer.main.get_command(app)
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 TEXTS = {page_id(path): path.read_text(encoding="utf-8") for path in PAGES}
@@ -106,7 +108,6 @@ def shell(tmp_path: Path):
     return run
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page, steps in STEPS.items() if steps])
 def test_what_a_page_shows_runs_in_order(page: str, shell) -> None:
     for make in FILES.get(page, ()):
@@ -224,7 +225,6 @@ def test_the_gate_runs_what_a_plain_pytest_leaves_out() -> None:
     assert f"\npytest -m '{left_out[1]}'\n" in CI
 
 
-@pytest.mark.slow
 def test_the_workflow_of_the_gate_runs_as_written(shell) -> None:
     (text,) = (b.text for b in blocks_of("gate", TEXTS["docs/gate.md"]) if "runs-on" in b.text)
     runs = [step["run"] for step in yaml.safe_load(text)["jobs"]["gate"]["steps"] if "run" in step]
