@@ -23,6 +23,16 @@ def test_no_signed_permutation_has_less_squared_error(seed: int) -> None:
     assert_allclose(np.sum((fitted.apply(x) - y) ** 2), lowest, rtol=1e-10)
 
 
+def test_the_scale_of_a_wider_source_is_that_of_the_matched_columns() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((60, 4)) * [9, 2, 7, 1]
+    y = 3 * x[:, [3, 1]] + rng.standard_normal((60, 2))
+    fitted = fit_permutation(moments_of(x, y), scale=True, cost="correlation")
+    matched = (x - x.mean(0))[:, [3, 1]]
+    expected = np.sum(matched * (y - y.mean(0))) / np.sum(matched**2)
+    assert_allclose(fitted.matrix[[3, 1], [0, 1]], expected)
+
+
 def test_correlation_cost_ignores_the_columns_variances() -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((500, 3)) * [100, 1, 1]
