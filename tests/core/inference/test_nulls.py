@@ -112,7 +112,13 @@ def in_groups(
     return x, y, groups
 
 
-@pytest.mark.parametrize("sizes", [[10] * 15, [30, 25, 20, 16, 12, 9, 7, 5, 4, 3, 3, 2, 2, 1, 1]])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param([10] * 15, marks=pytest.mark.slow),
+        [30, 25, 20, 16, 12, 9, 7, 5, 4, 3, 3, 2, 2, 1, 1],
+    ],
+)
 def test_unrelated_groups_are_rejected_no_more_often_than_they_should(sizes: list[int]) -> None:
     by_row, by_group = [], []
     for trial in range(100):

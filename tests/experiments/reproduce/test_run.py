@@ -44,7 +44,6 @@ def test_a_run_that_was_stopped_continues_with_the_same_numbers(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 def test_seeds_are_spread_by_ray(tmp_path: Path) -> None:
     here = reproduce(experiment(), tmp_path / "here")
