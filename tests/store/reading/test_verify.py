@@ -131,5 +131,5 @@ def test_identifiers_that_read_alike_in_a_row_have_another_fingerprint(tmp_path:
     for ids in (["ab", "c"], ["a", "bc"]):
         write_store(tmp_path / f"{ids[0]}.h5", np.eye(2), ids=ids)
         with open_store(tmp_path / f"{ids[0]}.h5") as store:
-            fingerprints.add(store.info.fingerprint)
+            fingerprints.add(store.fingerprint)
     assert len(fingerprints) == 2
