@@ -8,11 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-# Workers share the cores; this must stand before numpy is imported.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
-
 import pytest
 from hypothesis import settings
 
@@ -38,6 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_deselected(items: list[pytest.Item]) -> None:
     for item in items:
         item.config.stash[N_DESELECTED].update(m for m in GATE_MARKERS if m in item.keywords)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Give one thread to each worker to come: they share the cores."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -64,7 +64,7 @@ def folder(tmp_path_factory) -> Path:
         np.save(folder / f"{name}.npy", turned + 0.1 * rng.standard_normal((300, 4)))
     result = compare(
         *(folder / f"{name}.npy" for name in ("a", "b", "c<d>")),
-        settings=CompareSettings(n_null=9, n_gaussian=1, n_refits=0, starts=2),
+        settings=CompareSettings(n_null=9, n_gaussian=1, n_refits=0),
     )
     for form in ("json", "csv"):
         output.emit(result.table(form), folder / f"results.{form}")
