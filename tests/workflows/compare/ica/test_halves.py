@@ -111,20 +111,21 @@ def test_intervals_reach_as_far_as_samples_vary() -> None:
 
 def test_halves_are_left_out_where_they_cannot_be_had() -> None:
     x, y = pair(60)
+    few = {"n_halves": 4, "starts": 1}
     assert n_samples(judged(x, y, starts=1)) == (20, 40)
     assert n_samples(judged(x, y, n_refits=0)) == (None, None)  # no intervals at all
-    assert n_samples(judged(x, y, starts=1, groups=np.repeat([0, 1], 30))) == (0, 0)
-    assert n_samples(judged(x, y, starts=1, groups=np.repeat(range(5), 12))) == (20, 0)
+    assert n_samples(judged(x, y, **few, groups=np.repeat([0, 1], 30))) == (0, 0)
+    assert n_samples(judged(x, y, **few, groups=np.repeat(range(5), 12))) == (4, 0)
     giant = np.repeat(range(11), [50] + [1] * 10)  # alone in its half
-    assert n_samples(judged(x, y, starts=1, groups=giant))[1] == 0
-    assert n_samples(judged(x[:8], y[:8], starts=1)) == (0, 0)  # four rows of four columns
+    assert n_samples(judged(x, y, **few, groups=giant))[1] == 0
+    assert n_samples(judged(x[:8], y[:8], **few)) == (0, 0)  # four rows of four columns
     # seven rows, which three would quarter
-    assert n_samples(judged(x[:14], y[:14], starts=1)) == (20, 0)
+    assert n_samples(judged(x[:14], y[:14], **few)) == (4, 0)
     assert judged(x, y, ica=preset("quick").ica)["permutation"]["n_halves"] is None
     # only one of the groups varies: one half of every halving has nothing to unmix
     constant = np.repeat(np.arange(3), 20)
     x[20:], y[20:] = 1.0, 2.0
-    assert n_samples(judged(x, y, starts=1, groups=constant)) == (0, 0)
+    assert n_samples(judged(x, y, **few, groups=constant)) == (0, 0)
 
 
 def n_samples(found) -> tuple[int | None, int | None]:
@@ -156,9 +157,9 @@ def test_large_pairs_are_halved_only_if_asked_for() -> None:
 def test_the_halves_of_a_view_are_unmixed_once_for_all_pairs() -> None:
     x, y = pair()
     executor = Keys()
-    settings = CompareSettings(**PLAIN | {"starts": 1})
+    settings = CompareSettings(**FEW)
     compare(x, y, x - y, settings=settings, executor=executor)
-    assert len(executor.starts) == len(set(executor.starts)) == 3 * (1 + 6 * 10)
+    assert len(executor.starts) == len(set(executor.starts)) == 3 * (1 + 6 * 2)
 
 
 def test_the_table_says_where_intervals_lack_halves() -> None:
