@@ -520,6 +520,9 @@ def test_one_ruler_serves_both_splits() -> None:
     x = rng.standard_t(3, size=(300, 4))
     result = compare(x, x + rng.standard_normal((300, 4)), settings=cheap(maps=("mean", "rigid")))
     assert len({(r.diameter, r.rms_radius, r.diameter_99) for r in result.records}) == 1
+    for record in result.records:
+        norm = record.error_over_rms_radius * record.rms_radius
+        assert norm == pytest.approx(record.error * record.diameter)
     inside, outside = errors(result)["mean"], errors(result, "held-out")["mean"]
     # by the diameter of the held-out rows alone it read half as much again
     assert outside == pytest.approx(inside, rel=0.15)
