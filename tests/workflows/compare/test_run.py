@@ -297,6 +297,16 @@ def test_rows_of_a_group_are_never_on_both_sides() -> None:
     assert errors(by_document, "held-out")["linear"] > errors(by_row, "held-out")["linear"]
 
 
+def test_held_out_intervals_leave_out_the_groups_that_are_judged() -> None:
+    x, y = planted()
+    settings = CompareSettings(maps=("rigid",), n_null=0, n_halves=0)
+    result = compare(x, y, groups=np.arange(600) % 60, settings=settings)
+    assert {r.split: r.n_rows / r.n_groups for r in result.records} == {
+        "in-sample": 10,
+        "held-out": 10,
+    }
+
+
 @pytest.mark.parametrize("policy", ["zero-pad", "pca"])
 def test_widths_that_differ_follow_the_policy(policy: str) -> None:
     x, y = planted()
