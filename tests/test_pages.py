@@ -66,6 +66,7 @@ NOT_RUN = {
     "OMP_NUM_THREADS=1 python benchmarks/": "takes minutes and gigabytes",
     "OMP_NUM_THREADS=1 python -m benchmarks.": "takes an hour",
 }
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # Pages whose blocks of Python share their names, with the test that runs them.
 ELSEWHERE = {"docs/own-model.md": "tests/workflows/extract/test_own_model_page.py"}
 
@@ -88,6 +89,8 @@ def shell(tmp_path: Path):
     module.chmod(0o755)
     path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)}
+    for name in THREADS:  # a worker of the tests has one, a reader as many as libraries choose
+        environment.pop(name, None)
     bash = shutil.which("bash")
     assert bash
 
