@@ -11,6 +11,8 @@ import pytest
 
 import repalign
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).parents[1]
 
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import t
 
 from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.inference.left_out import (
@@ -34,6 +35,17 @@ def test_the_interval_of_a_mean_of_many_rows_is_that_of_the_normal_theory() -> N
     half = 1.9612 * errors.std(ddof=1) / np.sqrt(2000)
     assert_allclose([found.low, found.high], errors.mean() + np.array([-half, half]), rtol=1e-4)
     assert found.claim is Claim.FITTED_MAP
+
+
+def test_unequal_groups_count_by_their_worth() -> None:
+    sizes = np.array([40, 30, 6, 5, 5, 4, 4, 3, 2, 1] * 2)
+    groups = np.repeat(np.arange(sizes.size), sizes)
+    errors = 5 + np.random.default_rng(0).standard_normal(groups.size)
+    found = leave_groups_out(errors[None], groups).interval(first, within=ANYWHERE)
+    without = np.array([errors[groups != group].mean() for group in range(sizes.size)])
+    n, worth = sizes.size, sizes.sum() ** 2 / (sizes**2).sum()
+    error = np.sqrt((n - 1) / n * np.sum((without - errors.mean()) ** 2))
+    assert_allclose((found.high - found.low) / 2 / error, t.ppf(0.975, worth - 1), rtol=1e-6)
 
 
 def test_many_rows_are_bundled_without_changing_the_width() -> None:

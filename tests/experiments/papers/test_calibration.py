@@ -35,9 +35,16 @@ def asked_of_all(counted: str) -> set[str]:
     return {f"p ≤ .05, {split}, {name}" for split in ("in-sample", "held-out") for name in paired}
 
 
-@pytest.mark.parametrize("folds", [False, True])
 @pytest.mark.parametrize(
-    "counted", ["false positives", "false positives beyond groups", "coverage"]
+    ("counted", "folds"),
+    [
+        ("false positives", False),
+        ("false positives beyond groups", True),
+        ("coverage", True),
+        pytest.param("false positives", True, marks=pytest.mark.slow),
+        pytest.param("false positives beyond groups", False, marks=pytest.mark.slow),
+        pytest.param("coverage", False, marks=pytest.mark.slow),
+    ],
 )
 def test_every_map_is_counted(counted, folds) -> None:
     found = measured(case_of(counted, folds=folds))

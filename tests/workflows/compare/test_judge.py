@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from repalign.core.thread_choice import one_thread
 from repalign.workflows.compare import refits
@@ -36,6 +37,7 @@ def spread_and_said(n_samples: int = 24) -> tuple[float, float]:
     return float(values.std(ddof=1)), float(np.median(half) / 2)
 
 
+@pytest.mark.slow
 def test_in_sample_intervals_know_that_ica_would_find_other_components(monkeypatch) -> None:
     spread, said = spread_and_said()
     assert 0.6 < said / spread < 1.6

@@ -21,7 +21,7 @@ from repalign.workflows.compare.spaces import start_seed
 from repalign.workflows.executor import InProcess, ProcessPool
 from repalign.workflows.machine import Machine
 
-CHEAP = CompareSettings(n_null=9, n_gaussian=1, n_refits=0)
+CHEAP = CompareSettings(n_null=9, n_gaussian=1, n_refits=0, starts=2)
 
 
 def spaces(count: int = 4, n: int = 240, dim: int = 4) -> dict[str, np.ndarray]:

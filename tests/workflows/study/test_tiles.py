@@ -106,7 +106,7 @@ def test_the_numbers_are_the_same_without_room(store: Path, monkeypatch) -> None
 
 
 def test_layers_of_many_have_the_numbers_of_single_comparisons(store: Path) -> None:
-    cheap = CompareSettings(n_null=9, n_gaussian=1, n_refits=5, starts=1)
+    cheap = CompareSettings(n_null=9, n_gaussian=1, n_refits=5, n_halves=2, starts=1)
     records = compare(store, settings=replace(cheap, layers=("all",))).to_records()
     single = compare(f"{store}::block-1", f"{store}::block-4", settings=cheap).to_records()
     among = [r for r in records if (r["source_view"], r["target_view"]) == ("block-1", "block-4")]

@@ -131,6 +131,7 @@ def test_twins_are_judged_in_every_split_like_the_pair(ica_rows_used: str) -> No
     assert set(twins) == {"in-sample", "held-out"}
 
 
+@pytest.mark.slow
 def test_twins_that_are_units_of_their_own_give_the_same_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
