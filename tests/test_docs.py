@@ -8,6 +8,8 @@ import pytest
 from repalign.cli.reference import commands, reference
 from repalign.core.similarity.measures import CHANGES, MEASURES, Measure
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).parents[1]
 COMMANDS = list(commands())
 

@@ -11,6 +11,8 @@ import pytest
 
 import repalign
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -43,7 +45,7 @@ def test_the_api_shows_the_defaults_of_options() -> None:
     settings = shown["CompareSettings"]
     assert str(settings["held_out"].value) == "0.2"
     assert str(settings["n_null"].value) == "None"
-    assert str(settings["ica_rows"].value) == "'same'"
+    assert str(settings["width_policy"].value) == "'zero-pad'"
     assert not any("option(" in str(each.value) for each in settings.attributes.values())
 
 

@@ -58,8 +58,13 @@ def test_small_directions_that_are_real_are_kept() -> None:
 
 
 def test_the_rank_can_be_limited() -> None:
-    x = np.random.default_rng(0).standard_normal((100, 6))
+    x = np.random.default_rng(0).standard_normal((100, 6)) * np.arange(1, 7)
     assert whiten(x, max_rank=2).rank == 2
+    assert_allclose(whiten(x, max_rank=2).variances, whiten(x).variances[:2])
+
+
+def test_a_covariance_of_few_rows_has_a_rank_below_them_however_it_was_made() -> None:
+    assert fit_whitening(np.zeros(6), np.eye(6), epsilon=1e-7, n_rows=5).rank == 4
 
 
 def test_rows_that_do_not_vary_are_refused() -> None:

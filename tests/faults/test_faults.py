@@ -23,6 +23,8 @@ from tests.faults.lines import (
     run_line,
 )
 
+pytestmark = pytest.mark.faults
+
 ROOT = Path(__file__).parents[2]
 COMMANDS = leaf_commands()
 LINES_PER_COMMAND = int(os.environ.get("REPALIGN_TEST_LINES", "3"))

@@ -35,6 +35,14 @@ def test_modularity_and_compactness_agree_with_the_reference(name: str, oracles,
     assert found.active.tolist() == oracles[name]["active"]
 
 
+def test_a_latent_is_active_beyond_a_fraction_of_the_widest_range() -> None:
+    factors = encode_factors({"x": GRID[:, 0], "y": GRID[:, 1]})
+    widest = 1.0 * REFERENCE.range_divisor
+    latents = np.linspace(0, 1, len(GRID))[:, None] * [widest, 1.1, 0.9, 0.1, 0.1]
+    found = normalised_mi(factors, latents, REFERENCE, np.random.default_rng(0))
+    assert found.active.tolist() == [True, True, False, False, False]
+
+
 @pytest.mark.parametrize("name", ["identity", "rotated", "inactive", "noise"])
 def test_the_training_preset_agrees_with_the_training_code(name: str, oracles, case) -> None:
     oracle = oracles[name]["training_script_variant_k3_div8"]

@@ -97,6 +97,18 @@ def test_half_samples_hold_whole_groups() -> None:
     assert half_sample_scores(found, MCC, n_draws=5, groups=member % 3) == {}
 
 
+def test_half_samples_vary_as_half_of_the_rows_do() -> None:
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=400)
+    latents = (size + rng.normal(size=400))[:, None]
+    factors = encode_factors({"size": size}, kinds={"size": "continuous"})
+    scored = score_factors(factors, latents, MCC)
+    values = half_sample_scores(scored, MCC, n_draws=80)["MCC-pearson"]
+    r = np.corrcoef(size, latents[:, 0])[0, 1]
+    # of n/2 among n rows, the variance of a correlation is (1 − r²)² (2/n) (1 − 1/2)
+    assert np.std(values) == pytest.approx((1 - r**2) / np.sqrt(400), rel=0.3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("is_constant", [True, False])
 def test_chance_in_groups_is_significant_as_often_as_it_should(*, is_constant: bool) -> None:

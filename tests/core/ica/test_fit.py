@@ -4,6 +4,7 @@ from numpy.testing import assert_allclose
 from sklearn.decomposition import FastICA
 
 from repalign.core.ica.contrast import CONTRASTS
+from repalign.core.ica.data import drawn_rows
 from repalign.core.ica.fit import IcaFit, fit_ica
 from repalign.core.ica.settings import IcaSettings
 from repalign.core.rows import ArrayRows
@@ -204,6 +205,17 @@ def test_a_sample_finds_light_tails_and_components_are_whitened_by_all_rows(memo
     back = found.to_components().apply(values) @ found.mixing.T + found.mean
     assert_allclose(back, values, atol=1e-10)
     assert_allclose(np.cov(found.to_components().apply(values).T, bias=True), np.eye(5), atol=1e-9)
+
+
+def test_a_sample_is_unmixed_by_its_own_whitening() -> None:
+    values = draw("heavy tails", 6000, 4) @ rotation(4, 1)
+    found = fit(values, n_fit_rows=120)
+    alone = fit(values[drawn_rows(6000, 120, seed=0)])
+    # the unmixing of the sample, turned into the nearest that whitens all rows
+    left, spread, right = np.linalg.svd(alone.unmixing @ found.mixing)
+    matched = np.abs(left @ right)
+    assert spread.max() > 1.05
+    assert_allclose(matched.max(axis=0), 1, atol=1e-3)
 
 
 def test_a_sample_smaller_than_the_rank_is_refused() -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -103,8 +105,24 @@ def test_the_map_is_its_three_steps() -> None:
     assert_allclose(between.apply(x), components, atol=1e-10)
 
 
-def test_one_global_scale_is_the_best_one() -> None:
+def test_components_of_the_opposite_sign_are_turned() -> None:
     x, y = latents("laplace", n=800, d=5)
+    source, target = fit(x), fit(y)
+    turned = replace(target, unmixing=-target.unmixing, mixing=-target.mixing)
+    moments = moments_of(x, y)
+    plain, opposite = (
+        matched_components_map(
+            moments, source, fit, match_components(moments, source, fit).matching
+        )
+        for fit in (target, turned)
+    )
+    assert_allclose(opposite.matrix, -plain.matrix, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_columns", [3, 5])
+def test_one_global_scale_is_the_best_one(n_columns: int) -> None:
+    x, y = latents("laplace", n=800, d=5)
+    x = x[:, :n_columns]
     y = y + np.random.default_rng(5).standard_normal(y.shape)
     source, target = fit(x), fit(y)
     moments = moments_of(x, y)

@@ -112,10 +112,16 @@ def in_groups(
     return x, y, groups
 
 
-@pytest.mark.parametrize("sizes", [[10] * 15, [30, 25, 20, 16, 12, 9, 7, 5, 4, 3, 3, 2, 2, 1, 1]])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param([10] * 15, marks=pytest.mark.slow),
+        [30, 25, 20, 16, 12, 9, 7, 5, 4, 3, 3, 2, 2, 1, 1],
+    ],
+)
 def test_unrelated_groups_are_rejected_no_more_often_than_they_should(sizes: list[int]) -> None:
     by_row, by_group = [], []
-    for trial in range(100):
+    for trial in range(50):
         x, y, groups = in_groups(sizes, 3, seed=trial)
         split = no_split(len(x))
         by_row.append(null_of_rows(x, y, split, 19, seed=trial)[0].p_values())
@@ -123,8 +129,8 @@ def test_unrelated_groups_are_rejected_no_more_often_than_they_should(sizes: lis
         null, _ = shuffled_pairing_null(x, y, plan, fit_all=fit_all, n_shuffles=19, seed=trial)
         by_group.append(null.p_values())
     assert (np.array(by_row)[:, 1:] <= 0.05).mean(0).min() > 0.7
-    # binomial(100, 0.05) exceeds 13 in one of two thousand
-    assert (np.array(by_group)[:, 1:] <= 0.05).sum(0).max() <= 13
+    # binomial(50, 0.05) exceeds 8 in one of a thousand
+    assert (np.array(by_group)[:, 1:] <= 0.05).sum(0).max() <= 8
 
 
 def test_what_the_rows_share_beyond_their_group_is_found_inside_the_groups() -> None:

@@ -23,13 +23,25 @@ def test_no_signed_permutation_has_less_squared_error(seed: int) -> None:
     assert_allclose(np.sum((fitted.apply(x) - y) ** 2), lowest, rtol=1e-10)
 
 
-def test_correlation_cost_ignores_the_columns_variances() -> None:
+def test_the_scale_of_a_wider_source_is_that_of_the_matched_columns() -> None:
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((500, 3)) * [100, 1, 1]
-    y = x[:, [2, 0, 1]] / [1, 100, 1] + 0.01 * rng.standard_normal((500, 3))
-    moments = moments_of(x + 0.02 * x[:, :1] * [0, 1, 0], y)
-    fitted = fit_permutation(moments, cost="correlation")
-    assert np.abs(fitted.matrix).argmax(axis=0).tolist() == [2, 0, 1]
+    x = rng.standard_normal((60, 4)) * [9, 2, 7, 1]
+    y = 3 * x[:, [3, 1]] + rng.standard_normal((60, 2))
+    fitted = fit_permutation(moments_of(x, y), scale=True, cost="correlation")
+    matched = (x - x.mean(0))[:, [3, 1]]
+    expected = np.sum(matched * (y - y.mean(0))) / np.sum(matched**2)
+    assert_allclose(fitted.matrix[[3, 1], [0, 1]], expected)
+
+
+def test_correlation_cost_ignores_the_columns_variances() -> None:
+    first, second = np.random.default_rng(0).standard_normal((2, 500))
+    moments = moments_of(
+        np.column_stack([100 * first, second]),
+        np.column_stack([second + 0.3 * first, 0.001 * first]),
+    )
+    by_correlation = fit_permutation(moments, cost="correlation")
+    assert np.abs(by_correlation.matrix).argmax(axis=0).tolist() == [1, 0]
+    assert np.abs(fit_permutation(moments).matrix).argmax(axis=0).tolist() == [0, 1]
 
 
 def test_a_constant_column_does_not_disturb_the_correlation_cost() -> None:

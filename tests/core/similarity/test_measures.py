@@ -91,6 +91,19 @@ def test_rows_that_fitted_nothing_change_what_is_fitted_and_nothing_else(measure
     assert same != measure.fits
 
 
+def test_r2_on_other_rows_is_that_of_the_affine_map_of_the_first() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((200, 3))
+    y = x @ rng.standard_normal((3, 2)) + rng.standard_normal((200, 2))
+    x[150:], y[150:] = x[150:] + 1, y[150:] - [1, 3]
+    design = np.column_stack([x, np.ones(200)])
+    weights = np.linalg.lstsq(design[:150], y[:150], rcond=None)[0]
+    residual = np.sum((y - design @ weights)[150:] ** 2, axis=0)
+    total = np.sum((y[150:] - y[150:].mean(axis=0)) ** 2, axis=0)
+    assert_allclose(value_on("pooled-r2", 150, x, y), 1 - residual.sum() / total.sum())
+    assert_allclose(value_on("mean-r2", 150, x, y), np.mean(1 - residual / total))
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "mutual-knn"])
 def test_rows_that_do_not_vary_are_as_far_as_can_be(name: str) -> None:
     x, _ = fixture_a()

@@ -12,7 +12,9 @@ def measured(sources, n_columns: int, seed: int) -> dict[str, float]:
     return {m.measure: m.value for m in measure(case, seed, Work(Path(), Machine()))}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_gaussian_rows_show_efficiency_only_where_both_sides_saw_them(seed: int) -> None:
     found = measured("gaussian", 64, seed)
     assert found[SAME] > 0.04

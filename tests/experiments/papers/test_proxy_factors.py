@@ -68,6 +68,7 @@ def test_the_sentence_follows_the_untrained_network(
     assert f"{says} from those of the same network untrained ({untrained:.1f}" in first
 
 
+@pytest.mark.slow
 def test_photographs_are_shown_to_trained_and_untrained_networks_and_as_pixels(
     tmp_path: Path,
 ) -> None:

@@ -44,7 +44,6 @@ def test_a_run_that_was_stopped_continues_with_the_same_numbers(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 def test_seeds_are_spread_by_ray(tmp_path: Path) -> None:
     here = reproduce(experiment(), tmp_path / "here")
@@ -126,3 +125,12 @@ def test_other_data_are_other_work_and_other_published_numbers(tmp_path: Path) -
     other = reproduce(given, tmp_path, seeds=[0], data=tmp_path)
     assert other.find("high", "value").published is None
     assert len(log(tmp_path)) == 4
+
+
+def test_data_of_one_name_whose_content_changes_are_other_work(tmp_path: Path) -> None:
+    for content in ("first", "second"):
+        of_file = experiment(
+            find_data=lambda path, content=content: GivenData("own", path, content)
+        )
+        reproduce(of_file, tmp_path / "out", seeds=[0], data=tmp_path)
+    assert len(log(tmp_path / "out")) == 4

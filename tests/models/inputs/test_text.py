@@ -123,6 +123,18 @@ def test_a_sample_of_tokens_depends_on_seed_and_content(
     assert np.array_equal(kept, again)
 
 
+def test_positions_drawn_follow_the_sample_and_the_seed() -> None:
+    choice = parse_tokens("sample:5")
+
+    def drawn(seed: int, sample_hash: bytes) -> list[int]:
+        return choice.positions(100, seed=seed, sample_hash=sample_hash).tolist()
+
+    first, other = bytes(16), bytes(range(16))
+    assert drawn(0, first) == drawn(0, first)
+    assert drawn(0, first) != drawn(0, other)
+    assert drawn(0, first) != drawn(1, first)
+
+
 @pytest.mark.parametrize("text", ["", "some", "stride:0", "sample:x", "stride", "last:2"])
 def test_other_token_choices_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="expected all, last, stride:k or sample:n"):

@@ -127,7 +127,7 @@ def test_damaged_configs_are_refused_in_one_line_or_work(checkpoints: list[Path]
     assert [use(directory) for directory in checkpoints] == [""] * len(checkpoints)
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 def test_many_damaged_configs_are_refused_in_one_line_or_work(checkpoints: list[Path]) -> None:
     counts = tried(checkpoints, range(60, 1000))
     assert counts[True] > 200

@@ -46,7 +46,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 @pytest.mark.parametrize("damage", ["flip", "cut", "splice"])
 @pytest.mark.parametrize("name", ["tiny", "chunks", "gzip", "shard", "manifest"])
 def test_damage_is_noticed_or_harmless(targets: dict[str, Path], name: str, damage: str) -> None:

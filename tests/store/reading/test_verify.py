@@ -124,3 +124,12 @@ def test_a_header_with_one_key_twice_is_refused(path: Path) -> None:
     reseal(path, lambda file, content: None, text=text[:-1] + ',"licence":"free"}')
 
     assert "key 'licence' stands there twice" in verify_store(path).problems[0]
+
+
+def test_identifiers_that_read_alike_in_a_row_have_another_fingerprint(tmp_path: Path) -> None:
+    fingerprints = set()
+    for ids in (["ab", "c"], ["a", "bc"]):
+        write_store(tmp_path / f"{ids[0]}.h5", np.eye(2), ids=ids)
+        with open_store(tmp_path / f"{ids[0]}.h5") as store:
+            fingerprints.add(store.fingerprint)
+    assert len(fingerprints) == 2

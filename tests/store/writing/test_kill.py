@@ -10,7 +10,7 @@ import pytest
 WORKER = Path(__file__).with_name("kill_worker.py")
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 def test_fifty_killed_writers_leave_whole_shards_and_can_be_continued(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
 

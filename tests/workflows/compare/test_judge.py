@@ -18,6 +18,7 @@ def related(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return x, x @ turn + 0.3 * rng.normal(size=x.shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["error", "efficiency"])
 def test_half_samples_know_that_ica_would_find_other_components(column: str) -> None:
     split = "in-sample" if column == "error" else "held-out"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -154,7 +155,7 @@ def test_identical_inputs_have_no_error_and_no_efficiency() -> None:
 def test_unrelated_inputs_are_inside_the_null_and_this_is_said() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.laplace(size=(500, 5)), rng.laplace(size=(500, 5))
-    result = compare(x, y, settings=CompareSettings(n_null=39, n_rotations=1))
+    result = compare(x, y, settings=CompareSettings(n_null=39, n_rotations=19, n_halves=0))
     judged = {r.map: r for r in result.records if r.split == "held-out"}
     for name in ("permutation", "rigid", "linear", "ica"):
         assert judged[name].p_value > 0.05, name
@@ -164,7 +165,7 @@ def test_unrelated_inputs_are_inside_the_null_and_this_is_said() -> None:
 
 def test_a_planted_rotation_of_non_gaussian_sources_is_found_by_ica() -> None:
     x, y = planted()
-    result = compare(x, y, settings=CompareSettings(n_null=19, n_rotations=19))
+    result = compare(x, y, settings=CompareSettings(n_null=19, n_rotations=19, n_halves=4))
     for record in result.records:
         if record.map == "ica":
             assert record.converged
@@ -286,6 +287,16 @@ def test_rows_of_a_group_are_never_on_both_sides() -> None:
     assert errors(by_document, "held-out")["linear"] > errors(by_row, "held-out")["linear"]
 
 
+def test_held_out_intervals_leave_out_the_groups_that_are_judged() -> None:
+    x, y = planted()
+    settings = CompareSettings(maps=("rigid",), n_null=0, n_halves=0)
+    result = compare(x, y, groups=np.arange(600) % 60, settings=settings)
+    assert {r.split: r.n_rows / r.n_groups for r in result.records} == {
+        "in-sample": 10,
+        "held-out": 10,
+    }
+
+
 @pytest.mark.parametrize("policy", ["zero-pad", "pca"])
 def test_widths_that_differ_follow_the_policy(policy: str) -> None:
     x, y = planted()
@@ -372,7 +383,7 @@ def test_every_convention_that_is_asked_for_is_recorded() -> None:
 
 def test_the_json_is_complete_and_plain() -> None:
     x, y = planted()
-    result = compare(x, y, settings=CompareSettings(n_null=9, n_rotations=1))
+    result = compare(x, y, settings=CompareSettings(n_null=9, n_rotations=19, n_halves=2))
     data = json.loads(json.dumps(result.to_dict(), allow_nan=False, default=float))
     assert data["settings"]["seed"] == 0
     assert data["settings"]["permutation_cost"] == "inner-product"
@@ -384,9 +395,10 @@ def test_the_json_is_complete_and_plain() -> None:
 
 
 def test_same_seed_same_result_other_seed_other_split() -> None:
-    x, y = planted()
+    x, y = planted(300)
+    few = CompareSettings(n_null=9, n_rotations=1, n_halves=2)
     first, again, other = (
-        compare(x, y, settings=CompareSettings(seed=seed)).to_records() for seed in (1, 1, 2)
+        compare(x, y, settings=replace(few, seed=seed)).to_records() for seed in (1, 1, 2)
     )
     assert first == again
     assert first != other
@@ -508,6 +520,9 @@ def test_one_ruler_serves_both_splits() -> None:
     x = rng.standard_t(3, size=(300, 4))
     result = compare(x, x + rng.standard_normal((300, 4)), settings=cheap(maps=("mean", "rigid")))
     assert len({(r.diameter, r.rms_radius, r.diameter_99) for r in result.records}) == 1
+    for record in result.records:
+        norm = record.error_over_rms_radius * record.rms_radius
+        assert norm == pytest.approx(record.error * record.diameter)
     inside, outside = errors(result)["mean"], errors(result, "held-out")["mean"]
     # by the diameter of the held-out rows alone it read half as much again
     assert outside == pytest.approx(inside, rel=0.15)
@@ -558,7 +573,7 @@ def test_no_number_hangs_on_the_unit_of_the_values(scale: float) -> None:
     x, y = (values[:120, :3] for values in fixture_a())
     settings = CompareSettings(
         maps=("mean", "rigid", "linear", "ica"), measures=("linear-cka", "unbiased-cka"),
-        n_null=2, n_rotations=1, n_halves=2,
+        n_null=2, n_rotations=19, n_halves=2,
     )  # fmt: skip
     usual, scaled = (compare(x * by, y * by, settings=settings) for by in (1.0, scale))
     for was, now in zip(usual.to_records(), scaled.to_records(), strict=True):

@@ -36,7 +36,7 @@ def amounts(stores: Stores, *, workers: int = 1, memory: int = 2**31, **more) ->
 
 
 @pytest.mark.parametrize("maps", [("rigid", "linear"), ("rigid", "ica")])
-@pytest.mark.parametrize("n_halves", [0, 4])
+@pytest.mark.parametrize("n_halves", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_what_is_read_is_foretold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, maps: tuple[str, ...], n_halves: int
 ) -> None:

@@ -3,8 +3,13 @@
 import numpy as np
 
 from repalign import compare
+from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.engines.effort import STEPS, Course
 from repalign.workflows.machine import Machine
+
+SETTINGS = CompareSettings(
+    maps=("permutation", "rigid", "ica"), n_null=9, n_rotations=4, n_halves=2
+)
 
 
 def test_progress_never_goes_back_and_ends_at_the_end() -> None:
@@ -13,7 +18,7 @@ def test_progress_never_goes_back_and_ends_at_the_end() -> None:
     for inputs in (rows[:2], rows):
         told: list[tuple[str, int, int]] = []
         machine = Machine(on_stage=lambda *said, told=told: told.append(said))
-        compare(*inputs, maps=["permutation", "rigid", "ica"], rotations=4, machine=machine)
+        compare(*inputs, settings=SETTINGS, machine=machine)
         places = [done for _, done, _ in told]
         assert places == sorted(places)
         assert {total for _, _, total in told} == {STEPS}

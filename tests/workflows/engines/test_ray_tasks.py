@@ -68,6 +68,7 @@ def marks(folder: Path) -> list[int]:
     return sorted(int(path.name.split("-")[0]) for path in folder.iterdir())
 
 
+@pytest.mark.slow
 def test_results_come_in_order_from_processes_of_one_thread(tasks, tmp_path: Path) -> None:
     shared, told = np.ones(50_000), []
     units = [Writing(number, tmp_path) for number in range(9)]
@@ -81,6 +82,7 @@ def test_results_come_in_order_from_processes_of_one_thread(tasks, tmp_path: Pat
     assert tasks.shared_bytes - before == shared.nbytes  # once, not nine times
 
 
+@pytest.mark.slow
 def test_a_comparison_is_that_of_one_process_to_the_last_bit(tasks, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     shared = rng.laplace(size=(150, 4))
@@ -128,6 +130,7 @@ def test_failures_are_one_line(tasks, tmp_path: Path, monkeypatch: pytest.Monkey
         tasks.map([Writing(0, tmp_path)], Machine())
 
 
+@pytest.mark.slow
 def test_a_second_cluster_is_refused_and_leaves_no_files(
     tasks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +140,7 @@ def test_a_second_cluster_is_refused_and_leaves_no_files(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_cluster_of_this_machine_is_private(tasks) -> None:
     import ray
 
@@ -149,6 +153,7 @@ def test_a_cluster_of_this_machine_is_private(tasks) -> None:
     assert any(folder.stat().st_mode & 0o077 == 0 for folder in sockets.parents)  # others stay out
 
 
+@pytest.mark.slow
 def test_a_cluster_of_this_machine_listens_on_loopback_and_runs_what_is_needed(tasks) -> None:
     ours = family(os.getpid())
     assert {"gcs_server", "raylet"} <= {Path(line.split()[0]).name for line in ours.values()}
@@ -184,6 +189,7 @@ def family(root: int) -> dict[int, str]:
     return {pid: lines[pid] for pid in ours if lines.get(pid)}
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_start_is_one_line(tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
@@ -286,7 +292,7 @@ def test_without_shared_memory_the_object_store_is_small(monkeypatch: pytest.Mon
     assert cluster.object_store_bytes() == cluster.SMALLEST_STORE
 
 
-def test_small_arrays_travel_with_their_unit(tasks, tmp_path: Path) -> None:
+def test_small_arrays_travel_with_their_unit() -> None:
     packer = Packer()
     parcel = packer.pack([np.arange(10), np.arange(3)])
     assert (parcel.arrays, packer.shared_bytes) == ((), 0)

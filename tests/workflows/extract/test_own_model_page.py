@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 import repalign
 from repalign.cli.app import app
 
+pytestmark = pytest.mark.docs
+
 PAGE = Path(__file__).parents[3] / "docs" / "own-model.md"
 
 

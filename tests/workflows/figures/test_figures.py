@@ -136,7 +136,7 @@ def notes_of(figure) -> str:
     return " ".join(figure.get_supxlabel().split())
 
 
-@pytest.mark.parametrize("n", [2, 30, 130])
+@pytest.mark.parametrize("n", [2, 30, pytest.param(130, marks=pytest.mark.slow)])
 def test_names_are_readable_for_any_number_of_views(n: int) -> None:
     figure = plot_matrix(make_matrix(layers(n)))
     axes = figure.axes[0]

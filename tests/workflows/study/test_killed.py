@@ -43,6 +43,7 @@ def pairs_in(cache: Path) -> dict[str, int]:
     return {path.name: path.stat().st_ino for path in cache.glob("pair-*.unit")}
 
 
+@pytest.mark.slow
 def test_it_continues_and_does_nothing_twice(stores: list[str], tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     expected, _ = started(stores, whole).communicate()
