@@ -6,6 +6,7 @@ from typing import Any, Literal, TypedDict
 from repalign.workflows.compare.settings import (
     PRESETS,
     CompareSettings,
+    Denominator,
     MapRows,
     PermutationCost,
     WidthPolicy,
@@ -46,6 +47,7 @@ class CompareKeywords(RowLabels, total=False):
     ica_contrast: Literal["logcosh", "exp", "cube"]
     ica_whitening: Literal["pca", "none"]
     ica_passes: int | None
+    denominator: Denominator
     permutation_cost: PermutationCost
     map_rows: MapRows
     widths: WidthPolicy

@@ -15,6 +15,7 @@ from repalign.options import Settings, option, with_values
 WidthPolicy = Literal["zero-pad", "pca", "refuse"]
 PermutationCost = Literal["inner-product", "correlation"]
 MapRows = Literal["all", "training"]
+Denominator = Literal["diameter", "rms"]
 
 TRUST = "How far to trust it"
 CHOICE = "What is compared with what"
@@ -44,6 +45,7 @@ class CompareSettings(Settings):
         starts: Independent starts of ICA a side, of which the better half by contrast is kept;
             None makes two, and six where these do not agree.
         ica: How ICA is fitted; its start and seed follow from ``seed`` and the content.
+        denominator: What errors are divided by in tables.
         permutation_cost: What the assignment of columns maximises.
         width_policy: What to do with spaces of different widths.
         map_rows: Rows that fit the maps which are returned and saved: all, or those of the split
@@ -117,6 +119,13 @@ class CompareSettings(Settings):
         absent="all",
     )
     ica: IcaSettings = field(default_factory=IcaSettings)
+    denominator: Denominator = option(
+        "diameter",
+        "What errors are divided by in tables: the diameter of the target, as in the paper, or its "
+        "RMS radius, to compare across targets. The CSV has both.",
+        recorded=True,
+        column="denominator",
+    )
     permutation_cost: PermutationCost = option(
         "inner-product", "What the permutation maximises.", panel=CONVENTIONS, recorded=True
     )

@@ -18,7 +18,11 @@ UNDEFINED = "n/a"
 GAP = "  "
 # Between the two sides of a pair and the numbers of its rows and columns.
 TITLE_GAP = "   "
-CAPTION = "error: mean ‖prediction − target‖ / diameter of all target rows, ↓ closer"
+# What errors are divided by.
+DENOMINATORS = {
+    "diameter": "diameter of all target rows",
+    "rms": "RMS radius of all target rows",
+}
 # What the interval of a split is of.
 INTERVALS = {
     "in-sample": "in-sample, for the average error of this procedure",
@@ -90,6 +94,7 @@ class ErrorTable:
 
     columns: tuple[ErrorColumn, ...]
     blocks: tuple[ErrorBlock, ...]
+    denominator: str = "diameter"
 
     @property
     def caption(self) -> tuple[str, ...]:
@@ -102,7 +107,11 @@ class ErrorTable:
     def legend(self) -> tuple[str, ...]:
         """Explain what the table shows, and only that."""
         lines = [line for block in self.blocks for line in block.lines]
-        parts = [CAPTION, *self._evidence(lines)]
+        divided = DENOMINATORS[self.denominator]
+        parts = [
+            f"error: mean ‖prediction − target‖ / {divided}, ↓ closer",
+            *self._evidence(lines),
+        ]
         shown = {line.label.strip() for line in lines}
         parts += [
             f"{kind.p_line}: {kind.told}" for kind in PAIR_SHUFFLES[1:] if kind.p_line in shown
@@ -116,11 +125,8 @@ class ErrorTable:
         splits = [line.label for line in lines if line.is_error]
         shown = {line.label.strip() for line in lines}
         intervals = [text for split, text in INTERVALS.items() if split in splits]
-        told = (
-            [f"95 % interval, given this diameter: {'; '.join(intervals)}"]
-            if "95 %" in shown
-            else []
-        )
+        given = ", given this diameter" if self.denominator == "diameter" else ""
+        told = [f"95 % interval{given}: {'; '.join(intervals)}"] if "95 %" in shown else []
         if any(kind.line in shown for kind in PAIR_SHUFFLES[:1]):
             told.append(SHUFFLED)
         if told:
@@ -179,7 +185,9 @@ def error_table(
     for number, (title, splits) in enumerate(_pairs(records).items()):
         lines = tuple(line for split in splits for line in _lines(split, columns))
         blocks.append(ErrorBlock(title, lines, tuple(notes[number]) if notes else ()))
-    return ErrorTable(tuple(columns), tuple(blocks))
+    denominators = {record.get("denominator") or "diameter" for record in records}
+    denominator = "rms" if denominators == {"rms"} else "diameter"
+    return ErrorTable(tuple(columns), tuple(blocks), denominator)
 
 
 def title_of(record: Record) -> str:
@@ -223,7 +231,8 @@ def _lines(split: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[Erro
 
 
 def _error_cell(record: Record, column: ErrorColumn) -> str:
-    value = record[column.of]
+    over_radius = not column.is_efficiency and _is_over_radius(record)
+    value = record["error_over_rms_radius" if over_radius else column.of]
     if value is None:
         return UNDEFINED
     if column.is_efficiency:
@@ -235,8 +244,13 @@ def _interval_cell(record: Record, column: ErrorColumn) -> str:
     if column.is_efficiency:
         ends = record["efficiency_low"], record["efficiency_high"]
         return "" if None in ends else " to ".join(short_percent(end) for end in ends)
-    ends = record["ci_low"], record["ci_high"]
+    names = ("rms_low", "rms_high") if _is_over_radius(record) else ("ci_low", "ci_high")
+    ends = tuple(record.get(name) for name in names)
     return "" if None in ends else "–".join(short_number(end) for end in ends)
+
+
+def _is_over_radius(record: Record) -> bool:
+    return record.get("denominator") == "rms" and bool(record["rms_radius"])
 
 
 def _search_cell(record: Record, column: ErrorColumn) -> str:
@@ -253,6 +267,8 @@ def _null_cell(record: Record, column: ErrorColumn, *, line: str) -> str:
             value, shown = record.get(kind.p_value), short_number
         elif (kind.of, kind.line) == (column.of, line):
             value, spread = record.get(kind.value), record.get(kind.spread)
+            if value is not None and not column.is_efficiency and _is_over_radius(record):
+                value *= record["diameter"] / record["rms_radius"]
             shown = short_percent if column.is_efficiency else short_number
         if value is not None:
             return shown(value) if spread is None else f"{shown(value)} ± {shown(spread)}"
