@@ -13,10 +13,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.damage_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError, reading
 from repalign.files import check_regular, file_sha256, open_regular
-from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.limits import MAX_HELD_BYTES, MAX_PIXELS
 
 _NAMES = ("images", "x", "X", "data", "arr_0")

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
+from repalign.damage_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.exceptions import InputError, reading
 from repalign.experiments.factor_images.images import FactorImages, as_colour, draw_rows
-from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
 
 DSPRITES = ("colour", "shape", "scale", "orientation", "x", "y")
 MPI3D = (
