@@ -75,7 +75,7 @@ def decode(content: bytes) -> Any:
 
 
 class DamagedUnitError(ValueError):
-    """Bytes that are no result of a unit."""
+    """Bytes that do not hold the result of a unit."""
 
 
 def _told(value: Any, arrays: dict[str, np.ndarray]) -> Any:
