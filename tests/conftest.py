@@ -28,6 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[N_DESELECTED] = Counter()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # which has no terminal, and yet is given its width
+        os.environ.pop("COLUMNS", None)
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.damage_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.delimited import ID_NAMES, MAX_COLUMNS, open_delimited
 from repalign.exceptions import InputError, MissingExtraError, reading
 from repalign.files import check_regular, open_regular
-from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.parquet import declared_bytes, open_parquet, reading_arrow, text_lengths
 from repalign.printable import counted
 

@@ -13,10 +13,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.damage_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError, reading
 from repalign.files import check_regular, file_sha256, open_regular
-from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.limits import MAX_HELD_BYTES, MAX_PIXELS
 
 _NAMES = ("images", "x", "X", "data", "arr_0")
@@ -88,14 +88,14 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
     with reading(path.name, *ZIP_ERRORS, problem=_NOT_NPZ):
         archive = zipfile.ZipFile(path)
     with archive:
-        found = [file.removesuffix(".npy") for file in archive.namelist()]
-        names = [column] if column else [name for name in _NAMES if name in found]
-        if not names or names[0] not in found:
+        arrays = [file.removesuffix(".npy") for file in archive.namelist()]
+        names = [column] if column else [name for name in _NAMES if name in arrays]
+        if not names or names[0] not in arrays:
             raise InputError(
                 f"no array {column or 'of images'} in {path.name}; found "
-                f"{', '.join(found) or 'none'}: choose one with --column"
+                f"{', '.join(arrays) or 'none'}: choose one with --column"
             )
-        member = archive.infolist()[found.index(names[0])]
+        member = archive.infolist()[arrays.index(names[0])]
         with _open_member(archive, member, path.name) as stream:
             shape = _check_npy(stream, f"{path.name}::{names[0]}")
         _check_held(math.prod(shape), path.name)

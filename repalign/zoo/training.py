@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repalign.damage_errors import PICKLE_ERRORS
 from repalign.exceptions import InputError
 from repalign.files import open_regular, writing
-from repalign.library_errors import PICKLE_ERRORS
 from repalign.zoo.recipe import Recipe
 from repalign.zoo.task import Task, data_generator
 

@@ -172,12 +172,12 @@ def _check_folder(where: Path, wanted: tuple[str, str, str]) -> None:
         record = None
     entries = record if isinstance(record, dict) else {}
     data = entries.get("data") or {}
-    found = ("something", "else", "")
+    present = ("something", "else", "")
     if {"experiment", "preset"} <= entries.keys() and isinstance(data, dict):
-        found = (entries["experiment"], entries["preset"], data.get("name", ""))
-    if found != wanted:
+        present = (entries["experiment"], entries["preset"], data.get("name", ""))
+    if present != wanted:
         raise InputError(
-            f"{where} holds results of {_told(found)}, expected {_told(wanted)} or an empty "
+            f"{where} holds results of {_told(present)}, expected {_told(wanted)} or an empty "
             "folder; choose another --output"
         )
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
+from repalign.damage_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.exceptions import InputError, reading
 from repalign.experiments.factor_images.images import FactorImages, as_colour, draw_rows
-from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
 
 DSPRITES = ("colour", "shape", "scale", "orientation", "x", "y")
 MPI3D = (
@@ -91,7 +91,7 @@ def _some(path: Path, name: str, rows: IntArray, *, n_rows: int) -> NDArray[np.u
         if dtype != np.uint8 or len(shape) not in (3, 4) or shape[0] != n_rows:
             raise InputError(f"{path.name}: {_problem(name)} ({dtype} of shape {shape})")
         size = int(np.prod(shape[1:]))
-        kept = np.empty((rows.size, *shape[1:]), dtype=np.uint8)
+        images = np.empty((rows.size, *shape[1:]), dtype=np.uint8)
         for start in range(0, shape[0], _BLOCK):
             stop = min(start + _BLOCK, shape[0])
             with reading(path.name, *ZIP_ERRORS, problem=_problem(name)):
@@ -100,8 +100,8 @@ def _some(path: Path, name: str, rows: IntArray, *, n_rows: int) -> NDArray[np.u
                 raise InputError(f"{path.name}: {_problem(name)} (it ends early)")
             first, last = np.searchsorted(rows, (start, stop))
             block = np.frombuffer(raw, dtype=np.uint8).reshape(-1, *shape[1:])
-            kept[first:last] = block[rows[first:last] - start]
-        return kept
+            images[first:last] = block[rows[first:last] - start]
+        return images
 
 
 def _problem(name: str) -> str:

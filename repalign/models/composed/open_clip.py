@@ -157,12 +157,12 @@ def _renamed(state: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
         # the projection stands behind the states that are taken
         if not key.startswith("visual.") or key == "visual.proj":
             continue
-        own = key.removeprefix("visual.")
+        target = key.removeprefix("visual.")
         for theirs, ours in _NAMES:
-            own = own.replace(theirs, ours)
-        if own in ("pos_embed", "cls_token") and tensor.ndim:
+            target = target.replace(theirs, ours)
+        if target in ("pos_embed", "cls_token") and tensor.ndim:
             tensor = tensor.reshape(1, -1, tensor.shape[-1])
-        found[own] = tensor
+        found[target] = tensor
     if not found:
         raise ModelError(f"{name} holds no weights of an image encoder (visual.…)")
     return found

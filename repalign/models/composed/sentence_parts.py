@@ -41,10 +41,10 @@ class Pooling(nn.Module):
 
         Raises ModelError for a mode that is not known.
         """
-        told = config.get("pooling_mode")
-        if told is None:
-            told = [mode for flag, mode in _FLAGS.items() if config.get(flag)] or ["mean"]
-        modes = tuple(told) if isinstance(told, list) else (told,)
+        setting = config.get("pooling_mode")
+        if setting is None:
+            setting = [mode for flag, mode in _FLAGS.items() if config.get(flag)] or ["mean"]
+        modes = tuple(setting) if isinstance(setting, list) else (setting,)
         unknown = [mode for mode in modes if mode not in _FLAGS.values()]
         if unknown:
             raise ModelError(f"pooling mode {unknown[0]!r}; expected {', '.join(_FLAGS.values())}")

@@ -111,13 +111,13 @@ class OwnCodeLoader(Loader):
             if not callable(function):
                 raise InputError(f"no function {spec.name} in {spec.path.name}; name one of it")
             with reading(name, Exception, failure=ModelError, problem="cannot be run"):
-                made = function()
-        if not (isinstance(made, tuple) and len(made) == 2 and callable(made[1])):
+                returned = function()
+        if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
             raise ModelError(
-                f"{name} returns a {type(made).__name__}, expected a pair: the module, and a "
+                f"{name} returns a {type(returned).__name__}, expected a pair: the module, and a "
                 "function from an image of PIL to a tensor (channels, height, width)"
             )
-        module, prepare = made
+        module, prepare = returned
         if not isinstance(module, nn.Module):
             raise ModelError(f"{name} returns a {type(module).__name__}, expected a module first")
         described, size = _described(module.float().eval(), prepare, name)
@@ -142,12 +142,12 @@ def _described(
         image = fromarray(rng.integers(0, 256, (side, side, 3), dtype=np.uint8))
         try:
             pixels = torch.from_numpy(OwnPreparation(prepare, name, image)(image).copy())
-            found = describe_own(module, {"": torch.stack([pixels, pixels])})
+            description = describe_own(module, {"": torch.stack([pixels, pixels])})
         except ModelError as error:
             failure = failure or ModelError(f"{name}: {error}")
             continue
         channels, height, width = pixels.shape
-        return found, (channels, height, width)
+        return description, (channels, height, width)
     assert failure is not None
     raise failure
 
@@ -170,12 +170,12 @@ def _importing(path: Path) -> Iterator[Path]:
 
 
 def _module_of(path: Path, name: str) -> Any:
-    found = importlib.util.spec_from_file_location(f"own_model_{path.stem}", path)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
+    spec = importlib.util.spec_from_file_location(f"own_model_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
     # dataclasses and pickles look their module up by its name
-    sys.modules[found.name] = module
+    sys.modules[spec.name] = module
     with reading(name, Exception, failure=ModelError, problem="cannot be run"):
-        found.loader.exec_module(module)
+        spec.loader.exec_module(module)
     return module

@@ -223,7 +223,7 @@ def _call_timm(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor:
 def _layers(module: Any, size: tuple[int, int, int], name: str, *, is_vit: bool) -> LayerMap:
     if is_vit:
         if not len(module.blocks):
-            raise ModelError(f"{name} has no blocks; it is no encoder")
+            raise ModelError(f"{name} has no blocks; expected an encoder")
         return map_layers(module, [f"blocks.{k}" for k in range(len(module.blocks))])
     # the names are out of date for some, and of modules that do not run for others
     named = [info["module"] for info in getattr(module, "feature_info", ())]
@@ -236,11 +236,11 @@ def _image_size(module: Any, config: Mapping[str, Any], name: str) -> tuple[int,
     pretrained = mapping_in(config, "pretrained_cfg", name)
     pretrained = pretrained or dict(getattr(module, "pretrained_cfg", None) or {})
     channels, height, width = image_size_in(pretrained, name)
-    told = mapping_in(config, "model_args", name).get("in_chans")
+    input_channels = mapping_in(config, "model_args", name).get("in_chans")
     first = next((part for part in module.modules() if isinstance(part, nn.Conv2d)), None)
     projection = getattr(embedding, "proj", None)
-    if isinstance(told, int):
-        channels = told
+    if isinstance(input_channels, int):
+        channels = input_channels
     elif isinstance(projection, nn.Conv2d) and projection is first:
         channels = projection.in_channels  # others may have made more channels of the image before
     if embedding is not None and getattr(embedding, "img_size", None):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
+from repalign.damage_errors import PICKLE_ERRORS, ZIP_ERRORS
 from repalign.exceptions import ModelError, reading
-from repalign.library_errors import PICKLE_ERRORS, ZIP_ERRORS
 from repalign.models.loaders.config_policy import check_size_of
 
 # Heads and decoders that a checkpoint may carry beside its encoder. Anything else that the

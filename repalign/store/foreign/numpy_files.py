@@ -8,9 +8,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.damage_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.exceptions import InputError, reading
 from repalign.expansion import TEXT_BYTES, check_copy, check_identities
-from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.store.foreign.archives import data_start
 from repalign.store.foreign.contents import (
     ID_NAMES,

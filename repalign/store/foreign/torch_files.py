@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from repalign.aliases import Rows
+from repalign.damage_errors import PICKLE_ERRORS, ZIP_ERRORS
 from repalign.exceptions import InputError, reading
 from repalign.expansion import check_copy
-from repalign.library_errors import PICKLE_ERRORS, ZIP_ERRORS
 from repalign.rows import ArrayRows
 from repalign.store.foreign.archives import data_start
 from repalign.store.foreign.contents import (

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from repalign.damage_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.exceptions import first_line
-from repalign.library_errors import NPY_ERRORS, ZIP_ERRORS
 
 TREE = "tree"
 TUPLE, MAPPING, ARRAY, CLASS = "t", "m", "a", "c"
@@ -75,7 +75,7 @@ def decode(content: bytes) -> Any:
 
 
 class DamagedUnitError(ValueError):
-    """Bytes that are no result of a unit."""
+    """Bytes that do not hold the result of a unit."""
 
 
 def _told(value: Any, arrays: dict[str, np.ndarray]) -> Any:

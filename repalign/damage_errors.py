@@ -23,8 +23,8 @@ ZIP_ERRORS: tuple[type[Exception], ...] = (
     zipfile.BadZipFile,
     zlib.error,
 )
-# numpy.lib.format parses the header as Python: SyntaxError and TokenError of text that is none,
-# TypeError of keys that cannot be sorted or of a type that is no type, MemoryError and
+# numpy.lib.format parses the header as Python: SyntaxError and TokenError of other text,
+# TypeError of keys that cannot be sorted or of an unknown type, MemoryError and
 # RecursionError of brackets without end, OverflowError of a shape that no array has.
 NPY_ERRORS: tuple[type[Exception], ...] = (
     EOFError,
@@ -39,7 +39,7 @@ NPY_ERRORS: tuple[type[Exception], ...] = (
 )
 # torch.load: a pickle is a program, whose damaged steps fail wherever they lead, at an object that
 # is not on the stack (IndexError, TypeError, AttributeError), not in the memo (KeyError,
-# AssertionError), or not in a module (ImportError), at a number that is no size (OverflowError,
+# AssertionError), or not in a module (ImportError), at a number beyond any size (OverflowError,
 # MemoryError), at text that is not UTF-8 (ValueError), at what torch does not load (RuntimeError,
 # NotImplementedError), at nesting without end (RecursionError).
 PICKLE_ERRORS: tuple[type[Exception], ...] = (
