@@ -17,7 +17,12 @@ from repalign.core.maps.closed_form import fit_identity, fit_mean, fit_rigid
 from repalign.core.maps.kinds import ALL_MAPS
 from repalign.core.maps.linear import fit_linear
 from repalign.core.maps.orthogonal import NearestOrthogonal, nearest_orthogonal
-from repalign.core.maps.permutation import AssignmentCost, fit_permutation
+from repalign.core.maps.permutation import (
+    AssignmentCost,
+    SignedMatching,
+    fit_permutation,
+    match_columns,
+)
 from repalign.core.moments import PairMoments
 from repalign.exceptions import InputError
 
@@ -58,6 +63,11 @@ class MapInputs:
         return self.ica
 
     @cached_property
+    def columns(self) -> SignedMatching:
+        """How the columns of both sides match, for all permutations."""
+        return match_columns(self.moments, self.permutation_cost)
+
+    @cached_property
     def nearest(self) -> NearestOrthogonal:
         """The orthogonal matrix of all rigid maps."""
         return nearest_orthogonal(self.moments)
@@ -88,7 +98,7 @@ def _closed_form(fit: Callable[[PairMoments], AffineMap]) -> Fitter:
 
 
 def _permutation(given: MapInputs, *, scale: bool) -> JudgedMap:
-    return JudgedMap(fit_permutation(given.moments, scale=scale, cost=given.permutation_cost))
+    return JudgedMap(fit_permutation(given.moments, given.columns, scale=scale))
 
 
 def _rigid(given: MapInputs, *, scale: bool) -> JudgedMap:

@@ -59,3 +59,5 @@ KIND_OF = {kind.name: kind for kind in MAP_KINDS}
 ALL_MAPS = tuple(KIND_OF)
 ICA_MAPS = tuple(kind.name for kind in MAP_KINDS if kind.needs_ica)
 PAPER_MAPS = tuple(kind.name for kind in MAP_KINDS if kind.in_paper)
+DEFAULT_MAPS = ("mean", "permutation", "permutation+scale", "rigid", "linear", "ica")
+"""Those of the paper, its permutation also with the scale that rigid and ICA maps have."""

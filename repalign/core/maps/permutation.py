@@ -69,21 +69,29 @@ def _preference(p: int, q: int) -> Float[np.ndarray, "p q"]:
     return 1 + _TIE * wish
 
 
-def fit_permutation(
-    moments: PairMoments, *, scale: bool = False, cost: AssignmentCost = "inner-product"
-) -> AffineMap:
-    """Fit the signed permutation of columns nearest to the target.
+def match_columns(moments: PairMoments, cost: AssignmentCost = "inner-product") -> SignedMatching:
+    """Return the Hungarian assignment of columns.
 
-    With cost ``inner-product`` the Hungarian assignment maximises Σ|S_xy| over the matched
-    pairs, which minimises the squared error over all signed permutations (paper, A.7.2).
-    ``correlation`` matches columns by |correlation| instead. With ``scale`` one global factor
-    s = Σ|S_xy| / ΣS_xx over the matched pairs is fitted after the assignment. Where the widths
-    differ, min(p, q) columns are matched and the other target columns predicted by their mean.
+    With cost ``inner-product`` it maximises Σ|S_xy| over the matched pairs, which minimises the
+    squared error over all signed permutations (paper, A.7.2). ``correlation`` matches columns by
+    |correlation| instead.
     """
     correlation = _correlation(moments)
     is_related = np.abs(correlation) > _TIE
-    similarity = np.where(is_related, correlation if cost == "correlation" else moments.sxy, 0.0)
-    matching = match_signed(similarity)
+    return match_signed(
+        np.where(is_related, correlation if cost == "correlation" else moments.sxy, 0.0)
+    )
+
+
+def fit_permutation(
+    moments: PairMoments, matching: SignedMatching, *, scale: bool = False
+) -> AffineMap:
+    """Return the map that matched columns make: a signed permutation.
+
+    With ``scale`` one global factor s = Σ|S_xy| / ΣS_xx over the matched pairs is fitted after
+    the assignment. Where the widths differ, min(p, q) columns are matched and the other target
+    columns predicted by their mean.
+    """
     signed = moments.sxy[matching.source, matching.target] * matching.sign
     factor = 1.0
     if scale:

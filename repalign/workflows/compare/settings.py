@@ -7,7 +7,7 @@ from typing import Any, Literal
 from repalign.core.ica.settings import PANEL as CONVENTIONS
 from repalign.core.ica.settings import IcaSettings
 from repalign.core.inference.kinds import null_option
-from repalign.core.maps.kinds import ALL_MAPS, KIND_OF, PAPER_MAPS
+from repalign.core.maps.kinds import ALL_MAPS, DEFAULT_MAPS, KIND_OF, PAPER_MAPS
 from repalign.core.similarity.measures import EVERY, measures_called, names_told
 from repalign.exceptions import InputError
 from repalign.options import Settings, option, with_values
@@ -66,7 +66,7 @@ class CompareSettings(Settings):
     """
 
     maps: tuple[str, ...] = option(
-        ("mean", *PAPER_MAPS),
+        DEFAULT_MAPS,
         "Maps, separated by commas; none for measures alone.",
         choices=ALL_MAPS,
         metavar="NAMES",

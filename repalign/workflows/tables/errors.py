@@ -244,8 +244,8 @@ def _interval_cell(record: Record, column: ErrorColumn) -> str:
     if column.is_efficiency:
         ends = record["efficiency_low"], record["efficiency_high"]
         return "" if None in ends else " to ".join(short_percent(end) for end in ends)
-    names = ("rms_low", "rms_high") if _is_over_radius(record) else ("ci_low", "ci_high")
-    ends = tuple(record.get(name) for name in names)
+    low, high = ("rms_low", "rms_high") if _is_over_radius(record) else ("ci_low", "ci_high")
+    ends = record.get(low), record.get(high)
     return "" if None in ends else "–".join(short_number(end) for end in ends)
 
 

@@ -1,14 +1,11 @@
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-from scipy.stats import t as student
 
 from repalign.core.ica.fit import IcaFit, fit_ica, prepare
 from repalign.core.ica.settings import IcaSettings
 from repalign.core.ica.starts import (
     AGREEMENT,
     best_starts,
-    over_starts,
     start_agreement,
 )
 from repalign.core.rows import ArrayRows
@@ -62,30 +59,3 @@ def test_the_best_contrasts_are_kept_best_first() -> None:
     fits = starts(values, [0, 1, 2, 3])
     kept = best_starts(fits, 2)
     assert [fit.contrast_value for fit in kept] == sorted(fit.contrast_value for fit in fits)[:2]
-
-
-def test_equal_starts_have_no_spread_and_one_start_an_unknown_one() -> None:
-    assert over_starts(np.full((3, 3), 0.4)).half_width == 0
-    single = over_starts(np.array([[0.4]]))
-    assert (single.value, single.half_width) == (0.4, None)
-
-
-def test_spread_on_one_side_is_that_of_a_mean_of_its_starts() -> None:
-    values = np.array([0.1, 0.2, 0.6])
-    found = over_starts(np.repeat(values[:, None], 3, axis=1))
-    half = student.ppf(0.975, 2) * np.sqrt(2 * values.var(ddof=1) / 3)
-    assert_allclose([found.value, found.half_width], [values.mean(), half])
-
-
-def test_another_run_of_starts_lies_within_the_half_width() -> None:
-    def run(seed: int, k: int = 3):
-        rng = np.random.default_rng(seed)
-        return over_starts(rng.normal(size=(k, 1)) + rng.normal(size=k) + np.zeros((k, k)))
-
-    runs = [run(seed) for seed in range(800)]
-    inside = [
-        abs(one.value - other.value) <= one.half_width
-        for one, other in zip(runs[::2], runs[1::2], strict=True)
-    ]
-    # 99.9 % of binomial(400, 0.95) lies between 0.912 and 0.983
-    assert 0.91 <= np.mean(inside) <= 0.99

@@ -110,8 +110,8 @@ def warnings_of(x: np.ndarray, y: np.ndarray, *more: str) -> str:
 def test_a_permutation_that_fails_for_the_scale_alone_is_told_with_the_map_that_has_one() -> None:
     x = np.random.default_rng(0).laplace(size=(60, 3))
     told = warnings_of(x, 1e-20 * x[:, ::-1])
-    assert "a permutation has no scale; add permutation+scale (--maps" in told
-    assert "permutation+scale" not in warnings_of(x, 1e-20 * x, "permutation+scale")
+    assert "permutation+scale to --maps" in told
+    assert "read permutation+scale" in warnings_of(x, 1e-20 * x, "permutation+scale")
     narrow = warnings_of(x, 100 * x)
     assert "predicts little but the mean, because the target is 1e+02 times wider" in narrow
     assert "permutation+scale" not in warnings_of(x, 4 * x)

@@ -112,7 +112,7 @@ def _warn_of_rows(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
 def _warn_of_scale(by_key: Mapping[tuple[str, str], ErrorRecord], width: float) -> list[str]:
     """Warn of a permutation that fails for the scale alone, and name the map that has one."""
     mean, unscaled = by_key.get(("in-sample", "mean")), by_key.get(("in-sample", "permutation"))
-    if unscaled is None or unscaled.error is None or ("in-sample", "permutation+scale") in by_key:
+    if unscaled is None or unscaled.error is None:
         return []
     ratio = unscaled.error / mean.error if mean is not None and mean.error else 0.0
     told = f"predicts little but the mean, because the target is {1 / width:.2g} times"
@@ -120,9 +120,10 @@ def _warn_of_scale(by_key: Mapping[tuple[str, str], ErrorRecord], width: float) 
         told = f"errs {ratio:.2g} times as much as the mean, because the source is about that much"
     elif width * NARROW_RATIO >= 1:
         return []
+    is_shown = ("in-sample", "permutation+scale") in by_key
+    advice = "read permutation+scale" if is_shown else "add permutation+scale to --maps"
     return [
-        f"the permutation {told} wider than the other side and a permutation has no scale; add "
-        "permutation+scale (--maps mean,permutation+scale,rigid)"
+        f"the permutation {told} wider than the other side and a permutation has no scale; {advice}"
     ]
 
 
