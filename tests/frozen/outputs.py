@@ -19,9 +19,8 @@ FOLDER = Path(__file__).parents[1] / "data" / "frozen"
 PLACES = {"versions", "request", "sha256", "digest", "path", "info", "fingerprint", "memory_bytes"}
 # Numbers that the rebuild of the statistics changes once: intervals, and how often is drawn.
 EXPECTED = re.compile(
-    r"(^|[./])(ci_|efficiency_(low|high|p|null)|start_half|efficiency_start|n_(null|twins|refits|"
-    r"halves|quarters)|source_starts|target_starts|gaussian_efficiencies|null_errors|smallest_p|"
-    r"plausible|low$|high$)"
+    r"(^|[./])(ci_|rms_(low|high)|efficiency_(low|high|p|null)|n_(null|rotations|halves)|"
+    r"source_starts|target_starts|rotated_efficiencies|null_errors|smallest_p|plausible|low$|high$)"
 )
 # How far a value may move, relative to it: on the machine that made the kept values, and on others,
 # whose kernels round otherwise. There extracted rows differ in single precision, and with them

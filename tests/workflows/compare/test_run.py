@@ -209,14 +209,14 @@ def test_shared_gaussian_latents_on_disjoint_rows(solver: str) -> None:
 
 
 def test_half_of_the_sources_gaussian_has_an_honest_held_out_efficiency() -> None:
-    rng = np.random.default_rng(0)
-    sources = np.hstack([rng.laplace(size=(4000, 4)) / np.sqrt(2), rng.standard_normal((4000, 4))])
-    x, y = (sources @ np.linalg.qr(rng.standard_normal((8, 8)))[0] for _ in range(2))
-    result = compare(x, y + 0.3 * rng.standard_normal(y.shape), rotations=19)
+    rng = np.random.default_rng(1)
+    sources = np.hstack([rng.laplace(size=(4000, 6)) / np.sqrt(2), rng.standard_normal((4000, 6))])
+    x, y = (sources @ np.linalg.qr(rng.standard_normal((12, 12)))[0] for _ in range(2))
+    result = compare(x, y + 0.1 * rng.standard_normal(y.shape), rotations=19)
     ica = {record.split: record for record in result.records if record.map == "ica"}
-    assert ica["in-sample"].efficiency > 0.6
-    assert ica["held-out"].efficiency < 0.55
-    assert ica["held-out"].efficiency_low < 0.5 < ica["held-out"].efficiency_high + 0.2
+    # perfect ICA, which rotates the Gaussian half at random, has .50 (benchmarks/half_gaussian.py)
+    assert abs(ica["held-out"].efficiency - 0.5) < 0.15 < ica["in-sample"].efficiency - 0.5
+    assert ica["held-out"].efficiency_low < 0.5 < ica["held-out"].efficiency_high
 
 
 def test_laplace_latents_on_disjoint_rows() -> None:
