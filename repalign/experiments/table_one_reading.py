@@ -79,11 +79,11 @@ def _efficiency(related: Sequence[PairOutcome]) -> list[str]:
     if not known:
         return []
     nulls = [record["efficiency_null"] for record in known if record["efficiency_null"] is not None]
-    beside = f"; Gaussian data, where it can find nothing, {_percents(nulls)} %" if nulls else ""
+    chance = f"; components rotated at random, {_percents(nulls)} %" if nulls else ""
     return [
         "ICA, which never sees the two models together, comes "
         f"{_percents([record['efficiency'] for record in known])} % of the way from permutation "
-        f"to rotation, held out{beside}."
+        f"to rotation, held out{chance}."
     ]
 
 

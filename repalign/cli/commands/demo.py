@@ -36,7 +36,7 @@ def demo(
     full: Annotated[
         bool,
         typer.Option(
-            "--full", help="All text, five folds, 99 shuffles, five ICA seeds: some minutes."
+            "--full", help="All text, five folds, 99 shuffles, six ICA starts: some minutes."
         ),
     ] = False,
     device: DeviceOption = "auto",

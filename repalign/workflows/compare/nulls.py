@@ -260,7 +260,7 @@ def rows_in_memory(dims: tuple[int, int], n_rows: int, machine: Machine) -> int:
         needed = byte_size(fewest * row_bytes, up=True)
         raise InputError(
             f"memory: {byte_size(machine.memory_bytes)} allowed, {needed} needed for a null on "
-            f"{fewest} rows; allow more (--memory), or leave nulls out (--null 0 --gaussian-null 0)"
+            f"{fewest} rows; allow more (--memory), or leave nulls out (--null 0)"
         )
     return min(n_rows, MAX_NULL_ROWS, room)
 

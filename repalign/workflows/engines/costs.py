@@ -174,7 +174,7 @@ def compare_costs(
 
 
 def _moments_bytes(stores: Stores, settings: CompareSettings) -> int:
-    """Return the bytes of the moments of a view: of the parts of the split, and of quarters."""
+    """Return the bytes of the moments of a view: of the parts of the split, and of bundles."""
     n_parts = settings.n_folds or (2 if settings.held_out else 1)
     if halves_have_ica(stores.rows, stores.dim, settings):
         n_parts += N_BUNDLES

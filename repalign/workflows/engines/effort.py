@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 ICA_RATE, RATE = 4e10, 1e10
 # What a start takes however few rows it has.
 START_SECONDS = 0.02
-# A search in Gaussian rows, which have nothing to find, ends at its last pass.
-TWIN_PASSES = 400
 STEPS = 1000
 
 

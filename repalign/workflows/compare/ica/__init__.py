@@ -1,1 +1,1 @@
-"""ICA in a comparison: starts, halves of the rows that tell how it varies, Gaussian twins."""
+"""ICA in a comparison: its starts, and the random rotations of its components."""
