@@ -144,6 +144,10 @@ def _judged(groups: IntArray, errors: SplitErrors) -> IntArray:
 def _in_sample(fitter: PairFitter, names: Sequence[str], samples: HalfSamples) -> FloatArray:
     """Return mean errors by half-sample and map, and the RMS radius of the target."""
     fitted = [name for name in names if samples.has_ica or not KIND_OF[name].needs_ica]
+    fewest = min(fitter.moments_of(sample).n for sample in samples.bundles.samples)
+    if fewest <= fitter.pair.source.shape[1] + 1:
+        # it passes through every row of such a half, and tells nothing about more of them
+        fitted = [name for name in fitted if name != "linear"]
     columns = [names.index(name) for name in fitted]
     draws = np.full((len(samples.bundles.samples), len(names) + 1), np.nan)
     for draw, sample in zip(draws, samples.bundles.samples, strict=True):

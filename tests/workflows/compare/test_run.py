@@ -590,3 +590,11 @@ def test_values_too_small_or_large_for_their_powers_are_refused(scale: float, si
     x, y = fixture_a()
     with pytest.raises(InputError, match=f"{side} 1e.*rescale the values"):
         compare(x * scale, y * scale, maps=["mean", "rigid"])
+
+
+def test_a_linear_map_that_fits_every_half_exactly_has_no_interval() -> None:
+    x, y = np.random.default_rng(0).standard_normal((2, 60, 30))
+    records = compare(x, y, maps=["rigid", "linear"], split=0, null=0).records
+    low = {record.map: record.ci_low for record in records}
+    assert low["linear"] is None
+    assert low["rigid"] is not None
