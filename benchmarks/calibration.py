@@ -63,11 +63,11 @@ def shared(
     """Return rows of which groups share a part of their variance."""
 
     def draw(groups: np.ndarray, dim: int, rng: Rng) -> np.ndarray:
-        own = values((groups.size, dim), rng)
+        noise = values((groups.size, dim), rng)
         if icc == 0:
-            return own
+            return noise
         common = values((int(groups[-1]) + 1, dim), rng)[groups]
-        return np.sqrt(icc) * common + np.sqrt(1 - icc) * own
+        return np.sqrt(icc) * common + np.sqrt(1 - icc) * noise
 
     return draw
 
@@ -144,14 +144,14 @@ def false_positives(
     law, rng = LAWS[name], np.random.default_rng((trial, 1))
     pair = law.draw(law.groups(), law.dim, rng), law.draw(law.groups(), law.dim, rng)
     result = compared(name, pair, trial, maps, measures)
-    found: dict[tuple[str, ...], float] = {}
+    positives: dict[tuple[str, ...], float] = {}
     for record in (*result.records, *result.measures):
-        what = getattr(record, "map", None) or getattr(record, "measure", "")
+        measured = getattr(record, "map", None) or getattr(record, "measure", "")
         for column in ("p_value", "efficiency_p"):
             value = getattr(record, column, None)
             if value is not None:
-                found[column, what, record.split] = float(value <= 0.05 + 1e-12)
-    return found
+                positives[column, measured, record.split] = float(value <= 0.05 + 1e-12)
+    return positives
 
 
 Claim = tuple[float, float, float, float]
@@ -163,27 +163,27 @@ def intervals(name: str, maps: str, measures: str, trial: int) -> dict[tuple[str
     law, rng = LAWS[name], np.random.default_rng((trial, 2))
     result = compared(name, related(law, law.groups(), rng), trial, maps, measures)
     x, y, radius = new_rows(name)
-    found: dict[tuple[str, ...], Claim] = {}
+    claims: dict[tuple[str, ...], Claim] = {}
     for record in result.records:
         truth = float("nan")
         if record.split == "held-out":
             truth = float(np.linalg.norm(result.maps[0][record.map].apply(x) - y, axis=1).mean())
-        # given the diameter: an interval of the mean norm
+        # options the diameter: an interval of the mean norm
         key, scale = (record.map, record.split), record.diameter
         ends = [record.error, record.ci_low, record.ci_high]
         if None not in ends:
-            found["error", *key] = (*(end * scale for end in ends), truth)  # type: ignore[assignment]
+            claims["error", *key] = (*(end * scale for end in ends), truth)  # type: ignore[assignment]
         ends = [record.error_over_rms_radius, record.rms_low, record.rms_high]
         if None not in ends:
-            found["rms", *key] = (*ends, truth / radius)  # type: ignore[assignment]
+            claims["rms", *key] = (*ends, truth / radius)  # type: ignore[assignment]
         ends = [record.efficiency, record.efficiency_low, record.efficiency_high]
         if None not in ends:
-            found["efficiency", *key] = (*ends, float("nan"))  # type: ignore[assignment]
+            claims["efficiency", *key] = (*ends, float("nan"))  # type: ignore[assignment]
     for measure in result.measures:
         ends = [measure.value, measure.ci_low, measure.ci_high]
         if None not in ends and measure.split == "in-sample":
-            found["measure", measure.measure, measure.split] = (*ends, float("nan"))  # type: ignore[assignment]
-    return found
+            claims["measure", measure.measure, measure.split] = (*ends, float("nan"))  # type: ignore[assignment]
+    return claims
 
 
 def coverage(
@@ -210,17 +210,17 @@ def main() -> None:
     parser.add_argument("--maps", default=MAPS)
     parser.add_argument("--measures", default=MEASURES)
     parser.add_argument("--workers", type=int, default=1)
-    given = parser.parse_args()
+    options = parser.parse_args()
     writer = csv.writer(sys.stdout)
     writer.writerow(
         ["law", "counted", "column", "of", "split", "share", "half width", "sd", "trials"]
     )
-    with ProcessPoolExecutor(given.workers) as pool:
-        for name in given.laws.split(","):
-            numbers = range(given.trials)
+    with ProcessPoolExecutor(options.workers) as pool:
+        for name in options.laws.split(","):
+            numbers = range(options.trials)
             positive = defaultdict(list)
             for trial in pool.map(
-                partial(false_positives, name, given.maps, given.measures), numbers
+                partial(false_positives, name, options.maps, options.measures), numbers
             ):
                 for key, value in trial.items():
                     positive[key].append(value)
@@ -228,7 +228,9 @@ def main() -> None:
                 writer.writerow(
                     [name, "p ≤ .05", *key, f"{np.mean(values):.3f}", "", "", len(values)]
                 )
-            trials = list(pool.map(partial(intervals, name, given.maps, given.measures), numbers))
+            trials = list(
+                pool.map(partial(intervals, name, options.maps, options.measures), numbers)
+            )
             for key, (held, half, sd, n) in coverage(trials):
                 writer.writerow([name, "95 %", *key, f"{held:.3f}", f"{half:.4f}", f"{sd:.4f}", n])
             sys.stdout.flush()
