@@ -129,7 +129,8 @@ def _null(result: MeasureResult, kind: str, split: str) -> NullErrors | None:
 
 
 def _interval(values: SplitValues, number: int, measure: Measure) -> Interval | None:
-    if values.replicates is None:
+    is_in_sample = values.split == "in-sample"
+    if values.replicates is None or (is_in_sample and not measure.has_in_sample_interval):
         return None
     within = measure.range_in(values.split)
     return values.replicates.interval(lambda means: means[..., number], within=within)

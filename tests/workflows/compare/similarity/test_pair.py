@@ -63,7 +63,10 @@ def test_every_measure_tells_related_from_shuffled(related: repalign.CompareResu
         sign = measure_called(record.measure).sign
         assert record.p_value == record.smallest_p == 0.05, record
         assert sign * record.value > sign * record.null, record
-        assert record.ci_low < record.value < record.ci_high, record
+        if (record.measure, record.split) == ("svcca-20", "in-sample"):
+            assert record.ci_low is None  # its intervals by half-samples miss their claim
+        else:
+            assert record.ci_low < record.value < record.ci_high, record
         assert_allclose(record.null_observed, record.value, rtol=1e-9)
 
 
