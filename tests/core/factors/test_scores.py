@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -48,10 +50,8 @@ def test_latents_and_factors_without_information_are_named() -> None:
         groups=("infomec",), infomec=infomec_preset("standard", discrete_latents=True)
     )
     notes = score_factors(factors, latents, settings).notes
-    assert notes[:2] == (
-        "1 active latent(s) have no estimated information about any factor (latents 1)",
-        "no active latent has estimated information about b",
-    )
+    assert "latents 1" in notes[0]
+    assert re.search(r"\bb\b", notes[1])
 
 
 @pytest.mark.parametrize(

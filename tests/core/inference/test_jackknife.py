@@ -79,7 +79,7 @@ def test_errors_never_have_a_negative_end() -> None:
 
 @pytest.mark.parametrize(
     ("groups", "number"),
-    [(np.arange(90) % 9, "9"), (np.repeat(np.arange(30), [300] + [2] * 29), "30")],
+    [(np.arange(90) % 9, "9 groups"), (np.repeat(np.arange(30), [300] + [2] * 29), "30 groups")],
 )
 def test_fewer_than_ten_groups_of_one_size_have_no_interval(
     groups: np.ndarray, number: str
