@@ -74,7 +74,7 @@ def test_names_of_rows_that_the_header_does_not_count_are_a_column(
 def test_a_row_that_is_not_as_wide_as_the_table_is_named(
     tmp_path: Path, text: str, line: int
 ) -> None:
-    with pytest.raises(InputError, match=rf"a\.csv: line {line} "):
+    with pytest.raises(InputError, match=rf"a\.csv.* line {line}\b"):
         list(open_delimited(write(tmp_path / "a.csv", text)).records())
 
 
@@ -82,7 +82,7 @@ def test_a_row_behind_the_first_ones_is_checked_too(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "a,b\n" + "1,2\n" * 5000 + "3\n")
     table = open_delimited(path)
     for read in (table.blocks, table.records):
-        with pytest.raises(InputError, match="line 5002 "):
+        with pytest.raises(InputError, match="line 5002"):
             list(read())
 
 

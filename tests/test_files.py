@@ -19,29 +19,29 @@ def test_a_file_is_opened_through_a_link_too(tmp_path: Path) -> None:
 
 
 def test_an_output_elsewhere_is_called_a_url() -> None:
-    with pytest.raises(InputError, match=r"s3:/+bucket/x\.csv: is a URL; expected a path: mount"):
+    with pytest.raises(InputError, match=r"s3:/+bucket/x\.csv\b.* URL"):
         check_output("s3://bucket/x.csv")
 
 
 # Without the refusal these would wait for a writer, or never end.
 def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match=r"pipe: is a pipe, expected a file; write its content"):
+    with pytest.raises(InputError, match="a pipe"):
         open_regular(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/full"])
 def test_a_device_is_refused(device: str) -> None:
-    with pytest.raises(InputError, match="is a device, expected a file"):
+    with pytest.raises(InputError, match="a device"):
         check_regular(device)
 
 
 def test_a_directory_and_a_socket_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a directory, expected a file$"):
+    with pytest.raises(InputError, match="a directory"):
         open_regular(tmp_path)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
-        with pytest.raises(InputError, match="socket: is a socket, expected a file"):
+        with pytest.raises(InputError, match="a socket"):
             open_regular(tmp_path / "socket")
 
 
@@ -110,7 +110,7 @@ def test_a_link_of_somebody_else_where_everybody_writes_is_not_followed(tmp_path
     write(folder / "out")
     (tmp_path / "mine").write_text("mine")
     os.lchown(folder / "out", 12345, 12345)
-    with pytest.raises(InputError, match=r"cannot be written \(a link of somebody else"):
+    with pytest.raises(InputError, match=r"out\b.*\ba link\b"):
         write(folder / "out")
     assert (tmp_path / "mine").read_text() == "mine"
 
@@ -118,7 +118,7 @@ def test_a_link_of_somebody_else_where_everybody_writes_is_not_followed(tmp_path
 def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with pytest.raises(InputError, match="a: cannot be written"):
+    with pytest.raises(InputError, match="written"):
         write(tmp_path / "a")
 
 
@@ -155,8 +155,8 @@ def test_standard_output_is_written_into_where_the_shell_has_it(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [
-        (lambda path: path.mkdir(), "x: is a directory, expected a file to write"),
-        (lambda path: path.write_text("old"), "x: already exists; choose another name"),
+        (lambda path: path.mkdir(), "a directory"),
+        (lambda path: path.write_text("old"), "exists"),
     ],
 )
 def test_what_may_not_be_replaced_is_refused(tmp_path: Path, prepare, message: str) -> None:
@@ -167,7 +167,7 @@ def test_what_may_not_be_replaced_is_refused(tmp_path: Path, prepare, message: s
 
 
 def test_a_missing_directory_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is no directory .*none; make it first"):
+    with pytest.raises(InputError, match=r"no directory .*none"):
         write(tmp_path / "none" / "x")
 
 
@@ -175,7 +175,7 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
 def test_a_file_that_may_only_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("old")
     (tmp_path / "x").chmod(0o400)
-    with pytest.raises(InputError, match="x: may only be read"):
+    with pytest.raises(InputError, match="only be read"):
         write(tmp_path / "x")
 
 
@@ -186,7 +186,7 @@ def test_an_input_is_never_replaced_whatever_it_is_called(tmp_path: Path, alias:
     (tmp_path / "link").symlink_to("x")
     (tmp_path / "hard").hardlink_to(tmp_path / "x")
     with protecting([tmp_path / "none", tmp_path / "x"]):
-        with pytest.raises(InputError, match=r"is the input .*x; choose another name"):
+        with pytest.raises(InputError, match=r"the input .*x"):
             write(tmp_path / alias)
         write(tmp_path / "other")
     assert (tmp_path / "x").read_text() == "old"

@@ -1,5 +1,6 @@
 """Gates as a user meets them: exit codes, lines on stderr, the result in spite of them."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +35,8 @@ def test_a_broken_gate_is_exit_code_3_after_the_result(files, tmp_path: Path) ->
     lines = [line for line in printed.stderr.splitlines() if not line.startswith("warning")]
     assert len(lines) == 2
     assert lines[0].startswith("gate: ")
-    assert "held-out rigid is 0.0" in lines[0]
-    assert lines[1] == "error: 1 of 2 gates do not hold"
+    assert re.search(r"held-out rigid\b.* 0\.0", lines[0])
+    assert "1 of 2 gates" in lines[1]
     assert run(*files[:2], *bounds, "-o", str(out)).exit_code == 3
     assert out.exists()
 
@@ -43,8 +44,9 @@ def test_a_broken_gate_is_exit_code_3_after_the_result(files, tmp_path: Path) ->
 def test_gates_that_hold_say_so(files) -> None:
     held = run(*files[:2], "--fail-above", "rigid=5", "--fail-below", "linear=0")
     assert held.exit_code == 0
-    assert "all 2 gates hold, judged held-out" in held.stderr
-    assert "judged in-sample" in run(*files[:2], "--fail-above", "rigid=5", "--split", "0").stderr
+    assert re.search("2 gates.* held-out", held.stderr)
+    fitted = run(*files[:2], "--fail-above", "rigid=5", "--split", "0")
+    assert re.search("gate .* in-sample", fitted.stderr)
 
 
 def test_a_measure_is_known_by_the_name_that_was_typed(files) -> None:
@@ -62,7 +64,7 @@ def test_the_same_files_keep_up_with_themselves(files, tmp_path: Path) -> None:
         assert run(*files, "-o", earlier).exit_code == 0
         again = run(*files, "--baseline", earlier)
         assert again.exit_code == 0, again.stderr
-        assert "all 9 gates hold" in again.stderr
+        assert "9 gates" in again.stderr
         both = run(*files, "--both", "--baseline", earlier)
         assert both.exit_code == 2
         fewer = run(*files[:2], "--baseline", earlier)
@@ -73,16 +75,16 @@ def test_the_same_files_keep_up_with_themselves(files, tmp_path: Path) -> None:
     np.save(files[2], np.load(files[2]) + noise)
     worse = run(*files, "--baseline", earlier, "--tolerance", "0.01")
     assert worse.exit_code == 3
-    assert "the baseline has" in worse.stderr
+    assert "baseline" in worse.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--fail-above", "ica=1"], "'ica' is not measured"),
-        (["--fail-above", "rigid"], "expected a name and a number"),
-        (["--tolerance", "1"], "--tolerance needs --baseline"),
-        (["--baseline", "none.json"], "does not exist"),
+        (["--fail-above", "ica=1"], "'ica'"),
+        (["--fail-above", "rigid"], "'rigid'"),
+        (["--tolerance", "1"], "--baseline"),
+        (["--baseline", "none.json"], "none.json"),
     ],
 )
 def test_wrong_gates_are_wrong_usage(files, words: list[str], told: str) -> None:

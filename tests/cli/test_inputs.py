@@ -74,7 +74,7 @@ def test_an_input_survives(folder: Path, monkeypatch, line: list[str], precious:
     assert Path(precious).read_bytes() == before
     if line[-1] != "npz":  # that one is allowed: another file
         assert ran.exit_code == 1, ran.output
-        assert "choose another name" in ran.stderr
+        assert " input" in ran.stderr
         assert len(ran.stderr.strip().splitlines()) <= 2
 
 
@@ -85,7 +85,7 @@ def test_a_store_of_shards_that_is_read_survives(folder: Path, monkeypatch) -> N
     for out in ("shards", "."):
         ran = run("apply", "maps/01-rigid.safetensors", "shards", "-o", out, "--overwrite")
         assert ran.exit_code == 1, ran.output
-        assert "choose another name" in ran.stderr
+        assert " input" in ran.stderr
     assert {path.name: path.read_bytes() for path in Path("shards").iterdir()} == before
 
 
@@ -98,7 +98,7 @@ def test_the_result_of_an_earlier_run_may_be_replaced(folder: Path) -> None:
 def test_lists_that_are_no_text_or_no_file_are_refused(folder: Path, option: str) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "noise").write_bytes(b"\xff\x00\xfe")
-    for name, message in (("pipe", "is a pipe"), ("noise", "is not UTF-8 text")):
+    for name, message in (("pipe", "a pipe"), ("noise", "UTF-8")):
         ran = run("compare", folder / "p.npy", folder / "n.npy", option, folder / name)
         assert ran.exit_code == 1
         assert message in ran.stderr
@@ -169,6 +169,6 @@ def test_texts_that_name_files_in_some_other_way_are_protected_too(tmp_path: Pat
             whole.write_text("new")
 
     for text in (f"{tmp_path}/x::view", f"mae:{tmp_path}/x", f"A={tmp_path}/x"):
-        with pytest.raises(Exception, match="is the input"):
+        with pytest.raises(Exception, match="the input"):
             protected(command)(given=text, to=tmp_path / "x")
     protected(command)(given="a\0b", to=tmp_path / "x")

@@ -20,11 +20,10 @@ def test_warnings_of_many_pairs_that_differ_in_names_and_numbers_are_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Talk().warn_of_pairs([*WIDTHS, ["of its own"]], NAMES)
-    assert capsys.readouterr().err.splitlines() == [
-        "warning: 4 pairs, of the first: widths differ (6 and 4): cut (--verbose tells all)",
-        "warning: 4 pairs, of the first: a.h5: by order (--verbose tells all)",
-        "warning: of its own",
-    ]
+    widths, order, alone = capsys.readouterr().err.splitlines()
+    assert re.search(r"4 pairs.* widths differ \(6 and 4\): cut\b.*--verbose", widths)
+    assert re.search(r"4 pairs.* a\.h5: by order\b.*--verbose", order)
+    assert alone == "warning: of its own"
 
 
 def test_few_warnings_are_all_told_once_and_verbose_tells_all(

@@ -14,12 +14,12 @@ def test_blocks_return_their_largest_magnitude() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (np.array([[1.0], [np.nan]]), "x has nan at row 8, column 0; expected finite numbers"),
-        (np.array([[0.0, -np.inf]]), "x has -inf at row 7, column 1"),
-        (np.full((2, 2), np.float16(np.inf)), "x has inf at row 7, column 0"),
-        (np.array([[1.0, 1e101]]), r"x has 1e\+101 at row 7, column 1"),
-        (np.array([[2e25, 0]]), "row 7, column 0; expected finite numbers of at most 1e"),
-        (np.array([[-1e99, 1]]), "row 7, column 0; expected finite numbers of at most 1e"),
+        (np.array([[1.0], [np.nan]]), r"\bx\b.* nan.* 8.* 0"),
+        (np.array([[0.0, -np.inf]]), r"\bx\b.* -inf.* 7.* 1"),
+        (np.full((2, 2), np.float16(np.inf)), r"\bx\b.* inf.* 7.* 0"),
+        (np.array([[1.0, 1e101]]), r"\bx\b.* 1e\+101.* 7.* 1"),
+        (np.array([[2e25, 0]]), r"2e\+25.* 7.* 0.* 1e\+25"),
+        (np.array([[-1e99, 1]]), r"-1e\+99.* 7.* 0.* 1e\+25"),
     ],
 )
 def test_the_first_value_that_cannot_be_used_is_named(values: np.ndarray, message: str) -> None:
@@ -32,12 +32,12 @@ def test_paired_rows_have_one_number() -> None:
 
 
 def test_rows_without_columns_do_not_pair() -> None:
-    with pytest.raises(InputError, match=r"the target has shape \(4, 0\)"):
+    with pytest.raises(InputError, match=r"target.* \(4, 0\)"):
         check_paired(ArrayRows(np.ones((4, 2))), ArrayRows(np.ones((4, 0))))
 
 
 def test_values_whose_powers_vanish_are_refused_but_not_zeros() -> None:
     check_not_vanishing(0.0)
     check_not_vanishing(1e-25)
-    with pytest.raises(InputError, match="x has no value beyond 1e-26; expected one of at least"):
+    with pytest.raises(InputError, match=r"\bx\b.* 1e-26"):
         check_not_vanishing(1e-26, name="x")

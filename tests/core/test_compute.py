@@ -55,11 +55,11 @@ def test_products_of_bfloat16_are_summed_in_single_precision() -> None:
 def test_devices_by_name() -> None:
     assert choose_device("cpu") == "cpu"
     assert choose_device("auto") in {"cpu", "cuda"}
-    with pytest.raises(InputError, match="device 'tpu' is not supported; expected auto, cpu or"):
+    with pytest.raises(InputError, match=r"'tpu'.* auto, cpu"):
         choose_device("tpu")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device is present")
 def test_an_absent_device_is_refused() -> None:
-    with pytest.raises(InputError, match="device 'cuda' is not present; use --device cpu"):
+    with pytest.raises(InputError, match=r"'cuda'.* --device cpu"):
         choose_device("cuda")

@@ -68,5 +68,5 @@ def test_a_covariance_of_few_rows_has_a_rank_below_them_however_it_was_made() ->
 
 
 def test_rows_that_do_not_vary_are_refused() -> None:
-    with pytest.raises(InputError, match="the rows do not vary"):
+    with pytest.raises(InputError, match="vary"):
         whiten(np.ones((10, 3)))

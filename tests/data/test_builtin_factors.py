@@ -29,5 +29,5 @@ def test_strokes_are_measured_as_drawn() -> None:
 
 
 def test_data_without_factors_are_refused() -> None:
-    with pytest.raises(InputError, match="builtin:shakespeare: has no factors; expected builtin:d"):
+    with pytest.raises(InputError, match=r"builtin:shakespeare.* builtin:d"):
         builtin_columns("builtin:shakespeare")

@@ -72,7 +72,7 @@ def test_npz_arrays_of_one_and_two_dimensions_are_columns(tmp_path: Path) -> Non
     ]  # fmt: skip
     assert table.column("hue").tolist() == [1, 3, 5, 7]
     assert table.ids == ("a", "b", "c", "d")
-    assert "the array images of shape (4, 2, 2) is no column, passed over" in table.notes[0]
+    assert "(4, 2, 2)" in table.notes[0]
 
 
 def test_pickled_arrays_are_never_loaded(tmp_path: Path) -> None:
@@ -90,12 +90,12 @@ def test_columns_in_memory_become_a_table() -> None:
 @pytest.mark.parametrize(
     ("columns", "ids", "message"),
     [
-        ({"a": [1, 2], "b": [1]}, None, r"columns of unequal length \(a 2, b 1\)"),
-        ({"a": [[1, 2]]}, None, r"a has shape \(1, 2\); expected one dimension"),
-        ({}, None, "holds no column of values"),
-        ({"a": []}, None, "holds no column of values"),
-        ({"a": [1]}, ["p", "q"], "2 ids for 1 row"),
-        ({"a": [1, 2], "id": ["p", "p"]}, None, "the id 'p' stands in 2 rows"),
+        ({"a": [1, 2], "b": [1]}, None, "a 2, b 1"),
+        ({"a": [[1, 2]]}, None, r"\(1, 2\)"),
+        ({}, None, "no column"),
+        ({"a": []}, None, "no column"),
+        ({"a": [1]}, ["p", "q"], "2 ids"),
+        ({"a": [1, 2], "id": ["p", "p"]}, None, "id 'p'"),
     ],
 )
 def test_unusable_columns_are_refused(columns, ids, message: str) -> None:
@@ -104,28 +104,28 @@ def test_unusable_columns_are_refused(columns, ids, message: str) -> None:
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match=r"none\.csv"):
         read_columns(tmp_path / "none.csv")
     (tmp_path / "a.xlsx").write_bytes(b"")
-    with pytest.raises(InputError, match=r"expected one of \.csv, \.tsv, \.npz, \.parquet"):
+    with pytest.raises(InputError, match=r"\.csv, \.tsv, \.npz, \.parquet"):
         read_columns(tmp_path / "a.xlsx")
     (tmp_path / "a.npz").write_bytes(b"no zip")
-    with pytest.raises(InputError, match="readable npz file"):
+    with pytest.raises(InputError, match="npz file"):
         read_columns(tmp_path / "a.npz")
     (tmp_path / "a.csv").write_text("")
-    with pytest.raises(InputError, match="is empty"):
+    with pytest.raises(InputError, match="empty"):
         read_columns(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("plate,treated\nA,1\nB\n")
-    with pytest.raises(InputError, match="line 3 "):
+    with pytest.raises(InputError, match="line 3"):
         read_columns(tmp_path / "a.csv")
     np.savez(tmp_path / "b.npz", a=np.zeros((2, 3)), a_names=np.array(["x"]))
-    with pytest.raises(InputError, match="1 names for 3 columns of a"):
+    with pytest.raises(InputError, match=r"1 names.* 3"):
         read_columns(tmp_path / "b.npz")
 
 
 def test_an_unknown_column_is_named_beside_those_there_are(tmp_path: Path) -> None:
     frame().to_csv(tmp_path / "f.csv", index=False)
-    with pytest.raises(InputError, match="has no column 'hue'; its columns are id, shape"):
+    with pytest.raises(InputError, match=r"'hue'.* id, shape"):
         read_columns(tmp_path / "f.csv", only=["hue"])
 
 
@@ -182,7 +182,7 @@ def test_an_index_gives_ids_unless_it_counts_rows_and_is_no_factor(
 
 def test_a_row_without_an_id_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("id,x\na,1\n,2\n")
-    with pytest.raises(InputError, match="row 1 has no id"):
+    with pytest.raises(InputError, match="row 1"):
         read_columns(tmp_path / "f.csv")
 
 

@@ -52,7 +52,7 @@ def test_a_list_names_images_relative_to_itself(tree: Path, pixels: np.ndarray) 
     assert [source.read(k).id for k in range(2)] == ["b/x.png", "a.png"]
     np.testing.assert_array_equal(np.asarray(source.read(0).value), pixels[0])
     listing.write_text("gone.png\n")
-    with pytest.raises(InputError, match=r"list.txt names 'gone.png', which is no file"):
+    with pytest.raises(InputError, match=r"list\.txt .*'gone\.png'"):
         open_data(str(listing), "image")
 
 
@@ -115,13 +115,13 @@ def deep(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (cut, r"a.png is damaged or truncated"),
+        (cut, r"a.png .*damaged"),
         (lambda path: path.write_bytes(b"GIF89a"), r"a.png .*known format \(BMP"),
         (lambda path: path.write_bytes(b""), r"a.png .*known format"),
-        (deep, r"a.png has pixels of kind I;16; convert it to 8 bits"),
+        (deep, r"a.png .*I;16"),
         (lambda path: path.write_bytes(png_of_size(8000, 8000)), rf"8000×8000 .* {MAX_PIXELS}"),
-        (lambda path: path.write_bytes(png_of_size(10_000, 10_000)), r"10000×10000 pixels"),
-        (lambda path: path.write_bytes(png_of_size(60_000, 60_000)), r"a.png is far too large"),
+        (lambda path: path.write_bytes(png_of_size(10_000, 10_000)), r"10000×10000"),
+        (lambda path: path.write_bytes(png_of_size(60_000, 60_000)), r"a.png .*too large"),
     ],
 )
 def test_hostile_and_damaged_images_get_one_line(
@@ -139,15 +139,15 @@ def test_hostile_and_damaged_images_get_one_line(
         (
             {"images": np.zeros((2, 4, 4))},
             None,
-            r"holds float64 of shape \(2, 4, 4\); expected uint8",
+            r"float64 .*\(2, 4, 4\).* uint8",
         ),
-        ({"images": np.zeros((2, 4), np.uint8)}, None, r"of shape \(2, 4\)"),
+        ({"images": np.zeros((2, 4), np.uint8)}, None, r"\(2, 4\)"),
         (
             {"x_train": np.zeros((2, 4, 4), np.uint8)},
             None,
-            "no array of images in a.npz; found x_tr",
+            "images .*a.npz.* x_tr",
         ),
-        ({"images": np.zeros((2, 4, 4), np.uint8)}, "y", "no array y in a.npz; found images"),
+        ({"images": np.zeros((2, 4, 4), np.uint8)}, "y", r"\by\b.* a.npz.* images"),
     ],
 )
 def test_archives_without_images_get_one_line(tmp_path: Path, arrays, column, message: str) -> None:
@@ -158,7 +158,7 @@ def test_archives_without_images_get_one_line(tmp_path: Path, arrays, column, me
 
 def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(InputError, match=r"a.npz::images holds object"):
+    with pytest.raises(InputError, match=r"a\.npz::images .*object"):
         open_data(str(tmp_path / "a.npz"), "image")
 
 
@@ -206,11 +206,11 @@ def test_an_archive_that_expands_to_more_than_is_held_is_refused(tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "readable IDX file"),
-        (struct.pack(">HBBI", 0, 8, 1, 5) + bytes(5), "IDX file of images .kind 8, 1 dim"),
-        (struct.pack(">HBBIII", 0, 8, 3, 9, 9, 9) + bytes(5), "announces 729 bytes"),
-        (struct.pack(">HBBIII", 0, 8, 3, 1, 2, 2) + bytes(5), "announces 4 bytes"),
-        (struct.pack(">HBBIII", 0, 8, 3, *[2**31] * 3) + bytes(5), "announces"),
+        (b"", "IDX"),
+        (struct.pack(">HBBI", 0, 8, 1, 5) + bytes(5), "kind 8, 1 dim"),
+        (struct.pack(">HBBIII", 0, 8, 3, 9, 9, 9) + bytes(5), "729 bytes"),
+        (struct.pack(">HBBIII", 0, 8, 3, 1, 2, 2) + bytes(5), "4 bytes"),
+        (struct.pack(">HBBIII", 0, 8, 3, *[2**31] * 3) + bytes(5), "bytes"),
     ],
 )
 def test_wrong_idx_files_get_one_line(tmp_path: Path, content: bytes, message: str) -> None:
@@ -221,9 +221,9 @@ def test_wrong_idx_files_get_one_line(tmp_path: Path, content: bytes, message: s
 
 def test_other_files_and_empty_directories(tmp_path: Path) -> None:
     (tmp_path / "x.zip").touch()
-    with pytest.raises(InputError, match=r"x.zip is no set of images; expected a directory of"):
+    with pytest.raises(InputError, match=r"x\.zip"):
         open_data(str(tmp_path / "x.zip"), "image")
-    with pytest.raises(InputError, match=r"no files to read in .*: expected some of .bmp"):
+    with pytest.raises(InputError, match=r"no files.* \.bmp"):
         open_data(str(tmp_path), "image")
 
 

@@ -19,7 +19,7 @@ from repalign.exceptions import InputError
 def test_pipes_are_refused_and_not_waited_for(tmp_path: Path, kind, ending: str) -> None:
     os.mkfifo(tmp_path / f"pipe{ending}")
 
-    with pytest.raises(InputError, match="is a pipe, expected a file"):
+    with pytest.raises(InputError, match="a pipe"):
         open_data(str(tmp_path / f"pipe{ending}"), kind, ReadOptions())
 
 
@@ -40,13 +40,13 @@ READERS = {
 @pytest.mark.parametrize("open_it", READERS.values(), ids=READERS)
 def test_readers_refuse_pipes_and_devices_themselves(tmp_path: Path, open_it) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="is a pipe, expected a file"):
+    with pytest.raises(InputError, match="a pipe"):
         open_it(tmp_path / "pipe")
-    with pytest.raises(InputError, match="is a device, expected a file"):
+    with pytest.raises(InputError, match="a device"):
         open_it(Path("/dev/zero"))
 
 
 def test_a_list_of_images_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match=r"list.txt: is not UTF-8 text"):
+    with pytest.raises(InputError, match=r"list\.txt.* UTF-8"):
         open_list(tmp_path / "list.txt", IMAGES)

@@ -27,17 +27,17 @@ def test_a_few_bytes_of_silence_do_not_fill_the_memory(monkeypatch) -> None:
     packed = silence(1, rate=655_350, channels=8)
     assert len(packed) < 10_000
     monkeypatch.setattr("repalign.data.sounds.MAX_SOUND_VALUES", 2**22)
-    with pytest.raises(InputError, match=r"x.flac expands to 5242800 values; at most 4194304"):
+    with pytest.raises(InputError, match=r"x\.flac .*5242800.* 4194304"):
         decode_sound(packed, "x.flac")
 
 
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (silence(MAX_SECONDS + 1, rate=1000), "lasts 1801 s; at most 1800 s"),
-        (silence(0.01, channels=65, form="WAV"), "has 65 channels; at most 64"),
-        (silence(1, rate=999, form="WAV"), "has 999 samples a second"),
-        (silence(0), "holds no sound|readable"),
+        (silence(MAX_SECONDS + 1, rate=1000), "1801.* 1800"),
+        (silence(0.01, channels=65, form="WAV"), "65 channels"),
+        (silence(1, rate=999, form="WAV"), "999 samples"),
+        (silence(0), "no sound|readable"),
         (b"RIFF", "readable"),
     ],
 )

@@ -73,9 +73,9 @@ def test_colours_are_saturated_and_distinct() -> None:
 @pytest.mark.parametrize(
     ("codes", "message"),
     [
-        (np.zeros((2, 5), dtype=int), r"have shape \(2, 5\); expected 6 columns: shape, scale"),
-        (np.array([[0, 0, 0, 0, 0, 0], [0, 6, 0, 0, 0, 0]]), "scale of row 1 is level 6"),
-        (np.array([[-1, 0, 0, 0, 0, 0]]), "shape of row 0 is level -1; expected 0 to 2"),
+        (np.zeros((2, 5), dtype=int), r"\(2, 5\).* 6 columns"),
+        (np.array([[0, 0, 0, 0, 0, 0], [0, 6, 0, 0, 0, 0]]), "scale .*1.* 6"),
+        (np.array([[-1, 0, 0, 0, 0, 0]]), "shape .*0.* -1.* 2"),
     ],
 )
 def test_levels_that_do_not_exist_are_refused(codes: np.ndarray, message: str) -> None:
@@ -84,5 +84,5 @@ def test_levels_that_do_not_exist_are_refused(codes: np.ndarray, message: str) -
 
 
 def test_no_pictures_are_refused() -> None:
-    with pytest.raises(InputError, match="0 pictures were asked for"):
+    with pytest.raises(InputError, match="0 pictures"):
         sample_sprites(0, seed=0)

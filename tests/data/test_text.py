@@ -87,7 +87,7 @@ def test_tables_give_the_same_samples(tmp_path: Path, ending: str) -> None:
     assert named.read(1).sha256 == sha('a "quoted",\nline')
     numbered = open_data(str(path), "text", ReadOptions(column="body"))
     assert [label for label, _ in contents(numbered)] == ["1", "2"]
-    with pytest.raises(InputError, match=r"no (column|field) 'text' in .*t\.\w+; found"):
+    with pytest.raises(InputError, match=r"'text' .*t\.\w+"):
         contents(open_data(str(path), "text"))
 
 
@@ -100,7 +100,7 @@ def test_a_table_with_semicolons_is_read_and_described_so(tmp_path: Path) -> Non
 
 def test_a_row_of_a_table_without_its_id_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,text\na,one\n,two\n")
-    with pytest.raises(InputError, match=r"row 2 .*'id'"):
+    with pytest.raises(InputError, match="row 2"):
         open_data(str(tmp_path / "t.csv"), "text", ReadOptions(id_column="id"))
 
 
@@ -118,34 +118,35 @@ def test_the_description_names_content_and_not_places(tmp_path: Path, poem: Path
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.jsonl", b"{", r"line 1 of x.jsonl is no JSON"),
-        ("x.jsonl", b"[" * 50_000, r"line 1 of x.jsonl is no JSON"),
-        ("x.jsonl", b"[1]", "holds a list, expected an object"),
-        ("x.jsonl", b'{"text": 3}', "'text' in line 1 of x.jsonl is no text"),
-        ("x.jsonl", b'{"a": 3}', "no field 'text' in line 1 of x.jsonl; found a"),
-        ("x.jsonl", b'{"text": "lone \\ud800"}', "line 1 of x.jsonl .*surrogate"),
-        ("x.csv", b"a,b\n1,2\n", "no column 'text' in x.csv; found a, b"),
-        ("x.csv", b"text\n\xff\xfe\n", r"x.csv: .*UTF-8"),
-        ("x.csv", b"text\nhello, world\n", "x.csv: line 2 "),
-        ("x.csv", b"id,text\na,one\ntwo\n", "x.csv: line 3 "),
-        ("x.csv", b"text,label\none, two,1\nthree, four,0\n", "x.csv: line 2 "),
-        ("x.parquet", b"PAR0", r"x.parquet.*readable"),
-        ("x.txt", b"ok\n\xff\xfe\n", r"text at line 2 of x.txt is not UTF-8"),
-        ("x.bin", b"", r"x.bin is no text that is read; expected \.csv"),
+        ("x.jsonl", b"{", "JSON"),
+        ("x.jsonl", b"[" * 50_000, "JSON"),
+        ("x.jsonl", b"[1]", "list"),
+        ("x.jsonl", b'{"text": 3}', "line 1"),
+        ("x.jsonl", b'{"a": 3}', r"'text'.*\ba\b"),
+        ("x.jsonl", b'{"text": "lone \\ud800"}', "surrogate"),
+        ("x.csv", b"a,b\n1,2\n", "'text'.* a, b"),
+        ("x.csv", b"text\n\xff\xfe\n", "UTF-8"),
+        ("x.csv", b"text\nhello, world\n", "line 2"),
+        ("x.csv", b"id,text\na,one\ntwo\n", "line 3"),
+        ("x.csv", b"text,label\none, two,1\nthree, four,0\n", "line 2"),
+        ("x.parquet", b"PAR0", "readable"),
+        ("x.txt", b"ok\n\xff\xfe\n", "line 2.* UTF-8"),
+        ("x.bin", b"", r"\.csv"),
     ],
 )
 def test_unusable_text_gets_one_line(
     tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as failure:
         contents(open_data(str(tmp_path / name), "text"))
+    assert name in str(failure.value)
 
 
 @pytest.mark.parametrize("label", ["null", "true", '""', "{}", "[1]", "1.5"])
 def test_ids_that_are_no_text_or_whole_number_are_refused(tmp_path: Path, label: str) -> None:
     (tmp_path / "x.jsonl").write_text(f'{{"text": "a", "id": {label}}}\n')
-    with pytest.raises(InputError, match=r"line 1 of x.jsonl .*'id'"):
+    with pytest.raises(InputError, match=r"line 1 .*'id'"):
         contents(open_data(str(tmp_path / "x.jsonl"), "text", ReadOptions(id_column="id")))
 
 
@@ -154,7 +155,7 @@ def test_damaged_pages_and_missing_ids_of_parquet_are_refused(tmp_path: Path) ->
     table = pa.table({"id": ["a", None], "text": ["some thing", "other thing"]})
     path = tmp_path / "t.parquet"
     pq.write_table(table, path, compression="none", use_dictionary=False)
-    with pytest.raises(InputError, match=r"row 2 of t.parquet .*'id'"):
+    with pytest.raises(InputError, match=r"row 2 .*'id'"):
         contents(open_data(str(path), "text", ReadOptions(id_column="id")))
     whole = path.read_bytes()
     for old, new in ((b"some thing", b"some \xff\xfeing"), (b"\x0a\x00\x00\x00some", b"\xff" * 8)):
@@ -201,12 +202,12 @@ def test_damaged_texts_are_read_or_refused(tmp_path: Path, ending: str) -> None:
 
 
 def test_missing_and_empty_data(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no data at nowhere; expected a file, a directory, built"):
+    with pytest.raises(InputError, match="nowhere"):
         open_data("nowhere", "text")
-    with pytest.raises(InputError, match="no files to read in"):
+    with pytest.raises(InputError, match="no files"):
         open_data(str(tmp_path), "text")
     (tmp_path / "blank.txt").write_text(" \n\n")
-    with pytest.raises(InputError, match="the data hold no samples"):
+    with pytest.raises(InputError, match="no samples"):
         select_samples(open_data(str(tmp_path / "blank.txt"), "text"))
 
 
@@ -219,9 +220,9 @@ def test_selections_are_seeded_ordered_and_checked(tmp_path: Path) -> None:
     assert one.tolist() != other.tolist()
     assert one.max() < 40
     assert select_samples(source, limit=3).ordinals.tolist() == [0, 1, 2]
-    with pytest.raises(InputError, match="--sample 51, but the data hold 50 samples"):
+    with pytest.raises(InputError, match=r"--sample 51.* 50"):
         select_samples(source, sample=51)
-    with pytest.raises(InputError, match="--limit 0: expected at least 1"):
+    with pytest.raises(InputError, match="--limit 0"):
         select_samples(source, limit=0)
 
 
@@ -230,7 +231,7 @@ def test_the_text_in_the_package(tmp_path: Path) -> None:
     assert contents(source) == contents(open_data("shakespeare", "text"))
     assert len(source) > 500
     assert str(source.read(0).value).startswith("First Citizen")
-    with pytest.raises(InputError, match="builtin:digits is image data, the model takes text"):
+    with pytest.raises(InputError, match=r"builtin:digits .*image.* text"):
         open_data("builtin:digits", "text")
 
 

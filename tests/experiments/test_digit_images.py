@@ -55,11 +55,11 @@ def test_rows_are_centred_and_reduced_to_principal_directions(folder: Path) -> N
 
 
 def test_what_is_missing_or_does_not_fit_is_told(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no train-images-idx"):
+    with pytest.raises(InputError, match="train-images-idx"):
         find_digits(tmp_path / "nothing")
     write_idx(folder / "train-labels-idx1-ubyte.gz", np.zeros(3, dtype=np.uint8))
-    with pytest.raises(InputError, match="holds 3 labels for 20 images"):
+    with pytest.raises(InputError, match=r"3 labels.* 20 images"):
         load_digits(find_digits(folder))
     write_idx(folder / "train-labels-idx1-ubyte.gz", np.zeros((3, 1), dtype=np.uint8))
-    with pytest.raises(InputError, match=r"IDX file of labels \(kind 8, 2 dimensions\)"):
+    with pytest.raises(InputError, match=r"labels.* 2 dimensions"):
         load_digits(find_digits(folder))

@@ -41,9 +41,7 @@ def test_latents_are_twice_the_factors_and_the_loss_falls() -> None:
 
 
 def test_pictures_of_an_odd_side_are_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"have shape \(2, 20, 20, 3\); expected .* multiple of 16"
-    ):
+    with pytest.raises(InputError, match=r"\(2, 20, 20, 3\).* 16"):
         train_autoencoder(np.zeros((2, 20, 20, 3), dtype=np.uint8))
 
 

@@ -11,11 +11,10 @@ def test_recipes_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("resnett", "no recipe is called 'resnett'; did you mean resnet?"),
-        ("zzz", "no recipe is called 'zzz'; expected one of gpt-neox, mae-transformers"),
+        ("resnett", r"'resnett'.* resnet\b"),
+        ("zzz", "'zzz'.* gpt-neox, mae-transformers"),
     ],
 )
 def test_an_unknown_name_gets_a_hint(name: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=message):
         find_recipe(name)
-    assert str(caught.value).startswith(message)

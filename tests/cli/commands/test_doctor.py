@@ -27,14 +27,14 @@ def test_a_missing_extra_is_only_noted() -> None:
 def test_an_old_version_is_a_problem() -> None:
     finding = check_requirement("numpy", ">=1000", extra=None)
     assert finding.status == "problem"
-    assert "need >=1000" in finding.found
+    assert ">=1000" in finding.found
 
 
 def test_builds_of_torch_and_torchvision_that_do_not_match_are_recognised() -> None:
     stderr = "Traceback …\nRuntimeError: operator torchvision::nms does not exist\n"
     finding = read_vision_import(1, "", stderr)
     assert finding.status == "problem"
-    assert "builds do not match" in finding.found
+    assert "builds" in finding.found
     assert "--force-reinstall torch torchvision" in finding.advice
 
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from repalign.cli.app import RepalignGroup, root
 from repalign.cli.commands import extract, models
 from repalign.cli.commands.extract_progress import describe_rate
+from repalign.models.naming.presets import PAIRS
 from repalign.store import open_store
 from repalign.workflows.extract.settings import ExtractProgress, Speed
 
@@ -48,13 +49,13 @@ def test_extract_prints_its_store_as_csv_and_talks_on_stderr(
     assert record["complete"] == "true"
     assert record["views"] == "final:32 block-2:32"
     assert record["rows"] == record["new_rows"]
-    assert re.search(r"wrote .*a\.h5: \d+ rows in [\d.]+ s \([\d,]+ tokens/s\)", ran.stderr)
-    assert "5 samples are fewer than the columns of a view" in ran.stderr
+    assert re.search(r"a\.h5.* \d+ rows.* [\d.]+ s\b.*[\d,]+ tokens/s", ran.stderr)
+    assert "5 samples" in ran.stderr
     again = invoke(*command, "--format", "json")
     (same,) = json.loads(again.stdout)
     assert same["fingerprint"] == record["fingerprint"]
     assert same["new_rows"] == 0
-    assert "complete already" in again.stderr
+    assert "complete" in again.stderr
 
 
 def test_options_reach_the_extraction(checkpoints: Path, tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_options_reach_the_extraction(checkpoints: Path, tmp_path: Path) -> None
         "--verify-device", "4", "--device", "cpu", "-o", tmp_path / "a.h5",
     )  # fmt: skip
     assert ran.exit_code == 0, ran.output
-    assert "cpu agrees with the CPU to 0.0e+00" in ran.stderr
+    assert "0.0e+00" in ran.stderr
     # of 40 images, whatever the number of their patches
     seconds, rate = re.findall(r"40 rows in ([\d.]+) s \(([\d,.]+) images/s\)", ran.stderr)[0]
     assert float(rate.replace(",", "")) < 41 / max(float(seconds) - 0.06, 0.01)
@@ -81,14 +82,14 @@ def test_options_reach_the_extraction(checkpoints: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nowhere", "--data", "digits"], "error: unknown model 'nowhere'; expected timm:name[@"),
-        (["pythia-160m-sed1", "--data", "digits"], "error: unknown model 'pythia-160m-sed1'; did"),
-        (["{neox}", "--data", "gone.txt"], "error: no data at gone.txt"),
-        (["{neox}", "--data", "digits"], "error: digits is image data, the model takes text"),
-        (["{neox}", "--data", "shakespeare", "--layer", "layer.1"], "did you mean layers.1"),
-        (["{neox}", "--data", "shakespeare", "--device", "cuda:9"], "error: device cuda:9 was"),
-        (["{neox}", "--data", "shakespeare", "--tokens", "some"], "error: unknown token choice"),
-        (["hf:no/where", "--data", "shakespeare", "--offline"], "error: "),
+        (["nowhere", "--data", "digits"], "'nowhere'"),
+        (["pythia-160m-sed1", "--data", "digits"], "pythia-160m-seed1"),
+        (["{neox}", "--data", "gone.txt"], "gone.txt"),
+        (["{neox}", "--data", "digits"], "image data"),
+        (["{neox}", "--data", "shakespeare", "--layer", "layer.1"], "layers.1"),
+        (["{neox}", "--data", "shakespeare", "--device", "cuda:9"], "cuda:9"),
+        (["{neox}", "--data", "shakespeare", "--tokens", "some"], "'some'"),
+        (["hf:no/where", "--data", "shakespeare", "--offline"], "no/where"),
     ],
 )
 def test_failures_are_one_line_and_exit_1(
@@ -113,8 +114,9 @@ def test_presets_are_listed_with_what_is_certain_and_inferred() -> None:
     assert presets["pythia-160m-seed1"]["model"] == "hf:EleutherAI/pythia-160m-seed1"
     assert presets["mae-original"]["inferred"]
     assert presets["mae-timm"]["pair"] == "mae"
-    assert "pair resnet18" in ran.stderr
-    assert "Not the paper's pair" in ran.stderr
+    for pair in PAIRS:
+        assert pair.certain in ran.stderr
+        assert pair.inferred in ran.stderr
 
 
 def test_presets_are_found_by_kind_and_name() -> None:
@@ -128,7 +130,7 @@ def test_presets_are_found_by_kind_and_name() -> None:
     assert names("--search", "160M-weight") == [f"pythia-160m-weight-seed{k}" for k in (1, 2, 3)]
     ran = invoke("models", "--kind", "image", "--search", "pythia")
     assert ran.exit_code == 1
-    assert "error: no preset for images has 'pythia' in its name" in ran.stderr
+    assert "'pythia'" in ran.stderr
     assert invoke("models", "--kind", "smell").exit_code == 2
 
 
@@ -140,7 +142,7 @@ def test_a_table_of_presets_has_a_line_for_each_group() -> None:
     assert len(ran.stdout.splitlines()) < 20
     found = invoke("models", "--format", "table", "--search", "410m")
     assert "hf:EleutherAI/pythia-410m-seed7" in found.stdout
-    assert "pythia-410m-seed1 … seed9 (9): PolyPythias: initialisation and data" in found.stderr
+    assert "pythia-410m-seed1 … seed9 (9)" in found.stderr
     assert "pair" not in found.stderr
 
 
@@ -150,7 +152,7 @@ def test_a_model_is_shown_with_layers_and_views(checkpoints: Path) -> None:
     assert [line["layer"] for line in lines] == ["0", "1", "2", "3", "final"]
     assert lines[-1]["module"] == "final_layer_norm"
     assert {line["columns"] for line in lines} == {"32"}
-    assert "view pre-norm: final_layer_norm (input), pooled by token" in ran.stderr
+    assert re.search(r"pre-norm.* final_layer_norm \(input\).* token", ran.stderr)
     assert "tokenizer" in ran.stderr
     shown = json.loads(invoke("models", "show", checkpoints / "vit", "--format", "json").stdout)
     assert shown["layers"][0]["positions"] == "17"
@@ -178,18 +180,18 @@ def test_a_list_of_models_gives_a_store_of_each(checkpoints: Path, tmp_path: Pat
     assert ran.exit_code == 0, ran.output
     stores = [each["store"] for each in csv.DictReader(io.StringIO(ran.stdout))]
     assert stores == [str(tmp_path / "stores" / f"{name}.h5") for name in ("first", "second")]
-    assert "there already" not in planned.stderr
+    assert stores[0] not in planned.stderr
     again = invoke("extract", "--models", listed, *options, "--plan")
-    assert f"{stores[0]} and 1 more: there already" in again.stderr
+    assert f"{stores[0]} and 1 more" in again.stderr
     listed.write_text(f"{tmp_path / 'nothing'}\nfirst={checkpoints / 'neox'}\n")
     failed = invoke("extract", "--models", listed, *options)
     assert failed.exit_code == 1
     assert "first.h5" in failed.stdout
-    assert "error: 1 of 2 models could not be extracted, the first is" in failed.stderr
+    assert "1 of 2 models" in failed.stderr
     for words in ((), (checkpoints / "neox", "--models", listed)):
-        assert "give a model, or a list of them" in invoke("extract", *words, *options).stderr
+        assert "--models" in invoke("extract", *words, *options).stderr
     local = invoke("extract", checkpoints / "neox", *options, "--ray-address", "auto")
-    assert "--ray-address is of --engine ray" in local.stderr
+    assert "--engine ray" in local.stderr
 
 
 def test_the_bar_of_many_tells_the_slowest_workers() -> None:

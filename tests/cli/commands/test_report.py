@@ -30,7 +30,7 @@ def test_results_become_a_page_beside_them(tmp_path: Path) -> None:
     made = run("report", str(results))
     assert made.exit_code == 0, made.stderr
     assert made.stdout == ""
-    assert f"wrote {tmp_path / 'results.html'}" in made.stderr
+    assert str(tmp_path / "results.html") in made.stderr
     assert (tmp_path / "results.html").read_text().startswith("<!doctype html>")
     other = tmp_path / "other.html"
     assert run("report", str(results), "-o", str(other)).exit_code == 0
@@ -48,4 +48,4 @@ def test_a_missing_file_is_one_line_on_stderr(tmp_path: Path) -> None:
 def test_a_directory_is_no_result(name: str) -> None:
     failed = run("report", name)
     assert failed.exit_code == 1
-    assert "is a directory, expected a file" in failed.stderr
+    assert "directory" in failed.stderr

@@ -62,15 +62,15 @@ def test_a_run_leaves_every_number_the_summary_and_a_figure(finished) -> None:
 
 def test_the_cost_is_told_beforehand_and_the_meaning_behind(finished) -> None:
     lines = finished[1].stderr.splitlines()
-    assert lines[0].startswith("gaussian-null, small: 11 cases, seeds 0 to 0; about ")
-    assert any(line.startswith("Set-up: the paper prints no null") for line in lines)
-    assert lines[-1].endswith("processor seconds in all")
+    assert re.match("gaussian-null, small\\b.* 11 cases, seeds 0 to 0", lines[0])
+    assert any(line.startswith("Set-up: ") for line in lines)
+    assert "processor seconds" in lines[-1]
 
 
 def test_a_folder_of_another_experiment_is_refused(finished) -> None:
     ran = run("table1", "-o", str(finished[0]))
     assert ran.exit_code == 1
-    assert "holds results of gaussian-null small, expected table1 small" in ran.stderr
+    assert re.search("gaussian-null small.* table1 small", ran.stderr)
 
 
 def test_a_folder_of_other_data_is_refused(tmp_path: Path) -> None:
@@ -78,23 +78,20 @@ def test_a_folder_of_other_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text(json.dumps(record))
     ran = run("data-size", "-o", str(tmp_path))
     assert ran.exit_code == 1
-    message = (
-        "holds results of data-size small on Fashion-MNIST, expected data-size small on digits"
-    )
-    assert message in ran.stderr
+    assert re.search("Fashion-MNIST.* digits", ran.stderr)
 
 
 def test_a_name_or_the_list_must_be_asked_for() -> None:
     for words in ((), ("table1", "--list")):
         ran = run(*words)
         assert ran.exit_code == 2
-        assert "give the name of an experiment, or --list" in ran.stderr
+        assert "--list" in ran.stderr
 
 
 def test_a_preset_that_needs_data_asks_for_them(tmp_path: Path) -> None:
     ran = run("proxy-factors", "--preset", "paper", "-o", str(tmp_path / "x"))
     assert ran.exit_code == 1
-    assert "give a folder with its annotations and ImageNet's validation images" in ran.stderr
+    assert "annotations" in ran.stderr
 
 
 @pytest.mark.parametrize("name", [e.name for e in experiments()])
@@ -107,14 +104,14 @@ def test_the_cost_of_the_sizes_of_the_paper_is_told_before_they_begin(
     monkeypatch.setattr("repalign.experiments.reproduce.run.reproduce", stopped)
     ran = run(name, "--preset", "paper", "-o", str(tmp_path / "x"))
     told, end = ran.stderr.strip().splitlines()
-    assert re.match(rf"{name}, paper: \d+ cases, .* about [\d,]+ \w+ of one core in all", told)
+    assert re.match(rf"{name}, paper\b.* \d+ cases\b.* [\d,]+ \w+ of one core", told)
     assert end == "error: stopped here"
 
 
 def test_what_cannot_be_fetched_is_told_before_anything_is_made(tmp_path: Path) -> None:
     ran = run("warmup", "--fetch", "MNIST", "-o", str(tmp_path / "x"))
     assert ran.exit_code == 1
-    assert "--fetch MNIST: give the folder to fetch it into to --data" in ran.stderr
+    assert re.search("--fetch MNIST.* --data", ran.stderr)
     assert not (tmp_path / "x").exists()
 
 

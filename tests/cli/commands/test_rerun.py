@@ -52,7 +52,7 @@ def test_the_same_command_gives_the_same_bytes(folder: Path, words: list[str]) -
     again = run("rerun", "r.json", "--check", "--format", "csv")
     assert again.exit_code == 0, again.stderr
     assert again.stdout == csv
-    assert "records are what was recorded" in again.stderr
+    assert "records" in again.stderr
     assert "changed" not in again.stderr
     assert run("rerun", "r.json", "-o", "s.json").exit_code == 0
     assert Path("s.json").read_text() == Path("r.json").read_text()
@@ -71,9 +71,9 @@ def test_what_is_overridden_is_named_and_what_differs_is_exit_code_3(folder: Pat
     compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
     other = run("rerun", "r.json", "--check", "--seed", "1", "--format", "csv")
     assert other.exit_code == 3
-    assert "changed: --seed: 0 then, now 1" in other.stderr
-    assert re.search(r"gate: a.npy::a → b.npy::b: held-out rigid: .* more columns", other.stderr)
-    assert "error: 6 of 6 records differ" in other.stderr
+    assert re.search(r"--seed\b.* 0 .* 1$", other.stderr, re.MULTILINE)
+    assert re.search(r"a\.npy::a .* b\.npy::b\b.* held-out rigid", other.stderr)
+    assert "6 of 6 records" in other.stderr
     assert other.stdout == compared("a.npy", "b.npy", *CHEAP, "--seed", "1")
     near = run("rerun", "r.json", "--check", "--within", "5", "--seed", "1")
     assert near.exit_code == 0
@@ -86,15 +86,15 @@ def test_inputs_that_have_changed_are_refused_before_anything_is_computed(folder
     np.save("b.npy", values)
     refused = run("rerun", "r.json")
     assert (refused.exit_code, refused.stdout) == (1, "")
-    assert "b.npy::b: the content has changed" in refused.stderr
-    assert "give --changed to go on" in refused.stderr
+    assert "b.npy::b" in refused.stderr
+    assert "--changed" in refused.stderr
     allowed = run("rerun", "r.json", "--changed", "--check", "--within", "1e-12")
     assert allowed.exit_code == 3
-    assert "changed: b.npy::b" in allowed.stderr
+    assert "b.npy::b" in allowed.stderr
     Path("ids.txt").write_text("".join(f"other {number}\n" for number in range(200)))
     told = run("rerun", "r.json").stderr
-    assert "changed: ids.txt: the content has changed" in told
-    assert "changed: a.npy::a: the content has changed" in told
+    assert "ids.txt" in told
+    assert "a.npy::a" in told
 
 
 def test_other_versions_are_named(folder: Path) -> None:
@@ -103,13 +103,15 @@ def test_other_versions_are_named(folder: Path) -> None:
     content["versions"] |= {"numpy": "1.0", "no such package": "7"}
     Path("r.json").write_text(json.dumps(sealed(content)))
     told = run("rerun", "r.json").stderr
-    assert "changed: numpy: 1.0 then, now " in told
-    assert "changed: no such package: 7 then, now not installed" in told
+    assert re.search(rf"numpy\b.* 1\.0 .* {re.escape(np.__version__)}", told)
+    assert re.search(r"no such package\b.* 7 .*not installed", told)
 
 
 def test_gates_belong_to_the_command(folder: Path) -> None:
     compared("a.npy", "b.npy", *CHEAP, "--fail-above", "rigid=5", "-o", "r.json")
-    assert "the gate holds" in run("rerun", "r.json").stderr
+    held = run("rerun", "r.json")
+    assert held.exit_code == 0
+    assert "gate" in held.stderr
     assert run("rerun", "r.json", "--fail-above", "rigid=0").exit_code == 3
 
 
@@ -121,7 +123,7 @@ def test_a_record_does_not_decide_what_is_written(folder: Path, words: list[str]
     Path("r.json").write_text(json.dumps(sealed(content)))
     refused = run("rerun", "r.json")
     assert refused.exit_code == 1
-    assert "which says where to write" in refused.stderr
+    assert "where to write" in refused.stderr
     assert not list(folder.glob("victim*"))
 
 
@@ -144,19 +146,19 @@ def test_a_changed_record_is_refused_by_what_reads_it(folder: Path) -> None:
     for line in (["rerun", "r.json"], ["compare", "a.npy", "b.npy", "--baseline", "r.json"]):
         refused = run(*line)
         assert refused.exit_code == 1
-        assert "r.json: was changed after it was written" in refused.stderr
+        assert re.search(r"r\.json\b.* changed", refused.stderr)
     del content["sha256"]
     Path("r.json").write_text(json.dumps(content))
     for line in (
         ["rerun", "r.json"],
         ["compare", "a.npy", "b.npy", *CHEAP, "--baseline", "r.json"],
     ):
-        assert "r.json carries no digest" in run(*line).stderr
+        assert re.search(r"r\.json\b.* digest", run(*line).stderr)
 
 
 def test_what_is_no_record_of_a_command_is_refused(folder: Path) -> None:
     compared("a.npy", "b.npy", *CHEAP, "-o", "r.csv")
-    assert "does not say which command made it" in run("rerun", "r.csv").stderr
+    assert "which command" in run("rerun", "r.csv").stderr
     compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
     content = json.loads(Path("r.json").read_text())
     content["request"]["command"] = ["store", "verify"]
@@ -169,4 +171,4 @@ def test_the_record_is_not_replaced_by_what_comes_out(folder: Path) -> None:
     compared("a.npy", "b.npy", *CHEAP, "-o", "r.json")
     refused = run("rerun", "r.json", "-o", "r.json")
     assert refused.exit_code == 1
-    assert "is the input" in refused.stderr
+    assert "the input" in refused.stderr

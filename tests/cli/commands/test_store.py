@@ -125,7 +125,7 @@ def test_info_of_an_unfinished_store(tmp_path: Path) -> None:
     writer.close()
     parts = tmp_path / "a.h5.parts"
 
-    assert f"is not finished, its shards are in {parts}" in failure(run("info", tmp_path / "a.h5"))
+    assert str(parts) in failure(run("info", tmp_path / "a.h5"))
     found = json.loads(run("info", parts, "--format", "json").stdout)
     assert found["n_rows"] == 32
     assert found["details"]["is_complete"] is False
@@ -172,7 +172,7 @@ def test_head_of_tokens_with_hashes(tmp_path: Path) -> None:
 
 
 def test_head_asks_which_view(path: Path) -> None:
-    assert "has the views deep, wide; choose one" in failure(run("head", path))
+    assert "deep, wide" in failure(run("head", path))
 
 
 def test_verify_is_silent_about_sound_stores(path: Path) -> None:
@@ -202,7 +202,7 @@ def test_verify_refuses_what_has_no_checksums(path: Path, tmp_path: Path) -> Non
 
     said = failure(run("verify", path, tmp_path / "a.npy"))
 
-    assert "a.npy: is not a repalign store; only stores carry checksums" in said
+    assert re.search(r"a\.npy\b.* checksums", said)
 
 
 def test_pack_makes_one_file_of_a_folder(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_pack_makes_one_file_of_a_folder(tmp_path: Path) -> None:
     result = run("pack", tmp_path / "run")
 
     assert (result.exit_code, result.stdout) == (0, "")
-    assert f"wrote {tmp_path}/run.h5" in result.stderr
+    assert f"{tmp_path}/run.h5" in result.stderr
     assert "exists" in failure(run("pack", tmp_path / "run"))
     assert run("pack", tmp_path / "run", "--overwrite").exit_code == 0
     with open_store(tmp_path / "run.h5") as packed, open_store(tmp_path / "run") as folder:
@@ -228,7 +228,7 @@ def test_import_with_ids_beside_the_array(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "ids from" in result.stderr
+    assert "names.txt" in result.stderr
     with open_store(tmp_path / "emb.h5") as imported:
         assert imported.info.licence == "CC0"
         assert imported.views["final"].compression == "gzip"
@@ -241,7 +241,7 @@ def test_import_without_ids_warns(tmp_path: Path) -> None:
     result = run("import", tmp_path / "emb.npy", tmp_path / "emb.h5")
 
     assert "warning: " in result.stderr
-    assert "can only be matched by their order; give --ids" in result.stderr
+    assert "--ids" in result.stderr
     assert "exists" in failure(run("import", tmp_path / "emb.npy", tmp_path / "emb.h5"))
     again = run("import", tmp_path / "emb.npy", tmp_path / "emb.h5", "--overwrite")
     assert again.exit_code == 0
@@ -272,7 +272,7 @@ def test_import_takes_ids_from_a_column(tmp_path: Path) -> None:
 def test_export_says_where_the_ids_are(path: Path) -> None:
     result = run("export", f"{path}::wide", path.with_suffix(".npy"))
 
-    assert f"ids in {path.with_suffix('.ids.txt')}" in result.stderr
+    assert str(path.with_suffix(".ids.txt")) in result.stderr
     np.testing.assert_array_equal(np.load(path.with_suffix(".npy")), VALUES[:, :3])
     assert "exists" in failure(run("export", f"{path}::wide", path.with_suffix(".npy")))
 
@@ -291,7 +291,7 @@ def test_export_warns_of_what_is_lost(tmp_path: Path) -> None:
 
     result = run("export", tmp_path / "a.h5", tmp_path / "a.safetensors")
 
-    assert "warning: safetensors does not keep token positions" in result.stderr
+    assert "token positions" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["info", "head", "verify"])
@@ -329,7 +329,7 @@ def test_pipes_and_devices_are_refused_and_not_waited_for(
 
     said = failure(run(*(word.format(**paths) for word in words)))
 
-    assert re.search("is a (pipe|device)|is a pipe or a device", said)
+    assert re.search("a (pipe|device)", said)
 
 
 @pytest.mark.parametrize("word", ["", ".", "/"])
@@ -365,10 +365,10 @@ def test_what_is_written_is_named_behind_the_input_or_by_an_option(
     assert Path("again.h5").is_file()
     both = CliRunner().invoke(app, ["store", "export", "packed.h5", "a.npz", "-o", "b.npz"])
     assert both.exit_code == 2
-    assert "give one of the two" in both.stderr
+    assert re.search("a\\.npz.* b\\.npz", both.stderr)
     neither = CliRunner().invoke(app, ["store", "import", "rows.npz"])
     assert neither.exit_code == 2
-    assert "say what to write" in neither.stderr
+    assert "--output" in neither.stderr
     assert CliRunner().invoke(app, ["store", "pack", "shards"]).exit_code == 0
     itself = CliRunner().invoke(app, ["store", "export", "rows.csv", "-o", "rows.csv"])
     assert itself.exit_code == 1

@@ -35,7 +35,7 @@ def test_path_is_what_other_commands_take() -> None:
     assert made.stdout == f"{WEIGHTS_FOLDER / 'resnet-seed1'}\n"
     failed = run("path", "resnet-seed9")
     assert failed.exit_code == 1
-    assert "no shipped model 'resnet-seed9'" in failed.stderr
+    assert "'resnet-seed9'" in failed.stderr
 
 
 def test_train_writes_a_model_and_tells_its_figures(tmp_path: Path) -> None:
@@ -55,4 +55,4 @@ def test_train_writes_a_model_and_tells_its_figures(tmp_path: Path) -> None:
 def test_train_refuses_an_unknown_recipe(tmp_path: Path) -> None:
     failed = run("train", "mae-wid", "-o", str(tmp_path / "x"))
     assert failed.exit_code == 1
-    assert "did you mean mae-wide?" in failed.stderr
+    assert "mae-wide" in failed.stderr

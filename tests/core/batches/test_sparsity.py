@@ -39,13 +39,13 @@ def test_hoyer_is_between_0_and_1_and_blind_to_scale_and_order(counts, factor, r
 
 
 def test_hoyer_without_splits_or_with_one_feature_is_undefined() -> None:
-    assert hoyer_sparsity([0, 0, 0]).reason == "the model uses no feature at all"
-    assert hoyer_sparsity([3]).reason == "sparsity needs at least two features, got 1"
+    assert "no feature" in hoyer_sparsity([0, 0, 0]).reason
+    assert "two features" in hoyer_sparsity([3]).reason
 
 
 @pytest.mark.parametrize("weights", [[-1.0, 2.0], [[1.0, 2.0]]])
 def test_hoyer_refuses_what_is_no_vector_of_weights(weights) -> None:
-    with pytest.raises(InputError, match="expected one vector of non-negative weights"):
+    with pytest.raises(InputError, match="weights"):
         hoyer_sparsity(weights)
 
 
@@ -61,9 +61,9 @@ def test_both_sides_of_the_split_keep_a_feature() -> None:
 
 
 def test_impossible_feature_splits_are_refused() -> None:
-    with pytest.raises(InputError, match=r"share 1\.5 of the features"):
+    with pytest.raises(InputError, match=r"1\.5"):
         top_features(np.arange(4.0), 1.5)
-    with pytest.raises(InputError, match="1 feature cannot be split"):
+    with pytest.raises(InputError, match="1 feature"):
         top_features(np.arange(1.0), 0.5)
 
 
@@ -73,10 +73,8 @@ def test_the_three_readings_of_concentration() -> None:
 
 
 def test_readings_that_divide_by_nothing_have_a_reason() -> None:
-    assert (
-        concentration(0.4, 0.3)[2].reason == "the top features are not above chance (AUROC 0.400)"
-    )
-    assert concentration(0.4, 0.0)[1].reason.startswith("the rest ranks every pair")
+    assert "0.400" in concentration(0.4, 0.3)[2].reason
+    assert "every pair" in concentration(0.4, 0.0)[1].reason
 
 
 def test_the_deviation_is_that_of_a_sample() -> None:

@@ -119,7 +119,7 @@ def test_directions_that_do_not_vary_are_left_out_with_a_note() -> None:
     for name in ("pca", "pca+ica", "pca+rotation"):
         condition = fit_condition(name, values)
         assert condition.transform.target_dim == 6
-        assert condition.warnings[0] == "6 of 8 directions were kept: the others do not vary"
+        assert "6 of 8" in condition.warnings[0]
 
 
 def test_fewer_rows_than_columns_are_whitened_on_their_rank() -> None:
@@ -130,7 +130,7 @@ def test_fewer_rows_than_columns_are_whitened_on_their_rank() -> None:
 
 
 def test_rows_that_do_not_vary_are_refused() -> None:
-    with pytest.raises(InputError, match="the rows do not vary"):
+    with pytest.raises(InputError, match="vary"):
         fit_condition("pca", np.ones((5, 2)))
 
 
@@ -163,12 +163,12 @@ def test_the_docs_define_every_condition(kind) -> None:
 
 
 def test_an_unknown_condition_is_refused() -> None:
-    with pytest.raises(InputError, match="no condition is called zca; expected raw, pca"):
+    with pytest.raises(InputError, match=r"zca.*raw, pca"):
         fit_condition("zca", np.eye(3))
 
 
-@pytest.mark.parametrize(("scale", "side"), [(1e-162, "at least"), (1e40, "at most")])
-def test_values_too_small_or_large_for_their_powers_are_refused(scale: float, side: str) -> None:
+@pytest.mark.parametrize(("scale", "limit"), [(1e-162, "1e-25"), (1e40, r"1e\+25")])
+def test_values_too_small_or_large_for_their_powers_are_refused(scale: float, limit: str) -> None:
     _, values = rotated_sources(0)
-    with pytest.raises(InputError, match=f"the representation has .* {side} 1e"):
+    with pytest.raises(InputError, match=f"representation.* {limit}"):
         fit_condition("raw", values * scale)

@@ -134,9 +134,9 @@ def test_it_names_the_two_rows() -> None:
 def test_rows_that_are_not_finite_are_refused() -> None:
     x = cloud("gaussian", 100)
     x[42, 3] = np.nan
-    with pytest.raises(InputError, match="nan at row 42, column 3"):
+    with pytest.raises(InputError, match=r"nan.* 42.* 3"):
         diameter(ArrayRows(x))
-    with pytest.raises(InputError, match="nan at row 42, column 3"):
+    with pytest.raises(InputError, match=r"nan.* 42.* 3"):
         diameter(ArrayRows(x), centre=np.zeros(24))
 
 

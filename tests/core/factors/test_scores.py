@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -48,18 +50,16 @@ def test_latents_and_factors_without_information_are_named() -> None:
         groups=("infomec",), infomec=infomec_preset("standard", discrete_latents=True)
     )
     notes = score_factors(factors, latents, settings).notes
-    assert notes[:2] == (
-        "1 active latent(s) have no estimated information about any factor (latents 1)",
-        "no active latent has estimated information about b",
-    )
+    assert "latents 1" in notes[0]
+    assert re.search(r"\bb\b", notes[1])
 
 
 @pytest.mark.parametrize(
     ("latents", "message"),
     [
-        (np.zeros((399, 2)), "399 rows of latents but 400 rows of factors"),
-        (np.zeros((400, 0)), "there is no latent"),
-        (np.where(np.arange(800).reshape(400, 2) == 5, np.nan, 0.0), "latent 1 of row 2 is nan"),
+        (np.zeros((399, 2)), "399.* 400"),
+        (np.zeros((400, 0)), "no latent"),
+        (np.where(np.arange(800).reshape(400, 2) == 5, np.nan, 0.0), "1.* 2.* nan"),
     ],
 )
 def test_latents_that_cannot_be_scored_are_refused(latents, message: str) -> None:
@@ -69,9 +69,9 @@ def test_latents_that_cannot_be_scored_are_refused(latents, message: str) -> Non
 
 
 def test_unknown_groups_and_scores_are_refused() -> None:
-    with pytest.raises(InputError, match="no score group is called beta-vae; expected infomec"):
+    with pytest.raises(InputError, match=r"beta-vae.* infomec"):
         check_groups(("beta-vae",))
-    with pytest.raises(InputError, match="no score group was given"):
+    with pytest.raises(InputError, match="no score group"):
         check_groups(())
-    with pytest.raises(InputError, match="no score is called InfoX; there are MCC-pearson"):
+    with pytest.raises(InputError, match=r"InfoX.* MCC-pearson"):
         score_factors(*planted(0), ScoreSettings(groups=("mcc",))).value("InfoX")

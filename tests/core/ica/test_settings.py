@@ -24,9 +24,9 @@ def test_what_is_recorded_is_what_was_used() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("contrast", "tanh", "contrast: got 'tanh', expected one of: logcosh, exp, cube"),
-        ("solver", "pikard", "solver: got 'pikard', expected one of: picard, sklearn"),
-        ("max_passes", 0, "max_passes: got 0, expected at least 1"),
+        ("contrast", "tanh", "contrast.* 'tanh'.* logcosh, exp, cube"),
+        ("solver", "pikard", "solver.* 'pikard'.* picard, sklearn"),
+        ("max_passes", 0, "max_passes.* 0"),
     ],
 )
 def test_what_means_nothing_is_refused(name: str, value: object, message: str) -> None:
@@ -38,7 +38,7 @@ def test_what_means_nothing_is_refused(name: str, value: object, message: str) -
 
 
 def test_whitening_and_solver_must_suit_each_other() -> None:
-    with pytest.raises(InputError, match="expected the sklearn solver: use --ica-solver sklearn"):
+    with pytest.raises(InputError, match="--ica-solver sklearn"):
         IcaSettings(whitening="none")
 
 

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -156,10 +158,7 @@ def test_five_groups_in_parts_have_a_p_value_in_sample_only() -> None:
     assert in_sample.p_values()[2] == in_sample.smallest_p == 1 / 120
     assert np.isnan(held_out.p_values()).all()
     assert len(held_out.shuffled) == 23
-    assert held_out.refusal == (
-        "no p-value: 4 of 5 groups can change places, in 24 ways in all, and a p-value needs "
-        "120; use more groups of like sizes, or a split into fewer parts"
-    )
+    assert re.search(r"\b4 of 5 groups\b.* 24\b.* 120\b", held_out.refusal)
 
 
 def test_one_group_has_neither_a_null_nor_a_p_value() -> None:

@@ -33,7 +33,7 @@ def test_folds_partition_the_rows(n_rows: int, n_folds: int, seed: int) -> None:
 def test_a_group_never_stands_on_both_sides(labels: list[int], share: float) -> None:
     groups = np.array(labels)
     if np.unique(groups).size < 2:
-        with pytest.raises(InputError, match="needs at least 2 groups, got 1"):
+        with pytest.raises(InputError, match=r"groups.* 1"):
             held_out_split(groups, share, seed=0)
         return
     split = held_out_split(groups, share, seed=0)
@@ -61,14 +61,14 @@ def test_no_split_judges_nothing() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1])
 def test_a_share_outside_the_unit_interval_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match="expected a number between 0 and 1"):
+    with pytest.raises(InputError, match=f"share.* {share}"):
         held_out_split(np.arange(5), share, seed=0)
 
 
 def test_one_fold_is_refused_and_so_are_more_folds_than_groups() -> None:
-    with pytest.raises(InputError, match="folds: got 1, expected at least 2"):
+    with pytest.raises(InputError, match=r"folds.* 1"):
         fold_split(np.arange(5), 1, seed=0)
-    with pytest.raises(InputError, match="needs at least 9 groups, got 5"):
+    with pytest.raises(InputError, match=r"9 groups.* 5"):
         fold_split(np.arange(5), 9, seed=0)
 
 
@@ -179,5 +179,5 @@ def test_another_halving_is_another_and_one_group_has_none() -> None:
     groups = np.arange(100)
     parts = [halving(groups, (0, number)).part_of_row for number in range(2)]
     assert 30 < np.count_nonzero(parts[0] == parts[1]) < 70
-    with pytest.raises(InputError, match="at least 2 groups, got 1"):
+    with pytest.raises(InputError, match=r"groups.* 1"):
         halving(np.zeros(5, dtype=np.int64), 0)

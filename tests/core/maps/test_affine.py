@@ -1,5 +1,7 @@
 """A map gives rows back as what they came as."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,22 +69,22 @@ def test_whole_numbers_are_not_cut_off() -> None:
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        (ROWS[:, :2], "the rows have 2 columns; this linear map takes 3"),
-        (torch.zeros(5, 2), "the rows have 2 columns"),
-        (pd.DataFrame(ROWS[:, :2]), "the rows have 2 columns"),
-        (ROWS[0], "the rows have the shape"),
-        (torch.zeros(3), "the rows have the shape"),
-        (torch.zeros(5, 3).to_sparse(), "rows: got a tensor of torch.float32 and torch.sparse_coo"),
-        (torch.zeros(5, 3, dtype=torch.complex64), "rows: got a tensor of torch.complex64"),
-        (pd.DataFrame({"a": [1.0], "b": ["x"], "c": [2.0]}), "rows: the column 'b' holds no"),
-        (np.array([["a", "b", "c"]]), "the rows have the type <U1"),
-        ([[1, 2, 3], [4]], "rows: got list that is no matrix"),
-        ("x.npy", "the rows have the shape"),
-        (None, "the rows have the shape"),
+        (ROWS[:, :2], "2 columns.* 3"),
+        (torch.zeros(5, 2), "2 columns"),
+        (pd.DataFrame(ROWS[:, :2]), "2 columns"),
+        (ROWS[0], "shape"),
+        (torch.zeros(3), "shape"),
+        (torch.zeros(5, 3).to_sparse(), "torch.sparse_coo"),
+        (torch.zeros(5, 3, dtype=torch.complex64), "torch.complex64"),
+        (pd.DataFrame({"a": [1.0], "b": ["x"], "c": [2.0]}), "'b'"),
+        (np.array([["a", "b", "c"]]), "<U1"),
+        ([[1, 2, 3], [4]], "list"),
+        ("x.npy", "shape"),
+        (None, "shape"),
     ],
 )
 def test_what_is_no_matrix_of_that_width_is_refused_in_a_line(rows: object, told: str) -> None:
     with pytest.raises(InputError) as failure:
         DENSE.apply(rows)
-    assert str(failure.value).startswith(told)
+    assert re.search(told, str(failure.value))
     assert "\n" not in str(failure.value)

@@ -82,7 +82,7 @@ def test_the_inverse_undoes_the_map(kind: str) -> None:
 
 
 def test_the_mean_has_no_inverse() -> None:
-    with pytest.raises(InputError, match="mean map has no inverse: it keeps 0 of 5 directions"):
+    with pytest.raises(InputError, match="no inverse"):
         fit("mean", *noisy_pair()).inverse()
 
 
@@ -178,18 +178,18 @@ def test_a_map_into_a_wider_space_has_a_left_inverse() -> None:
 
 def test_the_identity_refuses_other_widths() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="the source has 3 columns and the target 4"):
+    with pytest.raises(InputError, match=r"3.* 4"):
         fit("identity", rng.standard_normal((9, 3)), rng.standard_normal((9, 4)))
 
 
 def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(InputError, match="map 'affine' is unknown; expected one of: mean"):
+    with pytest.raises(InputError, match=r"'affine'.* mean"):
         fit("affine", *noisy_pair())
 
 
 def test_a_map_refuses_rows_of_another_width() -> None:
     fitted = fit("rigid", *noisy_pair())
-    with pytest.raises(InputError, match="the rows have 4 columns; this rigid map takes 5"):
+    with pytest.raises(InputError, match=r"4.* 5"):
         fitted.apply(np.zeros((2, 4)))
 
 
@@ -214,5 +214,5 @@ def test_squared_errors_are_ordered_by_the_freedom_of_the_map(seed: int) -> None
 
 
 def test_a_fit_on_no_rows_is_refused() -> None:
-    with pytest.raises(InputError, match="there are no rows to fit a map on"):
+    with pytest.raises(InputError, match="no rows"):
         fit_map("rigid", empty_moments(3, 3))

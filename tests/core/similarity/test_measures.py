@@ -125,7 +125,7 @@ def test_names_with_a_number_and_without() -> None:
 
 @pytest.mark.parametrize("name", ["svcca-0", "svcca-", "svcca-x", "linear-cka-3", "cka", ""])
 def test_a_name_of_no_measure_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match=f"measures: got {name}, expected some of: mean-cca, svc"):
+    with pytest.raises(InputError, match=f"{name}.* mean-cca, svc"):
         measure_called(name)
 
 

@@ -49,8 +49,8 @@ def test_rows_that_do_not_vary_have_none() -> None:
 
 def test_too_few_rows_or_radii_are_refused() -> None:
     x = np.eye(3)
-    with pytest.raises(InputError, match="unbiased CKA of 3 rows was asked for; expected at least"):
+    with pytest.raises(InputError, match="3 rows"):
         cka(x, x)
     y = np.random.default_rng(0).random((5, 2))
-    with pytest.raises(InputError, match="2 and 2 radii were given for 5 rows"):
+    with pytest.raises(InputError, match=r"radii.* 5"):
         unbiased_linear_cka(moments_of(y, y), np.ones(2), np.ones(2))

@@ -38,7 +38,7 @@ def test_sprites_of_our_own_stand_in_and_say_so() -> None:
     found = read_factor_images(data, 5, 0)
     assert found.images.shape == (5, 32, 32, 3)
     assert list(found.factors) == ["scale", "x", "y", "colour"]
-    with pytest.raises(InputError, match="give a data set"):
+    with pytest.raises(InputError, match="data set"):
         read_factor_images(data, None, 0)
 
 
@@ -69,7 +69,7 @@ def test_the_place_of_an_image_of_mpi3d_is_its_factors(tmp_path: Path) -> None:
     some = read_mpi3d(path, 10, 0, {96: levels})
     rows = np.ravel_multi_index(np.stack(list(some.factors.values())), levels)
     assert np.array_equal(some.images, images[rows])
-    with pytest.raises(InputError, match="holds 96 images; expected 1,036,800 or 460,800"):
+    with pytest.raises(InputError, match=r"96 images.* 1,036,800 or 460,800"):
         read_mpi3d(path, 10, 0)
 
 
@@ -113,20 +113,20 @@ def test_rendered_rooms_are_images_beside_labels(
     first = next(iter(found.factors.values()))
     assert np.array_equal(first, np.unique(values[:, 0], return_inverse=True)[1][rows])
     (tmp_path / "images" / "000000.png").unlink()
-    with pytest.raises(InputError, match=r"000000\.png is no readable image"):
+    with pytest.raises(InputError, match=r"000000\.png"):
         read_factor_images(data, None, 0)
 
 
 def test_what_is_no_known_data_set_or_damaged_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no data set with known factors; expected 3dsh"):
+    with pytest.raises(InputError, match="3dshapes"):
         find_factor_images(tmp_path)
     path = tmp_path / "dsprites_ndarray.npz"
     np.savez(path, latents_classes=np.zeros((5, 6), dtype=int), imgs=pictures(4, 2, 2))
-    with pytest.raises(InputError, match=r"'imgs' \(uint8 of shape \(4, 2, 2\)"):
+    with pytest.raises(InputError, match=r"'imgs' .*\(4, 2, 2\)"):
         read_factor_images(GivenData("dSprites", path), 2, 0)
     np.savez(path, latents_classes=np.zeros((5, 3), dtype=int))
-    with pytest.raises(InputError, match=r"has shape \(5, 3\); expected \(n, 6\)"):
+    with pytest.raises(InputError, match=r"\(5, 3\)"):
         read_factor_images(GivenData("dSprites", path), 2, 0)
     path.write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(InputError, match=r"read.*'latents_classes'"):
+    with pytest.raises(InputError, match="'latents_classes'"):
         read_factor_images(GivenData("dSprites", path), 2, 0)

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,10 +77,10 @@ def result(data: str) -> Reproduction:
 
 def test_the_order_is_counted_seed_by_seed() -> None:
     auroc, sparsity, controls = sentences(result("own"))
-    assert auroc.startswith("AUROC: base 0.700, PCA 0.700, PCA + ICA 0.700, PCA + rotation 0.700.")
-    assert "above base in 1, PCA in 1, PCA + rotation in 1 of 3 seeds" in auroc
-    assert sparsity.startswith("sparsity: base 0.200")
-    assert "an AUROC of 0.500 instead of 0.700; the plate itself" in controls
+    assert "base 0.700, PCA 0.700, PCA + ICA 0.700, PCA + rotation 0.700" in auroc
+    assert "base in 1, PCA in 1, PCA + rotation in 1 of 3" in auroc
+    assert "base 0.200" in sparsity
+    assert re.search(r"AUROC\b.* 0\.500\b.* 0\.700\b", controls)
 
 
 def test_the_paper_stands_beside_rxrx3_alone() -> None:

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,12 +51,9 @@ def test_the_sentences_count_the_pairs_in_the_papers_order_and_name_the_nearest(
 
     outcomes = tuple(map(outcome, EXPERIMENT.presets["small"].cases))
     first, nearest, *rest = Reproduction(EXPERIMENT, "small", (0,), outcomes).sentences()
-    assert "holds for 10 of 12 trained pairs in their readings" in first
-    assert nearest == (
-        "Nearest to the paper's Pythia-160M 0/1: GPT-NeoX: final, mean, with the ICA error read as "
-        "ica+scale; its four errors are 0.005 from the published ones on average."
-    )
-    assert "Efficiency in-sample with the reading ica: 50 to 50 %." in rest
+    assert "10 of 12" in first
+    assert re.search(r"160M 0/1: GPT-NeoX: final, mean\b.* ica\+scale\b.* 0\.005\b", nearest)
+    assert any("ica: 50 to 50 %" in sentence for sentence in rest)
 
 
 def test_a_reading_is_extracted_and_measured(tmp_path: Path) -> None:
@@ -88,7 +86,7 @@ def test_every_reading_of_the_checkpoints_in_the_paper_is_a_case() -> None:
 
 def test_the_users_text_and_images_are_found_or_missed_by_name(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("A line.\n")
-    with pytest.raises(InputError, match="got 0 entries that begin with 'images', expected one"):
+    with pytest.raises(InputError, match=r"0 .*'images'"):
         find_inputs(tmp_path)
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.png").write_bytes(b"a")

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def test_a_pair_a_digit_is_measured_for_every_digit() -> None:
 
 
 def test_images_smaller_than_the_first_layer_are_refused() -> None:
-    with pytest.raises(InputError, match=r"have 64 columns, fewer than the first layer \(256\)"):
+    with pytest.raises(InputError, match=r"64 columns.*\b256\b"):
         measure(PAPER[0], 0, HERE)
 
 
@@ -86,10 +87,9 @@ def test_the_filter_drops_what_did_not_converge_and_the_curve_is_found_without_i
     assert curve.slope == pytest.approx(0.1)
     assert curve.r2 == pytest.approx(1.0)
     lines = sentences(planted(slope=0.1))
-    assert "of 18 pairs are dropped by the filter (paper: 11 of 60)" in lines[1]
-    assert "a = 0.100 and explains 1.00 of their variance (R²), rank correlation" in lines[1]
-    assert "of 180 pairs are dropped by the filter (paper: 5 of 180)" in lines[2]
-    assert "a = 0.050, R² 1.00, rank correlation 1.00" in lines[3]
+    assert re.search(r"of 18 pairs .*\b11 of 60\b.* a = 0\.100\b.* 1\.00\b", lines[1])
+    assert re.search(r"of 180 pairs .*\b5 of 180\b", lines[2])
+    assert re.search(r"a = 0\.050\b.* 1\.00\b.* 1\.00\b", lines[3])
 
 
 def test_all_figures_are_drawn() -> None:

@@ -50,10 +50,10 @@ def test_the_published_profiles_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("#1.2\n", "begins with '#1.2'"),
-        ("#1.3\n1\t2\n", "readable GCT 1.3 file"),
-        (GCT.format(features=1, treatment="dose", rows="a\tx\t1\t2\t3"), "no labels treatment"),
-        (GCT.format(features=1, treatment="treatment", rows="a\tx\t1\tbad\t3"), "expected numbers"),
+        ("#1.2\n", "'#1.2'"),
+        ("#1.3\n1\t2\n", "GCT 1.3"),
+        (GCT.format(features=1, treatment="dose", rows="a\tx\t1\t2\t3"), "labels treatment"),
+        (GCT.format(features=1, treatment="treatment", rows="a\tx\t1\tbad\t3"), "bad"),
         (GCT.format(features=1, treatment="treatment", rows="a\tx\t1\t2"), "unequal length"),
     ],
 )
@@ -93,12 +93,12 @@ def test_wells_of_the_genes_stand_beside_empty_controls_of_their_experiments(
     assert found.values[:, 0].tolist() == [5, 4, 3, 0]
     assert found.perturbation.tolist() == ["MTOR guide_1", CONTROL, "SRC guide_4", CONTROL]
     assert found.plate.tolist() == ["gene-1 1", "gene-1 1", "gene-1 2", "gene-1 2"]
-    with pytest.raises(InputError, match="holds no wells of XYZ beside EMPTY_control"):
+    with pytest.raises(InputError, match=r"XYZ.* EMPTY_control"):
         read_rxrx3(tmp_path, ["XYZ"])
 
 
 def test_a_folder_without_plates_is_refused_and_none_gives_simulated_ones(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no plates; expected profiles"):
+    with pytest.raises(InputError, match="no plates"):
         find_plates(tmp_path)
     assert find_plates(None).name == SIMULATED
 

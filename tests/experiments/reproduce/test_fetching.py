@@ -72,28 +72,26 @@ def test_cifar_10_comes_without_pickles_and_is_checked(
     # green of the second pixel of the first row
     assert digits.images[2, 0, 1, 1] == rows[2, 1 + 1024 + 1]
     monkeypatch.setattr(fetching, "CIFAR_10", (archive.as_uri(), "0" * 32))
-    with pytest.raises(InputError, match=r"CIFAR10 could not be fetched .*corrupted.*--data"):
+    with pytest.raises(InputError, match=r"CIFAR10 .*corrupted.*--data"):
         fetch("CIFAR10", tmp_path / "other")
 
 
 def test_without_a_network_one_line_says_what_to_do(tmp_path: Path, monkeypatch) -> None:
     nowhere = (tmp_path / "nowhere" / "3dshapes.h5").as_uri()
     monkeypatch.setattr(fetching, "SHAPES_3D", (nowhere, "0" * 32))
-    with pytest.raises(
-        InputError, match=r"Shapes3D could not be fetched into .*; fetch it"
-    ) as told:
+    with pytest.raises(InputError, match="Shapes3D") as told:
         fetch("Shapes3D", tmp_path)
     assert "\n" not in str(told.value)
 
 
 def test_only_what_an_experiment_reads_is_fetched_and_only_into_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="warmup cannot fetch 'CIFAR10'; expected MNIST"):
+    with pytest.raises(InputError, match=r"warmup.* 'CIFAR10'.* MNIST"):
         find_experiment("warmup").data(tmp_path, "CIFAR10")
-    with pytest.raises(InputError, match="expected nothing: run it without --fetch"):
+    with pytest.raises(InputError, match="without --fetch"):
         find_experiment("contrastive").data(tmp_path, "MNIST")
-    with pytest.raises(InputError, match="--fetch MNIST: give the folder"):
+    with pytest.raises(InputError, match="--fetch MNIST"):
         find_experiment("warmup").data(None, "MNIST")
-    with pytest.raises(InputError, match="cannot fetch 'x'; expected one of: MNIST, "):
+    with pytest.raises(InputError, match=r"'x'.* MNIST"):
         fetch("x", tmp_path)
 
 
@@ -105,5 +103,5 @@ def test_what_can_be_fetched_is_known(experiment: Experiment) -> None:
 
 def test_files_that_are_not_of_cifar_are_refused(tmp_path: Path) -> None:
     (tmp_path / "data_batch_1.bin").write_bytes(b"abc")
-    with pytest.raises(InputError, match="holds 3 bytes; expected a multiple of 3073"):
+    with pytest.raises(InputError, match=r"3 bytes.* 3073"):
         load_digits(find_digits(tmp_path))

@@ -17,9 +17,9 @@ def experiment(request):
 
 def test_names_are_found_and_others_answered_with_the_nearest() -> None:
     assert find_experiment("gaussian-null").name == "gaussian-null"
-    with pytest.raises(InputError, match="'gausian-null'; did you mean gaussian-null"):
+    with pytest.raises(InputError, match=r"'gausian-null'.* gaussian-null"):
         find_experiment("gausian-null")
-    with pytest.raises(InputError, match="'x'; expected one of: table1, "):
+    with pytest.raises(InputError, match=r"'x'.* table1"):
         find_experiment("x")
 
 
