@@ -41,7 +41,7 @@ def test_piped_stdout_is_tidy_csv_and_warnings_go_to_stderr(files) -> None:
         ("mean", "in-sample"),
         ("permutation", "in-sample"),
     ]
-    assert len(rows) == 10
+    assert len(rows) == 12
     assert "row order" in result.stderr
     ica = rows[4]
     assert ica["converged"] == "true"
@@ -53,7 +53,7 @@ def test_the_table_is_the_papers_with_arrows_and_fits_its_lines(files) -> None:
     text = run(*files[:2], *CHEAP, "-f", "table")
     heading = next(line for line in text.splitlines() if "Permutation ↓" in line)
     assert re.sub(r" +", " ", heading).strip() == (
-        "Mean ↓ Permutation ↓ Rigid ↓ Linear ↓ ICA ↓ % eff. ↑"
+        "Mean ↓ Permutation ↓ Perm.+scale ↓ Rigid ↓ Linear ↓ ICA ↓ % eff. ↑"
     )
     assert "supervised" in text
     assert "held-out" in text
