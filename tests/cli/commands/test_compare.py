@@ -43,7 +43,7 @@ def test_piped_stdout_is_tidy_csv_and_warnings_go_to_stderr(files) -> None:
     ]
     assert len(rows) == 12
     assert "row order" in result.stderr
-    ica = rows[4]
+    ica = rows[5]
     assert ica["converged"] == "true"
     assert float(ica["efficiency"]) > 0.8
     assert rows[0]["efficiency"] == ""
