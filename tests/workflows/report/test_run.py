@@ -404,7 +404,7 @@ def test_a_csv_that_went_through_pandas_is_what_was_written(folder: Path, tmp_pa
     assert read_results(path).pairs == whole.pairs
     assert read_results(path).notes == ()
     rounded = read_results(in_pandas(folder, tmp_path, change))  # pandas reads a last digit wrong
-    assert [note[:24] for note in rounded.notes] == ["x.csv 30 of 30 rows were"]
+    assert [note[:24] for note in rounded.notes] == ["x.csv 36 of 36 rows were"]
     assert [each["error"] for each in rounded.records] == pytest.approx(
         [each["error"] for each in whole.records], rel=1e-15
     )
@@ -416,7 +416,7 @@ def test_rows_of_a_csv_are_chosen_and_those_of_several_put_together(folder, tmp_
     first, rest = tmp_path / "first.csv", tmp_path / "rest.csv"
     first.write_text("".join(lines[:11]))
     assert read_results(first).notes == (
-        "first.csv holds 10 of 30 rows that were written together",
+        "first.csv holds 10 of 36 rows that were written together",
     )
     rest.write_text("".join([lines[0], *lines[11:]]))
     together = tmp_path / "together.csv"
