@@ -11,14 +11,21 @@ from repalign.core.inference.splits import Bundles, bundle_groups
 from repalign.core.maps.fitting import IcaPair
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments, pair_moments
-from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
 from repalign.workflows.compare.pair_data import PairData
+from repalign.workflows.compare.pairs import Pair
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.spaces import N_HALVES, IcaRows, halves_have_ica, rms_radius
+from repalign.workflows.compare.space import IcaRows, fit_cost, rms_radius
 from repalign.workflows.machine import Machine
 
 EFFICIENCY_MAPS = ("permutation", "rigid", "ica")
+N_HALVES = 20
+"""Half-samples behind an interval."""
+# Multiplications that the ICA of half-samples may take unless a number of them is asked for: some
+# ten seconds of one core.
+HALVES_BUDGET = 4e11
+# By the identity of the groups and the name of the split.
+KnownBundles = dict[tuple[int, str], Bundles | None]
 # Share of the memory that the moments of all bundles may take.
 MOMENTS_SHARE = 4
 
@@ -28,14 +35,14 @@ class HalfSamples:
     """A pair whose rows are dealt into bundles, and the half-samples made of these.
 
     Attributes:
-        aligned: The pair, split into bundles.
+        pair: The pair, split into bundles.
         bundles: The bundles.
         judged: The parts of the original split that judge.
         has_ica: Whether ICA is fitted on half-samples.
         is_disjoint: Whether behind held-out rows it is fitted on disjoint halves of a sample.
     """
 
-    aligned: AlignedPair
+    pair: Pair
     bundles: Bundles
     judged: tuple[int, ...]
     has_ica: bool
@@ -57,9 +64,9 @@ class HalfSamples:
 
 
 def half_samples(
-    pair: AlignedPair,
+    pair: Pair,
     settings: CompareSettings,
-    known: dict[tuple[int, str], Bundles | None],
+    known: KnownBundles,
 ) -> HalfSamples | None:
     """Return the half-samples of a pair; None where no interval could follow from them.
 
@@ -93,9 +100,23 @@ def half_samples(
     )
 
 
+def halves_have_ica(n_rows: int, dim: int, settings: CompareSettings) -> bool:
+    """Whether ICA is fitted on half-samples: where a number is asked for, or it is cheap.
+
+    In-sample half of the rows, and a quarter of them or less behind each held-out part.
+    """
+    if not settings.has_ica or settings.n_halves == 0:
+        return False
+    if settings.n_halves is not None:
+        return True
+    n_judged = settings.n_folds or bool(settings.held_out)
+    share = 0.5 + 0.25 * n_judged
+    return N_HALVES * share * fit_cost(n_rows, dim) <= HALVES_BUDGET
+
+
 def bundled_pair(pair: PairData, samples: HalfSamples, machine: Machine) -> PairData:
     """Return a pair with the moments of all bundles, where the memory holds them."""
-    split, (p, q) = samples.aligned.split, (pair.source.shape[1], pair.target.shape[1])
+    split, (p, q) = samples.pair.split, (pair.source.shape[1], pair.target.shape[1])
     moments_bytes = 8 * split.n_parts * (p * p + p * q + q * q)
     parts: tuple[PairMoments, ...] = ()
     if moments_bytes * MOMENTS_SHARE <= machine.memory_bytes:
@@ -106,7 +127,7 @@ def bundled_pair(pair: PairData, samples: HalfSamples, machine: Machine) -> Pair
             n_parts=split.n_parts,
             **machine.limits("moments"),
         )
-    return PairData(samples.aligned, pair.source, pair.target, parts, {})
+    return PairData(samples.pair, pair.source, pair.target, parts, {})
 
 
 def with_half_samples(

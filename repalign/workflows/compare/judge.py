@@ -19,16 +19,10 @@ from repalign.core.maps.kinds import KIND_OF
 from repalign.core.maps.linear import fit_linear_from_rows, is_ill_conditioned
 from repalign.core.moments import PairMoments, merge_all, pair_moments
 from repalign.core.rows import SubsetRows
-from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.pair_data import PairData
+from repalign.workflows.compare.pairs import Pair
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.spaces import (
-    IcaRows,
-    Scale,
-    SpaceIca,
-    rms_radius,
-    spread_of,
-)
+from repalign.workflows.compare.space import IcaRows, Scale, SpaceIca, scale_of_rows
 from repalign.workflows.machine import Machine
 
 
@@ -64,7 +58,7 @@ class SplitErrors:
     halves: Replicates | None = None
 
 
-def ica_rows(aligned: AlignedPair, side: int, part: int | None) -> IcaRows:
+def ica_rows(aligned: Pair, side: int, part: int | None) -> IcaRows:
     """Return the rows on which one side fits its ICA where a part is left out.
 
     In-sample both sides see the same rows, as in the paper; held-out disjoint halves of the rest,
@@ -255,12 +249,11 @@ class PairFitter:
 
     def scale(self, space: AffineMap | None = None) -> Scale:
         """Return the denominators of errors in the target's space, or in one mapped from it."""
-        spread = self.pair.spreads.get(1) if space is None else None
-        if spread is None:
+        scale = self.pair.scales.get(1) if space is None else None
+        if scale is None:
             rows = self.pair.target if space is None else MappedRows(self.pair.target, space)
-            spread = spread_of(rows, self.settings.seed, self.machine)
-        radius = rms_radius(self.pair.total, space)
-        return Scale(spread.diameter, spread.diameter_99, radius)
+            scale = scale_of_rows(rows, self.settings.seed, self.machine)
+        return scale.with_radius(self.pair.total, space)
 
 
 def _are_equal(first: SpaceIca, second: SpaceIca) -> bool:

@@ -1,13 +1,12 @@
 """The null of every error of one pair: what the same fits give on shuffled pairs."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 
 import numpy as np
 
-from repalign.aliases import FloatArray, IntArray
+from repalign.aliases import IntArray
 from repalign.core.inference.arrangements import (
     FEWEST_ARRANGEMENTS,
     ShufflePlan,
@@ -21,14 +20,11 @@ from repalign.exceptions import InputError
 from repalign.printable import byte_size
 from repalign.workflows.compare.judge import PairFitter
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.views import MAX_NULL_ROWS, NULL_COPIES
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.resampled import input_places
 
-# A null on more rows costs more and says the same: far from n ≈ p it no longer depends on n.
-MAX_NULL_ROWS = 20_000
 FEWEST_ROWS = 50
-# Of each row a null holds the value itself, in double precision, and shuffled.
-COPIES = 3
 # Multiplications that the nulls of one pair may take unless a number of draws is asked for:
 # some seconds on two cores.
 NULL_BUDGET = 1.5e11
@@ -86,9 +82,6 @@ def _inside_groups(rows: ShuffledRows) -> ShufflePlan | str:
     return plan
 
 
-JudgedOrder = tuple[list[float], list[float]]
-"""Errors of all maps in one order of the rows, in-sample and held-out."""
-
 Draw = Callable[[ShufflePlan], tuple[NullErrors, NullErrors | None]]
 PLANS: dict[str, Callable[[ShuffledRows], ShufflePlan | str]] = {
     "shuffled pairing": _whole_groups,
@@ -111,100 +104,8 @@ def check_complete(plans: Iterable[str]) -> None:
 check_complete(PLANS)
 
 
-def shuffle_pair(fitter: PairFitter, known: Mapping[str, JudgedOrder]) -> PairNulls | None:
-    """Return the shuffled-pairing nulls, or None where none are wanted.
-
-    ``known`` are the errors in those orders that others judged, by pass and number.
-    """
-    taking_part = _taking_part(fitter)
-    return None if taking_part is None else taking_part.nulls(_orders(fitter, dict(known)))
-
-
-def judge_orders(fitter: PairFitter, share: range) -> dict[str, JudgedOrder]:
-    """Return the errors of all maps in some of the orders, of which the first is that given."""
-    taking_part = _taking_part(fitter)
-    assert taking_part is not None
-    orders = _orders(fitter, {}, share)
-    taking_part.nulls(orders)
-    return orders.known
-
-
-def _orders(
-    fitter: PairFitter, known: dict[str, JudgedOrder], share: range | None = None
-) -> "Orders":
-    def judging(rows: KeptRows) -> JudgeOrder:
-        return lambda order: rows.judge(order, fitter.fit_all)
-
-    return Orders(judging, len(fitter.names), known, share)
-
-
-@dataclass(eq=False)
-class Orders:
-    """Judges orders of the rows: tells what is known, and of the others does its share.
-
-    Attributes:
-        given: How the orders of one pass are judged.
-        n_numbers: Errors in an order.
-        known: What is known, by pass and number of an order.
-        share: The orders that are judged; None for all.
-        label: Before pass and number, where errors of several kinds are known together.
-    """
-
-    given: Callable[[KeptRows], JudgeOrder]
-    n_numbers: int
-    known: dict[str, JudgedOrder]
-    share: range | None = None
-    label: str = ""
-    _n_passes: int = 0
-
-    def judging(self, rows: KeptRows) -> JudgeOrder:
-        """Return how the orders of one pass are judged, one after the other.
-
-        The passes of a null (of all maps, in-sample across all rows) are those of every share.
-        """
-        place, numbers, given = self._n_passes, count(), self.given(rows)
-        self._n_passes += 1
-        unknown = [np.nan] * self.n_numbers
-
-        def judge(order: IntArray) -> JudgedOrder:
-            number = next(numbers)
-            name = f"{self.label}{place}-{number}"
-            if name not in self.known:
-                if self.share is None:
-                    return given(order)
-                if number not in self.share:
-                    return unknown, unknown
-                self.known[name] = given(order)
-            return self.known[name]
-
-        return judge
-
-
-@dataclass(frozen=True, eq=False)
-class _TakingPart:
-    """The rows of a pair that take part in its nulls, and how often they are shuffled."""
-
-    fitter: PairFitter
-    rows: tuple[FloatArray, FloatArray]
-    shuffled: ShuffledRows
-    places: IntArray
-    n_shuffles: int
-
-    def nulls(self, orders: Orders) -> PairNulls:
-        """Return the nulls, with orders judged as told."""
-        draw = partial(
-            shuffled_null,
-            *self.rows,
-            judging=orders.judging,
-            n_shuffles=self.n_shuffles,
-            seed=self.shuffled.seed,
-            identity=self.places,
-        )
-        return draw_nulls(self.fitter.names, self.shuffled, self.fitter.settings, draw)
-
-
-def _taking_part(fitter: PairFitter) -> _TakingPart | None:
-    """Choose and read the rows that take part; None where nothing is shuffled."""
+def shuffle_pair(fitter: PairFitter) -> PairNulls | None:
+    """Return the shuffled-pairing nulls, or None where none are wanted."""
     settings, aligned, total = fitter.settings, fitter.pair.aligned, fitter.pair.total
     dims = (total.source_dim, total.target_dim)
     n_rows = rows_in_memory(dims, aligned.n_rows, fitter.machine)
@@ -218,8 +119,20 @@ def _taking_part(fitter: PairFitter) -> _TakingPart | None:
     chosen = sample_groups(groups, whole.part_of_row, n_rows, is_ordered=is_ordered, seed=seed)
     rows = fitter.pair.source.take(chosen), fitter.pair.target.take(chosen)
     places, _ = input_places(aligned.index)
+
+    def judging(kept: KeptRows) -> JudgeOrder:
+        return lambda order: kept.judge(order, fitter.fit_all)
+
+    draw = partial(
+        shuffled_null,
+        *rows,
+        judging=judging,
+        n_shuffles=n_shuffles,
+        seed=seed,
+        identity=places[chosen],
+    )
     shuffled = ShuffledRows(groups[chosen], whole.rows(chosen), is_ordered, seed)
-    return _TakingPart(fitter, rows, shuffled, places[chosen], n_shuffles)
+    return draw_nulls(fitter.names, shuffled, settings, draw)
 
 
 def draw_nulls(
@@ -253,7 +166,7 @@ def rows_in_memory(dims: tuple[int, int], n_rows: int, machine: Machine) -> int:
     Raises:
         InputError: The cap holds too few to say anything.
     """
-    row_bytes = COPIES * 8 * sum(dims)
+    row_bytes = NULL_COPIES * 8 * sum(dims)
     room = machine.memory_bytes // row_bytes
     fewest = min(n_rows, FEWEST_ROWS)
     if room < fewest:

@@ -1,18 +1,17 @@
 """Compare one pair of sources: errors, intervals, nulls and what stands behind them."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from repalign.aliases import Rows
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
 from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.caveats.errors import (
     warn_of_components,
     warn_of_errors,
@@ -26,20 +25,24 @@ from repalign.workflows.compare.half_samples import (
     with_half_samples,
 )
 from repalign.workflows.compare.ica.rotations import rotation_null
-from repalign.workflows.compare.ica.starts import forget_whitened
 from repalign.workflows.compare.judge import PairFitter, SplitErrors
-from repalign.workflows.compare.nulls import JudgedOrder, shuffle_pair
-from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
+from repalign.workflows.compare.nulls import shuffle_pair
+from repalign.workflows.compare.pair_data import PairData, read_pair
+from repalign.workflows.compare.pairs import Pair
 from repalign.workflows.compare.records import make_records
 from repalign.workflows.compare.reports import report_of
 from repalign.workflows.compare.results import ErrorRecord, PairReport
-from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.settings import CompareSettings, without_ica
 from repalign.workflows.compare.similarity.pair import MeasureResult, measure_pair
 from repalign.workflows.compare.similarity.records import MeasureRecord, measure_records
-from repalign.workflows.compare.spaces import Scale, SpreadOfSides
+from repalign.workflows.compare.space import Scale, Space
+from repalign.workflows.compare.views import digest
+from repalign.workflows.engine.cache import cache_key
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.resampled import Resampled, resampled_pair
-from repalign.workflows.study.tiles import HELD, room_for_rows
+
+# Settings that say which pairs there are, and change nothing of a pair.
+CHOOSING = {"layers", "within", "max_pairs"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,112 +57,80 @@ class PairResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
-    """What of one direction of a pair others did, by number.
+class PairTask:
+    """One pair to compare, in one direction or both.
 
     Attributes:
-        shuffles: Errors of all maps in orders of the rows.
-        measures: Measures in orders of the rows.
-    """
-
-    shuffles: Mapping[str, JudgedOrder] = field(default_factory=dict)
-    measures: Mapping[str, JudgedOrder] = field(default_factory=dict)
-
-    def with_more(self, what: str, found: Mapping[str, Any]) -> "Shared":
-        """Return it with more of one of these."""
-        return replace(self, **{what: {**getattr(self, what), **found}})
-
-
-@dataclass(frozen=True, eq=False)
-class PairUnit:
-    """All that is computed of two spaces together: maps, errors, nulls, in one direction or both.
-
-    Attributes:
-        key: Name of the work.
-        aligned: The two spaces.
-        moments: Of the parts of both, each alone.
-        ica: Of both sides, by side and rows.
-        spreads: How far apart the rows of the targets are.
+        pair: The two views.
         settings: Conventions.
-        keeps_maps: Whether the maps are part of the result.
-        shared: By direction what others did of it, where that was long enough.
-        samples: Half-samples for the intervals; None where there are none.
-        sample_moments: The moments of their bundles, of both sides alone.
-        sample_ica: Their ICA, by side and rows.
+        halves: Half-samples for the intervals; None where there are none.
+        keeps_maps: Whether the maps are part of the results.
     """
 
-    key: str
-    aligned: AlignedPair
-    moments: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]]
-    ica: IcaOfSides
-    spreads: SpreadOfSides
+    pair: Pair
     settings: CompareSettings
-    keeps_maps: bool = True
-    shared: Mapping[int, Shared] = field(default_factory=dict)
-    samples: HalfSamples | None = None
-    sample_moments: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]] = ((), ())
-    sample_ica: IcaOfSides = field(default_factory=dict)
-    stage = "pairs"
+    halves: HalfSamples | None
+    keeps_maps: bool
 
-    @property
-    def directions(self) -> range:
-        """The directions that are compared: 0 is forth, 1 is back."""
-        return range(2 if self.settings.both_directions else 1)
+    @cached_property
+    def key(self) -> str:
+        """Name of the results: all that they depend on or say."""
+        pair = self.pair
+        content = [view.key for view in pair.views]
+        names = [
+            (source.name, source.view, str(source.path), source.layer, dict(source.info))
+            for source in (pair.source, pair.target)
+        ]
+        how = {name: value for name, value in asdict(self.settings).items() if name not in CHOOSING}
+        report = json.dumps((names, asdict(pair.report)), default=str)
+        rows = (pair.split_key, digest(pair.groups))
+        return cache_key("pair", content, rows, report, how, self.keeps_maps)
 
-    def run(self, machine: Machine) -> list[PairResult]:
-        """Compare them."""
-        forget_whitened()
-        with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
-            forth = self.held(machine)
-            samples = self.held_samples(forth, machine)
-            results = []
-            for back in self.directions:
-                if back:
-                    forth = forth.reversed()
-                    samples = None if samples is None else samples.reversed()
-                results.append(_compare(forth, samples, self, back, machine))
-        if self.keeps_maps:
-            return results
-        return [replace(result, maps={}) for result in results]
 
-    def held(self, machine: Machine) -> PairData:
-        """Read both sides, whose rows then stay in memory where there is room."""
-        rows = self._rows(machine)
-        pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine, rows)
-        return replace(pair, spreads=self.spreads)
-
-    def held_samples(self, pair: PairData, machine: Machine) -> PairData | None:
-        """Read both sides with the moments of all bundles; None where there are none."""
-        if self.samples is None:
-            return None
-        if not self.samples.has_ica:
-            return bundled_pair(pair, self.samples, machine)
-        aligned, rows = self.samples.aligned, self._rows(machine)
-        moments, ica = self.sample_moments, self.sample_ica
-        return read_pair(aligned, moments, ica, self.settings, machine, rows)
-
-    def _rows(self, machine: Machine) -> tuple[Rows, Rows]:
-        room = room_for_rows(self.aligned.n_rows, self.aligned.dims, machine)
-        first, second = self.aligned.spaces
-        return HELD.rows(first, room), HELD.rows(second, room)
+def compare_pair(
+    machine: Machine, task: PairTask, source: Space, target: Space
+) -> tuple[PairResult, ...]:
+    """Return all that is computed of two views together: one result for each direction."""
+    pair, settings = task.pair, task.settings
+    if settings.has_ica and not (source.ica and target.ica):  # a side does not vary
+        settings = without_ica(settings)
+    with one_thread_if(is_small(pair.n_rows, *pair.dims)):
+        first, second = pair.views
+        rows = first.loaded(second.dim, machine), second.loaded(first.dim, machine)
+        data = read_pair(pair, (source, target), settings, machine, rows)
+        samples = None
+        if task.halves is not None and task.halves.has_ica:
+            bundled = (
+                replace(source, moments=source.bundles),
+                replace(target, moments=target.bundles),
+            )
+            samples = read_pair(task.halves.pair, bundled, settings, machine, rows)
+        elif task.halves is not None:
+            samples = bundled_pair(data, task.halves, machine)
+        task = replace(task, settings=settings)
+        results = [_compare(data, samples, task, machine)]
+        if settings.both_directions:
+            back = None if samples is None else samples.reversed()
+            results.append(_compare(data.reversed(), back, task, machine))
+    return tuple(results)
 
 
 def _compare(
-    pair: PairData, samples: PairData | None, unit: PairUnit, back: int, machine: Machine
+    pair: PairData, samples: PairData | None, task: PairTask, machine: Machine
 ) -> PairResult:
-    settings, shared = unit.settings, unit.shared.get(back, Shared())
+    settings, halves = task.settings, task.halves
     names, notes = usable_maps(pair.aligned, settings)
     fitter = PairFitter(pair, names, settings, machine)
     judged = [fitter.in_sample()] if names else []
     if judged and fitter.split.judged:
         judged.append(fitter.held_out())
-    if samples is not None and unit.samples is not None and judged:
-        judged = with_half_samples(judged, unit.samples, samples, settings, machine)
-    nulls = shuffle_pair(fitter, shared.shuffles) if names else None
+    if samples is not None and halves is not None and judged:
+        judged = with_half_samples(judged, halves, samples, settings, machine)
+    nulls = shuffle_pair(fitter) if names else None
     rotations = None
     if judged:
         rotations = rotation_null(fitter, first_scale(judged[0]).diameter.value)
-    source, target = (space.source for space in pair.aligned.spaces)
+    source, target = pair.aligned.source, pair.aligned.target
     records = tuple(
         record
         for errors in judged
@@ -169,8 +140,8 @@ def _compare(
     )
     measured = []
     if settings.measures:
-        bundles = None if unit.samples is None else unit.samples.bundles
-        measured = list(measure_pair(pair, settings, machine, shared.measures, bundles))
+        bundles = None if halves is None else halves.bundles
+        measured = list(measure_pair(pair, settings, machine, bundles))
     collapse = warn_of_collapse(pair.total, source.name, target.name)
     numbers = [
         *(_ica_warnings(judged[0]) if judged else ()),
@@ -196,7 +167,7 @@ def _compare(
     report = report_of(pair, judged, scale, nulls=nulls, rotations=rotations)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
     fitted = judged[-1 if settings.map_rows == "training" else 0].maps.by_name if judged else {}
-    maps = {name: one.map for name, one in fitted.items()}
+    maps = {name: one.map for name, one in fitted.items() if task.keeps_maps}
     return PairResult(
         records,
         _in_order(measured, source, target, settings),
@@ -232,7 +203,7 @@ def first_scale(errors: SplitErrors) -> Scale:
     return next(errors.scales[name] for name in errors.scales if not KIND_OF[name].in_components)
 
 
-def usable_maps(pair: AlignedPair, settings: CompareSettings) -> tuple[list[str], list[str]]:
+def usable_maps(pair: Pair, settings: CompareSettings) -> tuple[list[str], list[str]]:
     """Return the maps that these widths allow, and why others are left out."""
     widths = pair.dims
     if widths[0] == widths[1]:

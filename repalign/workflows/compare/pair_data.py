@@ -1,16 +1,23 @@
 """What is known of one pair before its maps are fitted: rows, moments and the ICA of both sides."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from repalign.aliases import Rows
-from repalign.core.maps.affine import AffineMap, MappedRows
+from repalign.core.maps.affine import MappedRows
 from repalign.core.moment_sums import Parts
 from repalign.core.moments import PairMoments, cross_moments, leave_one_out, merge_all
-from repalign.workflows.compare.aligned import AlignedPair, leading_components
+from repalign.workflows.compare.pairs import Pair
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.spaces import IcaRows, SpaceIca, SpreadOfSides
+from repalign.workflows.compare.space import (
+    IcaRows,
+    Scale,
+    Space,
+    SpaceIca,
+    leading_components,
+    map_source,
+)
 from repalign.workflows.machine import Machine
 
 # By side (0 source, 1 target) and rows.
@@ -27,15 +34,15 @@ class PairData:
         target: Rows to map to, the same inputs in the same order.
         parts: Moments of every part of the split.
         ica: ICA of both sides, by side and rows.
-        spreads: How far apart the rows of a side are, as far as it is known.
+        scales: Diameter and 99 % distance of the rows of a side, where they are known.
     """
 
-    aligned: AlignedPair
+    aligned: Pair
     source: Rows
     target: Rows
     parts: tuple[PairMoments, ...]
     ica: IcaOfSides
-    spreads: SpreadOfSides = field(default_factory=dict)
+    scales: Mapping[int, Scale] = field(default_factory=dict)
 
     @cached_property
     def total(self) -> PairMoments:
@@ -54,31 +61,29 @@ class PairData:
     def reversed(self) -> "PairData":
         """Return the opposite direction."""
         return PairData(
-            aligned=replace(self.aligned, spaces=self.aligned.spaces[::-1]),
+            aligned=self.aligned.reversed(),
             source=self.target,
             target=self.source,
             parts=tuple(part.swapped() for part in self.parts),
             ica={(1 - side, on): fit for (side, on), fit in self.ica.items()},
-            spreads={1 - side: spread for side, spread in self.spreads.items()},
+            scales={1 - side: scale for side, scale in self.scales.items()},
         )
 
 
 def read_pair(
-    aligned: AlignedPair,
-    known: tuple[Sequence[PairMoments], Sequence[PairMoments]],
-    ica: IcaOfSides,
+    aligned: Pair,
+    spaces: tuple[Space, Space],
     settings: CompareSettings,
     machine: Machine,
-    rows: tuple[Rows, Rows] | None = None,
+    rows: tuple[Rows, Rows],
 ) -> PairData:
-    """Pass over the rows once for their cross products; ``known`` are both sides' moments.
-
-    ``rows`` are those of both sides, where they are in memory already.
-    """
-    source, target = rows or (aligned.spaces[0].rows, aligned.spaces[1].rows)
+    """Pass over the rows once for their cross products; the moments of both sides are known."""
     split = Parts(aligned.split.part_of_row, aligned.split.n_parts)
-    parts = cross_moments(source, target, split, known, **machine.limits("moments"))
-    pair = PairData(aligned, source, target, parts, ica)
+    moments = spaces[0].moments, spaces[1].moments
+    parts = cross_moments(*rows, split, moments, **machine.limits("moments"))
+    ica = {(side, on): fit for side, space in enumerate(spaces) for on, fit in space.ica.items()}
+    scales = {side: space.scale for side, space in enumerate(spaces) if space.scale is not None}
+    pair = PairData(aligned, *rows, parts, ica, scales)
     width = aligned.common_width(settings)
     if width is None:
         return pair
@@ -96,15 +101,5 @@ def _cut_source(pair: PairData, width: int) -> PairData:
         target=pair.target,
         parts=tuple(map_source(part, cut) for part in pair.parts),
         ica=pair.ica,
-        spreads={side: spread for side, spread in pair.spreads.items() if side == 1},
-    )
-
-
-def map_source(moments: PairMoments, cut: AffineMap) -> PairMoments:
-    """Return the moments of the rows after the source went through an affine map."""
-    return replace(
-        moments,
-        mean_x=moments.mean_x @ cut.matrix + cut.shift,
-        sxx=cut.matrix.T @ moments.sxx @ cut.matrix,
-        sxy=cut.matrix.T @ moments.sxy,
+        scales={side: scale for side, scale in pair.scales.items() if side == 1},
     )

@@ -11,12 +11,12 @@ from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.rotation import RotationNull
 from repalign.core.moments import PairMoments
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.nulls import PairNulls
 from repalign.workflows.compare.pair_data import PairData
+from repalign.workflows.compare.pairs import Pair
 from repalign.workflows.compare.results import IcaReport, PairReport
-from repalign.workflows.compare.spaces import Scale, SpaceIca
+from repalign.workflows.compare.space import Scale, SpaceIca
 
 
 def report_of(
@@ -29,7 +29,7 @@ def report_of(
 ) -> PairReport:
     """Return the report of a pair; its warnings are told where all of them are known."""
     errors = judged[0] if judged else None
-    source, target = (space.source for space in pair.aligned.spaces)
+    source, target = pair.aligned.source, pair.aligned.target
     ends = scale.diameter.first_row, scale.diameter.second_row
     matching = None if errors is None else errors.maps.matching
     return PairReport(
@@ -95,12 +95,12 @@ def _provenance(source: EmbeddingSource) -> dict[str, Any]:
     }
 
 
-def _row_name(pair: AlignedPair, row: int) -> str:
+def _row_name(pair: Pair, row: int) -> str:
     """Name a row as its user does: by id, else by sample number, and by token where it has one."""
     return pair.index.slice(row, row + 1).name_of(0)
 
 
-def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: AlignedPair) -> tuple[IcaReport, ...]:
+def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: Pair) -> tuple[IcaReport, ...]:
     if ica is None:
         return ()
     return tuple(

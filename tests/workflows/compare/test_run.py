@@ -484,7 +484,7 @@ def test_a_collapsed_encoder_has_rank_zero_and_is_named(value: float, side: int)
     sides = [rng.standard_normal((300, 4)), rng.standard_normal((300, 5))]
     sides[side] = np.tile(value * rng.standard_normal(4), (300, 1))
     result = compare(*sides, settings=cheap(measures=("all",), n_null=19), names=("A", "B"))
-    assert {record.map for record in result.records} == {"mean", "permutation", "rigid", "linear"}
+    assert "ica" not in {record.map for record in result.records}
     by_name = {r.measure: r for r in result.measures if r.split == "in-sample"}
     nothing = {name for name in by_name if name not in ("mutual-knn-10", "procrustes-angle")}
     assert {by_name[name].value for name in nothing} == {0.0}

@@ -1,6 +1,6 @@
 """All measures of one pair: on which rows, how far they can be trusted, and the records."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isqrt
@@ -19,9 +19,6 @@ from repalign.exceptions import InputError
 from repalign.printable import byte_size
 from repalign.workflows.compare.nulls import (
     FEWEST_ROWS,
-    MAX_NULL_ROWS,
-    JudgedOrder,
-    Orders,
     PairNulls,
     ShuffledRows,
     draw_nulls,
@@ -30,6 +27,7 @@ from repalign.workflows.compare.nulls import (
 from repalign.workflows.compare.pair_data import PairData
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.judge import JudgedRows, MeasureJudge, SplitValues
+from repalign.workflows.compare.views import MAX_NULL_ROWS
 from repalign.workflows.machine import Machine
 from repalign.workflows.study.resampled import input_places
 
@@ -69,13 +67,11 @@ def measure_pair(
     pair: PairData,
     settings: CompareSettings,
     machine: Machine,
-    known: Mapping[str, JudgedOrder],
     bundles: Bundles | None,
 ) -> Iterator[MeasureResult]:
     """Yield the measures of a pair, those that read the same together.
 
-    ``known`` are those in orders of the rows that others judged, ``bundles`` those whose
-    half-samples give intervals.
+    ``bundles`` are those whose half-samples give intervals.
     """
     for judge, notes in _judges(pair, settings, machine, bundles):
         chosen, reads, rows = judge.measures, judge.reads, judge.rows
@@ -83,31 +79,10 @@ def measure_pair(
         if rows.split.judged:
             n_left_out = wanted_left_out(rows, reads) if settings.n_halves != 0 else 0
             values.append(judge.held_out(n_left_out))
-        nulls = _nulls(judge, settings, dict(known))
+        nulls = _nulls(judge, settings)
         notes += _undefined(chosen, values)
         notes += () if nulls is None else nulls.notes
         yield MeasureResult(chosen, tuple(values), nulls, tuple(notes))
-
-
-def judge_measure_orders(
-    pair: PairData, settings: CompareSettings, machine: Machine, share: range
-) -> dict[str, JudgedOrder]:
-    """Return all measures in some of the orders of the rows."""
-    found: dict[str, JudgedOrder] = {}
-    for judge, _ in _judges(pair, settings, machine):
-        _nulls(judge, settings, found, share)
-    return found
-
-
-def measure_shuffle_cost(
-    n_rows: int, dims: tuple[int, int], n_judged_parts: int, settings: CompareSettings
-) -> float:
-    """Return about how many multiplications a shuffle of all measures takes."""
-    kinds = _kinds(measures_called(settings.measures))
-    return sum(
-        _shuffle_cost(min(n_rows, NULL_ROWS[reads]), dims, n_judged_parts if fits else 0, reads)
-        for reads, fits in kinds
-    )
 
 
 def _kinds(measures: Sequence[Measure]) -> dict[tuple[Reads, bool], tuple[Measure, ...]]:
@@ -222,16 +197,8 @@ def _shuffle_cost(n_rows: int, dims: tuple[int, int], n_judged_parts: int, reads
     return cost + 100.0 * n_rows**2 if reads in ("distances", "distance ranks") else cost
 
 
-def _nulls(
-    judge: MeasureJudge,
-    settings: CompareSettings,
-    known: dict[str, JudgedOrder],
-    share: range | None = None,
-) -> PairNulls | None:
-    """Return the shuffled nulls as errors, or None where none are wanted.
-
-    ``known`` are those in orders that others judged; those of a share are added to it.
-    """
+def _nulls(judge: MeasureJudge, settings: CompareSettings) -> PairNulls | None:
+    """Return the shuffled nulls as errors, or None where none are wanted."""
     rows, seed = judge.rows, settings.seed
     dims = rows.total.source_dim, rows.total.target_dim
     n_rows = min(rows.n, NULL_ROWS[judge.reads])
@@ -245,14 +212,11 @@ def _nulls(
         rows.groups, rows.split.part_of_row, n_rows, is_ordered=rows.is_ordered, seed=seed
     )
     held = judge.held if chosen.size == rows.n else None
-    given = judging(judge.measures, judge.memory_bytes, held, seed=seed)
-    label = f"{judge.reads}{' fitted' if judge.measures[0].fits else ''} "
-    orders = Orders(given, len(judge.measures), known, share, label)
     draw = partial(
         shuffled_null,
         rows.source.take(chosen),
         rows.target.take(chosen),
-        judging=orders.judging,
+        judging=judging(judge.measures, judge.memory_bytes, held, seed=seed),
         n_shuffles=n_shuffles,
         seed=seed,
         identity=rows.places[chosen],

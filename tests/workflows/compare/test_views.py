@@ -12,11 +12,12 @@ from repalign.store import write_store
 from repalign.store.joining.join import join_sources
 from repalign.store.reading.column import ColumnReader
 from repalign.store.sources.views import open_views
-from repalign.workflows.compare.aligned import AlignedPair, align
+from repalign.workflows.compare import views
+from repalign.workflows.compare.pairs import align
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.views import View
 from repalign.workflows.machine import Machine
-from repalign.workflows.study import tiles
 
 QUICK = CompareSettings(maps=("rigid",), held_out=0, n_null=0, n_halves=0, layers=("all",))
 
@@ -28,18 +29,19 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "a.h5"
 
 
-def pairs_of(store: Path) -> list[AlignedPair]:
+def pairs_of(store: Path) -> list[tuple[View, View]]:
     return [
-        align(join_sources(pair), QUICK) for pair in combinations(open_views(store, ["all"]), 2)
+        align(join_sources(pair), QUICK).views
+        for pair in combinations(open_views(store, ["all"]), 2)
     ]
 
 
-def reads(pairs: list[AlignedPair], order: list[int], kept: int) -> int:
+def reads(pairs: list[tuple[View, View]], order: list[int], kept: int) -> int:
     """How often a memory of so many views has to read one."""
     held: list[str] = []
     count = 0
     for number in order:
-        for space in pairs[number].spaces:
+        for space in pairs[number]:
             count += space.key not in held
             held = [key for key in held if key != space.key] + [space.key]
         held = held[-kept:]
@@ -48,28 +50,28 @@ def reads(pairs: list[AlignedPair], order: list[int], kept: int) -> int:
 
 def test_pairs_are_walked_in_tiles_where_not_all_rows_have_room(store: Path, monkeypatch) -> None:
     pairs = pairs_of(store)
-    assert tiles.tile_order(pairs, Machine()) == list(range(15))
-    assert tiles.tile_order([], Machine()) == []
+    assert views.in_tiles(pairs, Machine()) == list(range(15))
+    assert views.in_tiles([], Machine()) == []
     view = 90 * 4 * 4
-    monkeypatch.setattr(tiles, "room_for_rows", lambda *_: 4 * view)
-    order = tiles.tile_order(pairs, Machine())
+    monkeypatch.setattr(views, "room_for_rows", lambda *_: 4 * view)
+    order = views.in_tiles(pairs, Machine())
     assert sorted(order) == list(range(15))
     assert reads(pairs, order, 4) < reads(pairs, list(range(15)), 4)
 
 
 def test_each_view_is_read_once_while_there_is_room(store: Path) -> None:
-    held = tiles._Held()
+    held = views.RowCache()
     pairs = pairs_of(store)
     room = 100 * 90 * 4 * 4
-    first = {space.key: held.rows(space, room) for pair in pairs for space in pair.spaces}
+    first = {space.key: held.get(space, room) for pair in pairs for space in pair}
     for pair in pairs:
-        for space in pair.spaces:
-            assert held.rows(space, room) is first[space.key]
+        for space in pair:
+            assert held.get(space, room) is first[space.key]
             np.testing.assert_array_equal(first[space.key].read(0, 90), space.rows.read(0, 90))
-    held.rows(pairs[0].spaces[0], 0)
+    held.get(pairs[0][0], 0)
     assert len(held._rows) == 6  # what is there costs nothing more
-    held.forget()
-    assert held.rows(pairs[0].spaces[0], 0) is pairs[0].spaces[0].rows
+    held.clear()
+    assert held.get(pairs[0][0], 0) is pairs[0][0].rows
 
 
 def test_every_byte_of_a_file_is_read_once(store: Path, monkeypatch) -> None:
@@ -91,17 +93,16 @@ def test_rows_are_let_go_when_a_comparison_fails(store: Path, monkeypatch) -> No
     def failing(*_, **__):
         raise InputError("no")
 
-    monkeypatch.setattr("repalign.workflows.compare.plan.choose_starts", failing)
+    monkeypatch.setattr("repalign.workflows.compare.run.compute_spaces", failing)
     with pytest.raises(InputError, match="no"):
         compare(store, settings=QUICK)
-    assert not tiles.HELD._rows
+    assert not views.ROWS._rows
 
 
 def test_the_numbers_are_the_same_without_room(store: Path, monkeypatch) -> None:
     with_room = compare(store, settings=QUICK).to_records()
-    assert not tiles.HELD._rows
-    monkeypatch.setattr("repalign.workflows.compare.pair.room_for_rows", lambda *_: 0)
-    monkeypatch.setattr(tiles, "room_for_rows", lambda *_: 2 * 90 * 4 * 4)
+    assert not views.ROWS._rows
+    monkeypatch.setattr(views, "room_for_rows", lambda *_: 0)
     assert compare(store, settings=QUICK).to_records() == with_room
 
 

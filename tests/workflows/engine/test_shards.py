@@ -1,4 +1,4 @@
-"""Extraction by actors of Ray: the store of one process, whatever is lost on the way."""
+"""Extraction by processes of Ray: the store of one, whatever is lost on the way."""
 
 import importlib.util
 import os
@@ -13,7 +13,8 @@ import pytest
 from repalign.core.thread_choice import one_thread
 from repalign.exceptions import InputError, RepalignError
 from repalign.store.format.directory import parts_directory
-from repalign.workflows.engines.ray_shards import Actors, extract_on_ray
+from repalign.workflows.engine.ray import RayEngine
+from repalign.workflows.engine.shards import extract_on_ray
 from repalign.workflows.extract.portion import Portion
 from repalign.workflows.extract.run import extract
 from repalign.workflows.extract.settings import ExtractProgress, ExtractSettings
@@ -51,7 +52,7 @@ def test_portions_make_the_store_of_one_process(settings: ExtractSettings, tmp_p
 
 
 class Killing:
-    """Ends an actor after so many calls."""
+    """Ends a process after so many calls."""
 
     def __init__(self, after: int) -> None:
         self.left, self.told = after, list[ExtractProgress]()
@@ -66,8 +67,8 @@ class Killing:
 
 
 @pytest.mark.slow
-def test_a_lost_actor_costs_only_its_shard(settings: ExtractSettings, tmp_path: Path) -> None:
-    # an actor of one processor computes with one thread, and another number rounds otherwise
+def test_a_lost_process_costs_only_its_shard(settings: ExtractSettings, tmp_path: Path) -> None:
+    # a process of one processor computes with one thread, and another number rounds otherwise
     with one_thread():
         alone = extract(settings)
     wanted = [
@@ -75,7 +76,7 @@ def test_a_lost_actor_costs_only_its_shard(settings: ExtractSettings, tmp_path: 
         replace(settings, model=str(tmp_path / "nothing"), output=tmp_path / "c.h5"),
     ]
     killing = Killing(after=3)
-    done, failed = extract_on_ray(wanted, Actors(2), killing)
+    done, failed = extract_on_ray(wanted, RayEngine(2), killing)
     assert not isinstance(done, Exception)
     assert isinstance(failed, RepalignError)
     assert done.fingerprint == alone.fingerprint
@@ -85,4 +86,4 @@ def test_a_lost_actor_costs_only_its_shard(settings: ExtractSettings, tmp_path: 
     assert all(speed.rate > 0 for _, speed in last.workers)
     assert not parts_directory(tmp_path / "b.h5").exists()
     with pytest.raises(InputError, match="remove the old store first"):
-        extract_on_ray([replace(settings, overwrite=True)], Actors(1))
+        extract_on_ray([replace(settings, overwrite=True)], RayEngine(1))

@@ -1,4 +1,4 @@
-"""Results of units go through bytes unchanged, and nothing else does."""
+"""Results go through bytes unchanged, and nothing else does."""
 
 import numpy as np
 import pytest
@@ -6,31 +6,32 @@ import pytest
 from repalign.store.sources.in_memory import as_source
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.executor import InProcess
-from repalign.workflows.study.codec import decode, encode
+from repalign.workflows.engine.cache import decode, encode
+from repalign.workflows.engine.engine import Engine
 
 
-class Heard(InProcess):
-    """Does units and keeps every result that it gave."""
+class Recording(Engine):
+    """Keeps every result of its calls by name."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.results: dict[str, object] = {}
 
-    def map(self, units, machine):
-        found = super().map(units, machine)
-        self.results |= {unit.key: each for unit, each in zip(units, found, strict=True)}
-        return found
+    def run(self, stage, calls, machine, lanes=None):
+        results = super().run(stage, calls, machine, lanes)
+        self.results |= {call.key: each for call, each in zip(calls, results, strict=True)}
+        return results
 
 
 def test_every_result_of_a_comparison_is_the_same_after_bytes() -> None:
     rng = np.random.default_rng(0)
     rows = rng.laplace(size=(150, 3))
-    heard = Heard()
+    heard = Recording()
     settings = CompareSettings(n_null=9, n_halves=3, measures=("linear-cka",))
     sources = [as_source(rows, name="a"), as_source(rows @ rng.standard_normal((3, 3)), name="b")]
     compare(*sources, settings=settings, executor=heard)
     kinds = {key.split("-")[0] for key in heard.results}
-    assert kinds == {"moments", "ica", "spread", "pair"}
+    assert kinds == {"moments", "ica", "scale", "pair"}
     for result in heard.results.values():
         content = encode(result)
         assert encode(decode(content)) == content
@@ -44,7 +45,7 @@ def test_every_result_of_a_comparison_is_the_same_after_bytes() -> None:
 
 
 def test_what_is_no_part_of_a_result_is_refused() -> None:
-    with pytest.raises(TypeError, match="InProcess is no part"):
-        encode((1, InProcess()))
-    with pytest.raises(ValueError, match="does not say"):
+    with pytest.raises(TypeError, match="Engine: not a class"):
+        encode((1, Engine()))
+    with pytest.raises(ValueError, match="no tree"):
         decode(encode(1.5).replace(b"tree", b"eert"))

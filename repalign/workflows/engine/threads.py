@@ -1,4 +1,4 @@
-"""Units of work at the same time in threads of this process, where that uses its cores better."""
+"""Run calls at the same time in threads of this process, where that uses its cores better."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ class _Reports:
         machine.on_stage(stage, done, total)
 
 
-def run_side_by_side(
+def run_in_threads(
     works: Sequence[Callable[[Machine], T]], machine: Machine, *, lanes: int, stage: str
 ) -> list[T]:
     """Return the results of all works, so many of them at a time, each with its share of threads.

@@ -1,4 +1,4 @@
-"""Bytes that are no result of a unit are refused as such, whatever they hold."""
+"""Bytes that hold no result are refused as such, whatever they hold."""
 
 import io
 import json
@@ -6,8 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from repalign.workflows.study.cache import HEADING, WorkCache, _digest
-from repalign.workflows.study.codec import DamagedUnitError, decode
+from repalign.workflows.engine.cache import HEADING, Cache, DamagedResultError, _digest, decode
 
 
 def packed(tree: object, **arrays: np.ndarray) -> bytes:
@@ -42,8 +41,8 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_bytes_are_refused_and_count_as_absent(name: str, tmp_path) -> None:
-    with pytest.raises(DamagedUnitError):
+    with pytest.raises(DamagedResultError):
         decode(DAMAGED[name])
     content = DAMAGED[name]
-    (tmp_path / "key.unit").write_bytes(HEADING + _digest("key", content) + b"\n" + content)
-    assert WorkCache(tmp_path, 2**30).get("key") is None
+    (tmp_path / "key.result").write_bytes(HEADING + _digest("key", content) + b"\n" + content)
+    assert Cache(tmp_path, 2**30).get("key") is None

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from repalign.exceptions import InputError
+from repalign.workflows.engine.threads import run_in_threads
 from repalign.workflows.machine import Machine
-from repalign.workflows.side_by_side import run_side_by_side
 
 Work = Callable[[Machine], int]
 
@@ -44,7 +44,7 @@ def test_results_are_in_order_and_the_caller_alone_reports() -> None:
     works = [numbered(number, meeting) for number in range(4)]
     works.append(lambda machine: time.sleep(0.3) or 4)
     works.append(lambda machine: time.sleep(0.3) or 5)
-    found = run_side_by_side(works, Machine(on_stage=hear), lanes=2, stage="work")
+    found = run_in_threads(works, Machine(on_stage=hear), lanes=2, stage="work")
     assert found == [0, 1, 2, 3, 4, 5]
     assert speakers == {threading.current_thread()}
     assert ("work", 4, 10) in told
@@ -61,7 +61,7 @@ def failing(message: str) -> Work:
 def test_of_several_failures_the_first_in_order_is_told() -> None:
     works = [lambda machine: 1, failing("second"), failing("third")]
     with pytest.raises(InputError, match="second"):
-        run_side_by_side(works, Machine(), lanes=3, stage="work")
+        run_in_threads(works, Machine(), lanes=3, stage="work")
     assert torch.get_num_threads() == 2
 
 
@@ -78,7 +78,7 @@ def test_a_stop_reaches_the_lanes_at_their_next_report() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_side_by_side([endless, endless], Machine(on_stage=interrupt), lanes=2, stage="work")
+        run_in_threads([endless, endless], Machine(on_stage=interrupt), lanes=2, stage="work")
     ended = len(reports)
     time.sleep(0.05)
     assert len(reports) == ended > 0
