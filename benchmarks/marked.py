@@ -35,12 +35,12 @@ class Marked:
 
 
 def marking(engine: Engine, folder: Path) -> Engine:
-    """Return an engine whose calls leave marks in a folder."""
+    """Return an engine of other processes whose calls leave marks in a folder."""
     run = engine.run
 
-    def run_marked(stage: str, calls: Any, machine: Machine, lanes: Any = None) -> list[Any]:
+    def run_marked(stage: str, calls: Any, machine: Machine) -> list[Any]:
         marked = [replace(call, function=Marked(call.function, call.key, folder)) for call in calls]
-        return run(stage, marked, machine, lanes)
+        return run(stage, marked, machine)
 
     engine.run = run_marked  # type: ignore[method-assign]
     return engine

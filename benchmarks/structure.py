@@ -31,7 +31,7 @@ class Trace:
 
     def __init__(self) -> None:
         self.codes: set[CodeType] = set()
-        self.depths: list[tuple[int, bool, list[str]]] = []
+        self.depths: list[tuple[int, str, list[str]]] = []
 
     def __enter__(self) -> "Trace":
         sys.setprofile(self.see)
@@ -51,11 +51,22 @@ class Trace:
                 self.codes.add(code)
         elif code.co_name == "svd" and "linalg" in code.co_filename:
             names = stack_of_ours(frame)
-            self.depths.append((len(names), any("null" in name for name in names), names))
+            self.depths.append((len(names), kind_of(names), names))
 
     def counts(self) -> tuple[int, int]:
         """Return the functions that ran, and the modules they are in."""
         return len(self.codes), len({code.co_filename for code in self.codes})
+
+
+def kind_of(names: list[str]) -> str:
+    """Return what a decomposition is made for, by the functions above it."""
+    for kind, words in (
+        ("in a null", ("null", "orders")),
+        ("on a half-sample", ("halves", "half_s")),
+    ):
+        if any(word in name for name in names for word in words):
+            return kind
+    return "observed"
 
 
 def is_function(code: CodeType) -> bool:
@@ -115,12 +126,12 @@ def main() -> None:
         compare()
     print("| | |\n|---|---|")
     print("| functions, modules of a default compare | {}, {} |".format(*trace.counts()))
-    shallow: dict[bool, tuple[int, list[str]]] = {}
-    for depth, is_null, names in trace.depths:
-        if "orthogonal" in names[-1] and depth > shallow.get(is_null, (0, []))[0]:
-            shallow[is_null] = depth, names
-    for is_null, title in ((False, "observed"), (True, "in a null")):
-        print(f"| frames from compare to the SVD, {title} | {shallow[is_null][0]} |")
+    deepest: dict[str, tuple[int, list[str]]] = {}
+    for depth, kind, names in trace.depths:
+        if "orthogonal" in names[-1] and depth > deepest.get(kind, (0, []))[0]:
+            deepest[kind] = depth, names
+    for kind, (depth, _) in sorted(deepest.items()):
+        print(f"| frames from compare to the SVD, {kind} | {depth} |")
     print(f"| classes of the compare path | {classes()} |")
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -133,8 +144,8 @@ def main() -> None:
     files = list(PACKAGE.rglob("*.py"))
     n_lines = sum(len(path.read_text().splitlines()) for path in files)
     print(f"| lines, modules of the package | {n_lines}, {len(files)} |")
-    for is_null in (False, True):
-        print("\n" + " → ".join(shallow[is_null][1]))
+    for kind, (_, names) in sorted(deepest.items()):
+        print(f"\n{kind}: " + " → ".join(names))
 
 
 if __name__ == "__main__":

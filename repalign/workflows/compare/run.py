@@ -1,17 +1,18 @@
 """Compare representations of the same inputs: the error table that can be trusted."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from operator import attrgetter
 from typing import Any, Unpack
 
-from repalign.arguments import checked
 from repalign.core.compute import choose_device
 from repalign.store.joining.index import RowIndex
 from repalign.store.sources.in_memory import Embeddings
-from repalign.workflows.compare.half_samples import KnownBundles, half_samples
-from repalign.workflows.compare.pair import PairResult, PairTask, compare_pair
+from repalign.workflows.compare.draws import KnownBundles, plan_halves
+from repalign.workflows.compare.pair import PairTask, compare_pair
 from repalign.workflows.compare.pairs import Pair, align_all
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
@@ -28,7 +29,6 @@ VERSIONED = ("repalign", "numpy", "scipy", "scikit-learn", "torch", "h5py")
 
 
 @COMPARE.speaks_python
-@checked
 def compare(
     *embeddings: Embeddings,
     against: "Embeddings | None" = None,
@@ -78,14 +78,37 @@ def compare(
         >>> [(record.source, record.target, record.map) for record in quick.records]
         [('A', 'B', 'rigid')]
     """
-    settings = settings_of(settings, keywords)
+    settings, engine = settings_of(settings, keywords), executor or Engine()
     machine = Machine(device=choose_device("auto")) if machine is None else machine
     chosen = chosen_pairs(Asked(embeddings, against, names, keywords.get("ids")), settings)
     pairs = align_all(chosen, settings, keywords.get("groups"))
     keeps_maps = _maps_bytes(pairs, settings) <= machine.memory_bytes // 2
-    results = with_searches(
-        compare_pairs(pairs, settings, executor or Engine(), machine, keeps_maps=keeps_maps)
-    )
+    bundles: KnownBundles = {}
+    tasks = [
+        PairTask(pair, settings, plan_halves(pair, settings, bundles), keeps_maps) for pair in pairs
+    ]
+    # a pair that the cache holds is not computed again, nor what only such pairs need
+    kept: dict[str, Any] = {task.key: engine.find(task.key, machine) for task in tasks}
+    missing = [task for task in tasks if kept[task.key] is None]
+    missing = [missing[n] for n in in_tiles([task.pair.views for task in missing], machine)]
+    try:
+        spaces = compute_spaces(missing, settings, engine, machine)
+        is_shared = engine.workers >= len(missing)  # few pairs: their shuffles are shared out
+        mapping = Engine(engine.cache) if is_shared else engine
+        with engine.threads() if is_shared else nullcontext():
+            computed = mapping.map(
+                "pairs",
+                partial(compare_pair, engine=engine) if is_shared else compare_pair,
+                missing,
+                machine,
+                key=attrgetter("key"),
+                shared=lambda task: spaces[task.key],
+            )
+    finally:
+        ROWS.clear()
+    kept |= {task.key: result for task, result in zip(missing, computed, strict=True)}
+    engine.n_computed += mapping.n_computed if is_shared else 0
+    results = with_searches([result for task in tasks for result in kept[task.key]])
     return CompareResult(
         records=tuple(record for result in results for record in result.records),
         pairs=tuple(result.report for result in results),
@@ -97,49 +120,6 @@ def compare(
         matches=best_matches(results),
         fitted_rows=_fitted_rows(pairs, settings) if keeps_maps else (),
     )
-
-
-def compare_pairs(
-    pairs: Sequence[Pair],
-    settings: CompareSettings,
-    engine: Engine,
-    machine: Machine,
-    *,
-    keeps_maps: bool = True,
-) -> list[PairResult]:
-    """Return the results of all pairs in their order, of both directions one after the other.
-
-    A pair that the cache holds is not computed again, nor what only such pairs need.
-    """
-    bundles: KnownBundles = {}
-    tasks = [
-        PairTask(pair, settings, half_samples(pair, settings, bundles), keeps_maps)
-        for pair in pairs
-    ]
-    results: dict[str, Any] = {task.key: engine.find(task.key, machine) for task in tasks}
-    missing = [task for task in tasks if results[task.key] is None]
-    missing = [missing[n] for n in in_tiles([task.pair.views for task in missing], machine)]
-    try:
-        spaces = compute_spaces(
-            [task.pair for task in missing],
-            [task.halves for task in missing],
-            settings,
-            engine,
-            machine,
-        )
-        of_task = {id(task): both for task, both in zip(missing, spaces, strict=True)}
-        computed = engine.map(
-            "pairs",
-            compare_pair,
-            missing,
-            machine,
-            key=attrgetter("key"),
-            shared=lambda task: of_task[id(task)],
-        )
-    finally:
-        ROWS.clear()
-    results |= {task.key: result for task, result in zip(missing, computed, strict=True)}
-    return [result for task in tasks for result in results[task.key]]
 
 
 def _fitted_rows(pairs: Sequence[Pair], settings: CompareSettings) -> tuple[RowIndex, ...]:

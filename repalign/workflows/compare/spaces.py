@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from repalign.core.moments import PairMoments
-from repalign.workflows.compare.half_samples import HalfSamples
-from repalign.workflows.compare.judge import ica_rows
+from repalign.workflows.compare.draws import HalfSamples
 from repalign.workflows.compare.pairs import Pair
+from repalign.workflows.compare.scores import ica_rows
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.space import (
     IcaRows,
@@ -27,18 +28,21 @@ from repalign.workflows.compare.space import (
 from repalign.workflows.engine.engine import Engine
 from repalign.workflows.machine import Machine
 
+if TYPE_CHECKING:
+    from repalign.workflows.compare.pair import PairTask
+
 SIDES = ("source", "target")
 Moments = dict[str, tuple[PairMoments, ...]]
 
 
 def compute_spaces(
-    pairs: Sequence[Pair],
-    halves: Sequence[HalfSamples | None],
+    pair_tasks: "Sequence[PairTask]",
     settings: CompareSettings,
     engine: Engine,
     machine: Machine,
-) -> list[tuple[Space, Space]]:
-    """Return what every pair takes from its two views."""
+) -> dict[str, tuple[Space, Space]]:
+    """Return what every pair takes from its two views, by the key of the pair."""
+    pairs, halves = [task.pair for task in pair_tasks], [task.halves for task in pair_tasks]
     bundled = [None if half is None or not half.has_ica else half for half in halves]
     partitions = [_partitions(pair) for pair in pairs]
     bundles = [() if half is None else _partitions(half.pair) for half in bundled]
@@ -76,7 +80,7 @@ def compute_spaces(
             )
         return known[key]
 
-    return [(space(number, 0), space(number, 1)) for number in range(len(pairs))]
+    return {task.key: (space(n, 0), space(n, 1)) for n, task in enumerate(pair_tasks)}
 
 
 def can_be_unmixed(sides: Iterable[Sequence[PairMoments]]) -> bool:

@@ -213,8 +213,12 @@ def known_classes() -> dict[str, type]:
     from repalign.core.maps.affine import AffineMap
     from repalign.core.moments import PairMoments
     from repalign.workflows.compare.pair import PairResult
-    from repalign.workflows.compare.results import ErrorRecord, IcaReport, PairReport
-    from repalign.workflows.compare.similarity.records import MeasureRecord
+    from repalign.workflows.compare.results import (
+        ErrorRecord,
+        IcaReport,
+        MeasureRecord,
+        PairReport,
+    )
     from repalign.workflows.compare.space import Scale, SpaceIca
     from repalign.workflows.study.resampled import Resampled
 

@@ -95,7 +95,7 @@ class Engine:
         n_computed: Results that were computed.
     """
 
-    workers = 1
+    workers, is_concurrent = 1, False
 
     def __init__(self, cache: Cache | None = None) -> None:
         self.cache = cache
@@ -149,10 +149,30 @@ class Engine:
             else:
                 cache = None if key is None else self.cache
                 calls[name] = Call(function, (item, *shared(item)), name, cache, only_slow)
-        self.n_computed += len(calls)
-        outcomes = self.run(stage, list(calls.values()), machine, lanes)
-        results.update(zip(calls, outcomes, strict=True))
+        self.n_computed += 0 if only_slow else len(calls)
+        n_lanes = 1
+        if lanes is not None and len(calls) > 1 and self.workers == 1:
+            n_lanes = min(
+                len(calls), *(lanes(call.arguments[0], machine) for call in calls.values())
+            )
+        if self.is_concurrent:
+            results |= zip(calls, self.run(stage, list(calls.values()), machine), strict=True)
+        elif n_lanes > 1:
+            works = [call.run for call in calls.values()]
+            outcomes = run_in_threads(works, machine, lanes=n_lanes, stage=stage)
+            results |= zip(calls, outcomes, strict=True)
+        else:
+            for number, (name, call) in enumerate(calls.items()):
+                part = _machine_of_call(machine, stage, number, len(calls))
+                if call.cache is None:
+                    results[name] = call.function(part, *call.arguments)
+                else:
+                    results[name] = call.run(part)
         return [results[name] for name in names]
+
+    def threads(self) -> contextlib.AbstractContextManager[None]:
+        """Hold this process at as many threads as a worker has, so that numbers are the same."""
+        return contextlib.nullcontext()
 
     def find(self, key: str, machine: Machine) -> Any | None:
         """Return a result that was kept; None for none."""
@@ -160,23 +180,9 @@ class Engine:
         self.n_found += result is not None
         return result
 
-    def run(
-        self,
-        stage: str,
-        calls: Sequence[Call],
-        machine: Machine,
-        lanes: Callable[[Any, Machine], int] | None = None,
-    ) -> list[Any]:
-        """Return the results of calls, in their order."""
-        if lanes is not None and len(calls) > 1:
-            n_lanes = min(len(calls), *(lanes(call.arguments[0], machine) for call in calls))
-            if n_lanes > 1:
-                works = [call.run for call in calls]
-                return run_in_threads(works, machine, lanes=n_lanes, stage=stage)
-        return [
-            call.run(_machine_of_call(machine, stage, number, len(calls)))
-            for number, call in enumerate(calls)
-        ]
+    def run(self, stage: str, calls: Sequence[Call], machine: Machine) -> list[Any]:
+        """Return the results of calls that run at the same time, in their order."""
+        raise NotImplementedError
 
 
 def _machine_of_call(machine: Machine, stage: str, number: int, n_calls: int) -> Machine:
@@ -196,13 +202,15 @@ def _machine_of_call(machine: Machine, stage: str, number: int, n_calls: int) ->
 class ConcurrentEngine(Engine):
     """Runs calls at the same time; subclasses say how they complete."""
 
-    def run(
-        self,
-        stage: str,
-        calls: Sequence[Call],
-        machine: Machine,
-        lanes: Callable[[Any, Machine], int] | None = None,
-    ) -> list[Any]:
+    is_concurrent, n_threads = True, 1
+
+    def threads(self) -> contextlib.AbstractContextManager[None]:
+        """Hold this process at as many threads as a worker has, so that numbers are the same."""
+        from repalign.core.thread_choice import threads_held
+
+        return threads_held(self.n_threads)
+
+    def run(self, stage: str, calls: Sequence[Call], machine: Machine) -> list[Any]:
         """Return the results of calls, in their order."""
         outcomes: dict[int, Outcome] = {}
         if calls:

@@ -85,13 +85,13 @@ class RayEngine(ConcurrentEngine):
             raise InputError(f"workers: got {workers}, expected at least 1")
         if threads < 1:
             raise InputError(f"threads: got {threads}, expected at least 1")
-        self.address, self.threads, self.gpus = address, threads, gpus
+        self.address, self.n_threads, self.gpus = address, threads, gpus
         self._wanted = workers
         self._stack: ExitStack | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            processors = None if self._wanted is None else self._wanted * self.threads
+            processors = None if self._wanted is None else self._wanted * self.n_threads
             stack.enter_context(connected(self.address, processors))
             self._stack = stack.pop_all()
         if self.gpus is None and cluster_has("GPU") == 0:
@@ -106,7 +106,7 @@ class RayEngine(ConcurrentEngine):
 
     def _room(self) -> int:
         """Return how many tasks the cluster can run at the same time."""
-        room = cluster_has("CPU") // self.threads
+        room = cluster_has("CPU") // self.n_threads
         if self.gpus:
             room = min(room, cluster_has("GPU") // self.gpus)
         return max(int(room), 1)
@@ -125,13 +125,13 @@ class RayEngine(ConcurrentEngine):
 
         gpus = self.gpus if self.gpus is not None else int(machine.device != "cpu")
         task = ray.remote(
-            num_cpus=self.threads,
+            num_cpus=self.n_threads,
             num_gpus=gpus,
             max_retries=RETRIES,
             retry_exceptions=False,
             max_calls=0,  # processes with a GPU serve more than one task too
         )(_run_call)
-        place = (str(Path.cwd()), self.threads)
+        place = (str(Path.cwd()), self.n_threads)
         quiet = replace(machine, on_stage=ignore_stage)
         self.workers = self._wanted or self._room()  # nodes may have joined
         references: dict[int, Any] = {}  # by identity, of objects that the calls hold
@@ -147,10 +147,10 @@ class RayEngine(ConcurrentEngine):
                 objects = [references[id(value)] for value in shared]
                 running[task.remote(bare, place, quiet, *objects)] = number
             ready, _ = ray.wait(list(running), num_returns=1, timeout=PATIENCE)
-            if not ready and cluster_has("CPU") < self.threads:
+            if not ready and cluster_has("CPU") < self.n_threads:
                 raise RepalignError(
                     f"the Ray cluster has {cluster_has('CPU'):g} processors left, and a task needs "
-                    f"{self.threads}; add nodes and run the command again, which goes on"
+                    f"{self.n_threads}; add nodes and run the command again, which goes on"
                 )
             for reference in ready:
                 outcome = _received(reference)

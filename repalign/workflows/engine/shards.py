@@ -51,7 +51,7 @@ def extract_on_ray(
     if any(settings.overwrite for settings in wanted):
         raise InputError("--overwrite with --engine ray: remove the old store first")
     extractions = [
-        Extraction(replace(settings, workers=settings.workers or engine.threads))
+        Extraction(replace(settings, workers=settings.workers or engine.n_threads))
         for settings in wanted
     ]
     by_process: dict[str, Made] = {}

@@ -11,7 +11,7 @@ import pytest
 from repalign import InputError, RowMismatchError
 from repalign.core.ica.settings import IcaSettings
 from repalign.core.maps.kinds import ALL_MAPS
-from repalign.workflows.compare.nulls import rows_in_memory
+from repalign.workflows.compare.draws import null_rows
 from repalign.workflows.compare.results import COLUMNS, CompareResult, ErrorRecord
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
@@ -565,7 +565,7 @@ def test_nulls_keep_within_the_memory() -> None:
     assert 0 <= 400_000 // (3 * 8 * 12) - tight.null_rows <= 1
     assert tight.null == pytest.approx(roomy.null, rel=0.05)
     with pytest.raises(InputError, match="null on 50 rows"):
-        rows_in_memory((6, 6), 2000, Machine(memory_bytes=14_000))
+        null_rows((6, 6), 2000, Machine(memory_bytes=14_000))
 
 
 @pytest.mark.parametrize("scale", [1e-25, 1e22])

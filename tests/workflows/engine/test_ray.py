@@ -220,6 +220,7 @@ def test_ray_does_not_answer_for_the_command_when_it_is_told_to_end(monkeypatch)
         ("is_initialized", lambda: False),
         ("shutdown", lambda: None),
         ("init", connect),
+        ("cluster_resources", dict),
     ):
         monkeypatch.setattr(ray, name, value)
     before = signal.getsignal(signal.SIGTERM)

@@ -1,1 +1,0 @@
-"""ICA in a comparison: starts, halves of the rows that tell how it varies, Gaussian twins."""
