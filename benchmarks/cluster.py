@@ -2,16 +2,14 @@
 
 python benchmarks/cluster.py faults [--directory DIR]
 python benchmarks/cluster.py overhead [--repeats 3] [--directory DIR]
-python benchmarks/cluster.py plan [--directory DIR]
 
 ``faults`` compares 20 stores and extracts one, each once undisturbed by this process alone and once
 on two nodes, where a process is killed after a third of the work and a node is removed after half.
-``overhead`` times the same comparison by two processes and by Ray, in turn, from a started executor
-to the results, and with the start of both. ``plan`` measures what plans foretell.
+``overhead`` times the same comparison by two processes and by Ray, in turn, from a started engine
+to the results, and with the start of both.
 """
 
 import argparse
-import itertools
 import json
 import os
 import secrets
@@ -28,22 +26,17 @@ from typing import Any
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
-from marked import Counts, Marking, count, latest_process, measured
+from marked import Counts, count, latest_process, marking
 from study import make_stores
 
 import repalign
-from repalign.printable import byte_size
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.engines.costs import compare_costs
-from repalign.workflows.engines.effort import Stores
-from repalign.workflows.engines.ray_shards import Actors, extract_on_ray
-from repalign.workflows.engines.ray_tasks import RayTasks
-from repalign.workflows.executor import ProcessPool
+from repalign.workflows.engine.cache import Cache
+from repalign.workflows.engine.engine import ProcessPool
+from repalign.workflows.engine.ray import RayEngine
+from repalign.workflows.engine.shards import extract_on_ray
 from repalign.workflows.extract.run import extract
 from repalign.workflows.extract.settings import ExtractProgress, ExtractSettings
-from repalign.workflows.machine import Machine
-from repalign.workflows.study.cache import WorkCache
-from repalign.workflows.study.remembering import Remembering
 
 CPUS = {"num_cpus": 1, "include_dashboard": False}
 SETTINGS = CompareSettings(maps=("permutation", "rigid", "linear"), n_null=19, n_halves=19)
@@ -88,22 +81,22 @@ def compared(paths: list[Path], executor: Any) -> str:
     return result.to_frame().to_csv()
 
 
-def compare_faults(folder: Path, paths: list[Path], n_units: int) -> dict[str, Any]:
-    marks, kept = folder / "marks", WorkCache(folder / "kept", 2**31)
+def compare_faults(folder: Path, paths: list[Path], n_calls: int) -> dict[str, Any]:
+    marks, kept = folder / "marks", Cache(folder / "kept", 2**31)
     marks.mkdir()
-    with two_nodes() as (address, remove), RayTasks(address=address) as tasks:
+    with two_nodes() as (address, remove), RayEngine(cache=kept, address=address) as engine:
         misfortune = Misfortune(lambda: latest_process(marks), remove)
         is_over = threading.Event()
 
         def watch() -> None:
             while not is_over.wait(0.02):
                 done = sum(path.name.endswith("~done") for path in marks.iterdir())
-                misfortune.after(done, n_units)
+                misfortune.after(done, n_calls)
 
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
-            found = compared(paths, Marking(Remembering(tasks, kept), marks))
+            found = compared(paths, marking(engine, marks))
         finally:
             is_over.set()
             watcher.join()
@@ -115,7 +108,7 @@ def run_compare(folder: Path) -> dict[str, Any]:
     alone = folder / "alone"
     alone.mkdir()
     with ProcessPool(2) as pool:
-        plain = compared(paths, Marking(pool, alone))
+        plain = compared(paths, marking(pool, alone))
     undisturbed = count(alone)
     told = compare_faults(folder, paths, undisturbed.units)
     counts: Counts = told["counts"]
@@ -151,7 +144,7 @@ def run_extract(folder: Path) -> dict[str, Any]:
             misfortune.after(progress.samples_done, progress.samples_total)
 
         wanted = replace(settings, output=folder / "shared.h5")
-        (found,) = extract_on_ray([wanted], Actors(2, address=address), hear)
+        (found,) = extract_on_ray([wanted], RayEngine(2, address=address), hear)
     assert not isinstance(found, Exception), found
     return {
         "shards": -(-found.samples // 16),
@@ -169,7 +162,7 @@ def run_overhead(folder: Path, repeats: int) -> Iterator[dict[str, Any]]:
     seconds: dict[tuple[str, str], list[float]] = {}
     tables = set()
     for _ in range(repeats):
-        for name, make in (("pool", lambda: ProcessPool(2)), ("ray", lambda: RayTasks(2))):
+        for name, make in (("pool", lambda: ProcessPool(2)), ("ray", lambda: RayEngine(2))):
             own, started = processor_seconds(), time.perf_counter()
             with make() as executor:
                 begun = time.perf_counter()
@@ -200,80 +193,9 @@ def processor_seconds() -> float:
     return sum(used[number] for number in ours if number in used) / os.sysconf("SC_CLK_TCK")
 
 
-PLANNED = [  # views, rows, columns, memory
-    (6, 12_000, 300, 2**30),
-    (4, 40_000, 200, 450 * 2**20),
-    (20, 1_000, 64, 2**31),
-]
-
-
-def run_plan(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield, for each case and quantity, what the plan says and what was measured."""
-    for n_views, n_rows, dim, memory in PLANNED:
-        here = folder / f"{n_views}-{n_rows}-{dim}"
-        marks = here / "marks"
-        marks.mkdir(parents=True)
-        paths = make_stores(here, n_views, 1, (n_rows, dim))
-        settings = replace(SETTINGS, n_null=4, n_halves=4)
-        told = compare_costs(Stores(n_views, n_rows, dim), settings, workers=2, memory_bytes=memory)
-        planned = {each.quantity: each.amount for each in told}
-        with RayTasks(2) as tasks:
-            repalign.compare(
-                *paths,
-                settings=settings,
-                executor=Marking(tasks, marks),
-                machine=Machine(memory_bytes=memory),
-            )
-            sent = tasks.sent_bytes
-        n_read, most = measured(marks)
-        found = {"bytes read": n_read, "memory of a worker": most, "bytes sent to workers": sent}
-        for quantity, value in found.items():
-            yield {
-                "case": f"{n_views} × {n_rows} × {dim}, {byte_size(memory)}",
-                "quantity": quantity,
-                "planned": planned[quantity],
-                "measured": value,
-                "ratio": round(planned[quantity] / value, 3) if value else None,
-            }
-
-
-def run_extract_plan(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the same of an extraction."""
-    import subprocess
-    import sys
-
-    from repalign.zoo.shipped import shipped_path
-
-    for limit, layer in (("400", "all"), ("891", "final")):
-        line = [sys.executable, "-m", "repalign", "extract", str(shipped_path("gpt-neox-seed0"))]
-        line += ["--data", "builtin:shakespeare", "--limit", limit, "--layer", layer]
-        line += ["-o", str(folder / f"{limit}.h5"), "--format", "json"]
-        planned = subprocess.run([*line, "--plan"], capture_output=True, check=True).stdout
-        amounts = {each["quantity"]: each["amount"] for each in json.loads(planned)}
-        timed = ["/usr/bin/env", "python3", "-c", _MEMORY_OF, *line]
-        ended = subprocess.run(timed, capture_output=True, check=True, text=True)
-        most = 1024 * int(ended.stdout.split()[-1])
-        size = (folder / f"{limit}.h5").stat().st_size
-        found = {"bytes of the store": size, "memory of a worker": most}
-        for quantity, value in found.items():
-            yield {
-                "case": f"{limit} texts, layer {layer}",
-                "quantity": quantity,
-                "planned": amounts[quantity],
-                "measured": value,
-                "ratio": round(amounts[quantity] / value, 3),
-            }
-
-
-_MEMORY_OF = (
-    "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
-    "stdout=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["faults", "overhead", "plan"])
+    parser.add_argument("what", choices=["faults", "overhead"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--directory", type=Path)
     given = parser.parse_args()
@@ -283,9 +205,6 @@ def main() -> None:
         if given.what == "overhead":
             for told in run_overhead(folder, given.repeats):
                 print(json.dumps(told), flush=True)
-        elif given.what == "plan":
-            for each in itertools.chain(run_extract_plan(folder), run_plan(folder)):
-                print(json.dumps(each, ensure_ascii=False), flush=True)
         else:
             print(json.dumps({"extract": run_extract(folder)}, indent=1), flush=True)
             print(json.dumps({"compare": run_compare(folder)}, indent=1))

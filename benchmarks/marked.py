@@ -1,58 +1,54 @@
-"""Units of work that leave a mark each time they are begun and done, and what marks tell."""
+"""Calls that leave a mark each time they are begun and done, and what marks tell."""
 
 import importlib
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from repalign.workflows.engine.engine import Engine
 from repalign.workflows.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
 class Marked:
-    """A unit that writes who began it, and that it was done."""
+    """A function that writes who began a call, and that it was done."""
 
-    unit: Any
+    function: Callable[..., Any]
+    key: str
     folder: Path
 
-    @property
-    def key(self) -> str:
-        return self.unit.key
-
-    @property
-    def stage(self) -> str:
-        return self.unit.stage
-
-    def run(self, machine: Machine) -> Any:
+    def __call__(self, machine: Machine, *arguments: Any) -> Any:
         mark = self.folder / f"{self.key}~{os.getpid()}~{time.monotonic_ns()}"
         mark.touch()
         # loaded where they are used, and files too: not of the embeddings
         importlib.import_module("scipy.optimize")
         importlib.import_module("scipy.spatial.distance")
         before = _bytes_read()
-        result = self.unit.run(machine)
+        result = self.function(machine, *arguments)
         mark.write_text(f"{_bytes_read() - before} {_most_memory()}")
         mark.rename(mark.with_name(mark.name + "~done"))
         return result
 
 
-class Marking:
-    """Does units by another executor, marked."""
+def marking(engine: Engine, folder: Path) -> Engine:
+    """Return an engine of other processes whose calls leave marks in a folder."""
+    run = engine.run
 
-    def __init__(self, executor: Any, folder: Path) -> None:
-        self._executor, self._folder = executor, folder
+    def run_marked(stage: str, calls: Any, machine: Machine) -> list[Any]:
+        marked = [replace(call, function=Marked(call.function, call.key, folder)) for call in calls]
+        return run(stage, marked, machine)
 
-    def map(self, units: Sequence[Any], machine: Machine) -> list[Any]:
-        return self._executor.map([Marked(unit, self._folder) for unit in units], machine)
+    engine.run = run_marked  # type: ignore[method-assign]
+    return engine
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many units there were, how many were begun twice, and how many done twice."""
+    """How many calls there were, how many were begun twice, and how many done twice."""
 
     units: int
     begun: int
@@ -84,13 +80,7 @@ def _most_memory() -> int:
     return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
-def measured(folder: Path) -> tuple[int, int]:
-    """Return the bytes that units read, and the most memory of a process that did some."""
-    texts = [path.read_text().split() for path in folder.iterdir() if path.name.endswith("~done")]
-    return sum(int(text[0]) for text in texts), max(int(text[1]) for text in texts)
-
-
 def latest_process(folder: Path) -> int | None:
-    """Return the process that began a unit last and has not done it."""
+    """Return the process that began a call last and has not done it."""
     open_marks = [name for path in folder.iterdir() if len(name := path.name.split("~")) == 3]
     return int(max(open_marks, key=lambda name: int(name[2]))[1]) if open_marks else None

@@ -14,14 +14,14 @@ import numpy as np
 from scipy.stats import binomtest
 
 from repalign.core.inference.arrangements import plan_shuffles
-from repalign.core.inference.kept_rows import JudgedMap
+from repalign.core.inference.evaluate import MapEvaluator, MeasureEvaluator
 from repalign.core.inference.maximum import Draws, searched_p
-from repalign.core.inference.nulls import shuffled_null, shuffled_pairing_null
+from repalign.core.inference.nulls import permutation_null
+from repalign.core.inference.sample import Sample
 from repalign.core.inference.splits import no_split
-from repalign.core.maps.fitting import fit_map
-from repalign.core.moments import PairMoments
+from repalign.core.moments import pair_moments
+from repalign.core.rows import ArrayRows
 from repalign.core.similarity.measures import measures_called
-from repalign.core.similarity.shuffled import judging
 
 MAPS = ("rigid", "linear")
 MEASURES = measures_called(["linear-cka", "pooled-r2", "mutual-knn-10"])
@@ -57,8 +57,18 @@ def aligned(first: Model, second: Model, rng: np.random.Generator) -> None:
     second[-1] = target + 0.25 * mixed
 
 
-def fit_all(moments: PairMoments, _: int | None) -> list[JudgedMap]:
-    return [JudgedMap(fit_map(name, moments)) for name in MAPS]
+# Moments alone and rows are read by evaluators of their own.
+EVALUATORS = (
+    MapEvaluator(MAPS),
+    MeasureEvaluator(MEASURES[:2], memory_bytes=2**28),
+    MeasureEvaluator(MEASURES[2:], memory_bytes=2**28),
+)
+
+
+def sample_of(x: np.ndarray, y: np.ndarray) -> Sample:
+    rows = ArrayRows(x), ArrayRows(y)
+    numbers = np.arange(GROUPS.size)
+    return Sample(*rows, no_split(GROUPS.size), GROUPS, numbers, True, pair_moments(*rows))
 
 
 def drawn(first: Model, second: Model, seed: int) -> np.ndarray:
@@ -67,14 +77,14 @@ def drawn(first: Model, second: Model, seed: int) -> np.ndarray:
     tables = []
     for x in first:
         for y in second:
-            maps, _ = shuffled_pairing_null(
-                x, y, plan, fit_all=fit_all, n_shuffles=N_SHUFFLES, seed=seed
-            )
-            measured, _ = shuffled_null(
-                x, y, plan, judging=judging(MEASURES, 2**28), n_shuffles=N_SHUFFLES, seed=seed
-            )
-            assert maps.orders == measured.orders
-            parts = [np.vstack([null.observed, null.shuffled]) for null in (maps, measured)]
+            sample = sample_of(x, y)
+            nulls = [
+                permutation_null(evaluate, sample, plan, n_shuffles=N_SHUFFLES, seed=seed)
+                for evaluate in EVALUATORS
+            ]
+            tested = [each["in-sample"] for each in nulls]
+            assert len({null.orders for null in tested}) == 1
+            parts = [np.vstack([null.observed, null.shuffled]) for null in tested]
             tables.append(np.hstack(parts))
     return np.stack(tables, axis=1)
 

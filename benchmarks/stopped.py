@@ -26,7 +26,7 @@ from typing import Any
 from study import make_stores
 
 from repalign.store import open_store
-from repalign.workflows.study.cache import SUFFIX
+from repalign.workflows.engine.cache import SUFFIX
 from repalign.zoo.shipped import shipped_path
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from repalign.workflows.disentangle.results import DisentangleResult
     from repalign.workflows.disentangle.run import disentangle
     from repalign.workflows.disentangle.settings import FactorSettings
-    from repalign.workflows.executor import ProcessPool
+    from repalign.workflows.engine.engine import ProcessPool
     from repalign.workflows.extract.entry import extract
     from repalign.workflows.extract.settings import ExtractSettings
     from repalign.workflows.saved_maps import apply_map, read_map, save_result_maps
@@ -110,7 +110,7 @@ _LAZY = {
     "EmbeddingSource": "repalign.store.sources.source",
     "ExtractSettings": "repalign.workflows.extract.settings",
     "IcaSettings": "repalign.core.ica.settings",
-    "ProcessPool": "repalign.workflows.executor",
+    "ProcessPool": "repalign.workflows.engine.engine",
     "Store": "repalign.store",
     "StoreWriter": "repalign.store",
     "WriteOptions": "repalign.store",

@@ -39,6 +39,20 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     Raises:
         InputError: An argument is of another kind; the message names it.
     """
+    check = argument_checker(function)
+
+    @functools.wraps(function)
+    def checking(*args: P.args, **kwargs: P.kwargs) -> R:
+        check(args, kwargs)
+        return function(*args, **kwargs)
+
+    return checking
+
+
+def argument_checker(
+    function: Callable[..., Any],
+) -> Callable[[tuple[Any, ...], Mapping[str, Any]], None]:
+    """Return what checks the arguments of a call against the annotations of a function."""
     signature = inspect.signature(function)
     hints = {
         name: each.annotation
@@ -46,18 +60,16 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         if each.kind in _NAMED and not _is_left(each.annotation)
     }
 
-    @functools.wraps(function)
-    def checking(*args: P.args, **kwargs: P.kwargs) -> R:
+    def check(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            values = signature.bind(*args, **kwargs).arguments
         except TypeError:  # which the function itself says better
-            return function(*args, **kwargs)
+            return
         for name, hint in hints.items():
-            if name in given:
-                check_argument(name, given[name], hint)
-        return function(*args, **kwargs)
+            if name in values:
+                check_argument(name, values[name], hint)
 
-    return checking
+    return check
 
 
 def _is_left(annotation: Any) -> bool:

@@ -25,7 +25,7 @@ from repalign.models.loaders.load import load_model
 from repalign.models.views.views import make_views, probe_shapes
 from repalign.store import open_store, write_store
 from repalign.store.sources.opening import open_embeddings
-from repalign.workflows.study.cache import WorkCache
+from repalign.workflows.engine.cache import Cache
 from tests.store.foreign.directories.test_arrow_files import save as save_dataset
 
 VALUES = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
@@ -249,15 +249,15 @@ def test_in_a_reader_of_inputs(
     check_shows(caught.value, path / "a" if path.is_dir() else path)
 
 
-def test_in_the_cache_of_units(tmp_path: Path, plant: Plant) -> None:
-    cache = WorkCache(tmp_path, 2**30)
+def test_in_the_cache_of_results(tmp_path: Path, plant: Plant) -> None:
+    cache = Cache(tmp_path, 2**30)
     cache.put("key", (1.0, VALUES))
-    plant("workflows.study.codec._made")
+    plant("workflows.engine.cache._from_tree")
 
     with pytest.raises(AttributeError) as caught:
         cache.get("key")
 
-    check_shows(caught.value, tmp_path / "key.unit")
+    check_shows(caught.value, tmp_path / "key.result")
 
 
 BROKEN = """

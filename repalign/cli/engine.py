@@ -1,6 +1,5 @@
 """Options that say who does the work, shared by the commands that can leave one machine."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,11 +8,10 @@ import typer
 from repalign.cli.inputs import SHOWN
 
 if TYPE_CHECKING:
-    from repalign.cli.formats import FormatName
     from repalign.cli.talk import Talk
-    from repalign.workflows.engines.costs import Cost
-    from repalign.workflows.engines.opening import Engine
-    from repalign.workflows.engines.ray_shards import Actors
+    from repalign.workflows.engine.cache import Cache
+    from repalign.workflows.engine.engine import Engine
+    from repalign.workflows.engine.ray import RayEngine
 
 PANEL = "Who does the work"
 
@@ -38,42 +36,39 @@ RayAddressOption = Annotated[
     ),
     SHOWN,
 ]
-PlanOption = Annotated[
-    bool,
-    typer.Option(
-        "--plan",
-        help="Only print what it would take: units, bytes read and sent, memory. Compute nothing "
-        "and leave --output alone.",
-        rich_help_panel=PANEL,
-    ),
-    SHOWN,
-]
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Who does the work; no result hangs on it."""
+    """Where the work is done; no result depends on it."""
 
     engine: EngineOption = "local"
     ray_address: RayAddressOption = None
 
-    def chosen(self, workers: int | None) -> "Engine":
+    def chosen(self, workers: int | None, cache: "Cache | None" = None) -> "Engine":
         """Return the engine that the line asks for."""
-        from repalign.workflows.engines.opening import Engine
+        from repalign.workflows.engine.opening import choose_engine
 
-        return Engine(self.engine, workers, self.ray_address)
+        return choose_engine(self.engine, workers, self.ray_address, cache)
+
+    def warn(self, talk: "Talk") -> None:
+        """Say what should be known of a connection to a cluster."""
+        from repalign.workflows.engine.opening import address_warnings
+
+        for warning in address_warnings(self.ray_address):
+            talk.warn(warning)
 
 
 @dataclass(frozen=True)
 class ActorOptions:
-    """Who makes the shards of an extraction; no row hangs on it."""
+    """Where the shards of an extraction are made; no row depends on it."""
 
     engine: Annotated[
         Literal["local", "ray"],
         typer.Option(
             "--engine",
-            help="local: this process, or those of torchrun or Slurm. ray: actors of a Ray "
-            "cluster (extra ray), that each load the model and pull shards.",
+            help="local: this process, or those of torchrun or Slurm. ray: processes of a Ray "
+            "cluster (extra ray), which each load the model and make shards.",
             rich_help_panel=PANEL,
         ),
     ] = "local"
@@ -82,7 +77,7 @@ class ActorOptions:
         int | None,
         typer.Option(
             min=1,
-            help="How many load the model.",
+            help="Processes that load the model at the same time.",
             show_default="one for each GPU of the cluster, or where there is none for each "
             "--actor-cpus",
             rich_help_panel=PANEL,
@@ -91,24 +86,28 @@ class ActorOptions:
     actor_cpus: Annotated[
         int,
         typer.Option(
-            min=1, help="Processors of each actor, and its threads.", rich_help_panel=PANEL
+            min=1,
+            help="Processors of each of these processes, and its threads.",
+            rich_help_panel=PANEL,
         ),
     ] = 1
     actor_gpus: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="GPUs of each actor.",
+            help="GPUs of each of these processes.",
             show_default="1 where the cluster has some",
             rich_help_panel=PANEL,
         ),
     ] = None
 
-    def actors_asked(self) -> "Actors":
-        """Return how many actors the line asks for, and what each has."""
-        from repalign.workflows.engines.ray_shards import Actors
+    def ray(self) -> "RayEngine":
+        """Return the cluster that the line asks for."""
+        from repalign.workflows.engine.ray import RayEngine
 
-        return Actors(self.actors, self.actor_cpus, self.actor_gpus, self.ray_address)
+        return RayEngine(
+            self.actors, address=self.ray_address, threads=self.actor_cpus, gpus=self.actor_gpus
+        )
 
     def warn(self, talk: "Talk") -> None:
         """Say what should be known of a connection to a cluster.
@@ -116,22 +115,8 @@ class ActorOptions:
         Raises:
             InputError: An address without Ray.
         """
-        from repalign.workflows.engines.opening import Engine
+        from repalign.workflows.engine.opening import address_warnings, choose_engine
 
-        for warning in Engine(self.engine, ray_address=self.ray_address).warnings:
+        choose_engine(self.engine, ray_address=self.ray_address)
+        for warning in address_warnings(self.ray_address):
             talk.warn(warning)
-
-    def planned_workers(self) -> int:
-        """Return how many actors a plan counts: without Ray or a number, one."""
-        return self.actors or 1
-
-
-def show_plan(costs: "Sequence[Cost]", form: "FormatName | None") -> None:
-    """Print a plan to stdout; leave the output file alone."""
-    from repalign.cli import output
-    from repalign.cli.tables import shown_records
-
-    chosen = output.choose_format(form, None)
-    costs_of = [cost.to_dict() for cost in costs]
-    keys = ("quantity", "about", "rule") if chosen == "table" else tuple(costs_of[0])
-    output.show(shown_records([{key: each[key] for key in keys} for each in costs_of]), chosen)

@@ -21,8 +21,6 @@ from rich.progress import (
 from repalign.printable import printable
 from repalign.workflows.tables.warnings import fold_warnings
 
-# Seconds of work from which on its cost is said first: on a terminal, and elsewhere.
-LONG, VERY_LONG = 10, 600
 OnStage = Callable[[str, int, int], None]
 
 
@@ -60,11 +58,6 @@ class Talk:
         """Say something useful that is not a warning."""
         if not self.quiet:
             self._say(message)
-
-    def announce(self, seconds: float, message: str) -> None:
-        """Say what is about to be done where it takes long; sooner to somebody who waits for it."""
-        if seconds >= (LONG if sys.stderr.isatty() else VERY_LONG):
-            self.note(message)
 
     def detail(self, message: str) -> None:
         """Say something that only --verbose wants."""
@@ -118,9 +111,14 @@ class Talk:
         )
         with Progress(*columns, console=self._console(), transient=True) as bar, self._above(bar):
             task = bar.add_task(printable(description), total=None)
+            shown = description
 
             def on_progress(done: int, total: int, stage: str | None = None) -> None:
+                nonlocal shown
                 name = description if stage is None else f"{description}: {stage}"
+                if name.partition(",")[0] != shown.partition(",")[0]:
+                    bar.reset(task)  # the time left is that of the stage
+                shown = name
                 bar.update(task, completed=done, total=total, description=printable(name))
 
             yield on_progress

@@ -107,17 +107,18 @@ def run_table_one(
     are shared out among ``workers`` processes.
     """
     from repalign.core.compute import choose_device
-    from repalign.workflows.executor import InProcess, ProcessPool
+    from repalign.workflows.engine.opening import choose_engine
     from repalign.workflows.machine import Machine, ignore_stage
 
     say = on_stage or ignore_stage
     started = time.perf_counter()
     extract_stores(folder, settings.text_limit, device=device, on_stage=say)
     between = time.perf_counter()
-    units = [ComparedPair(pair, folder, settings.compare) for pair in PAIRS]
     machine = Machine(choose_device(device), on_stage=say)
-    with ProcessPool(min(workers, len(units))) if workers > 1 else InProcess() as executor:
-        outcomes = executor.map(units, machine)
+    with choose_engine("local", min(workers, len(PAIRS))) as engine:
+        outcomes = engine.map(
+            "pairs", compare_stored, PAIRS, machine, shared=lambda pair: (folder, settings.compare)
+        )
     return TableOne(
         outcomes=tuple(outcomes),
         settings=settings,
@@ -173,37 +174,21 @@ def _extract(
     extract(settings, follow)
 
 
-@dataclass(frozen=True)
-class ComparedPair:
-    """The comparison of one pair, a unit of work that any process can do."""
+def compare_stored(
+    machine: "Machine", pair: StoredPair, folder: Path, settings: CompareSettings
+) -> PairOutcome:
+    """Compare the two stores of a pair."""
+    from repalign.store.sources.in_memory import as_source
+    from repalign.workflows.compare.run import compare
 
-    pair: StoredPair
-    folder: Path
-    settings: CompareSettings
-
-    @property
-    def key(self) -> str:
-        """Name of the pair."""
-        return self.pair.title
-
-    @property
-    def stage(self) -> str:
-        """What it is called while people wait for it."""
-        return "pairs"
-
-    def run(self, machine: "Machine") -> PairOutcome:
-        """Compare the two stores of the pair."""
-        from repalign.store.sources.in_memory import as_source
-        from repalign.workflows.compare.run import compare
-
-        paths = [self.folder / f"{name}.h5" for name in (self.pair.source, self.pair.target)]
-        if self.pair.role == "unrelated":
-            # stores of other inputs are refused, so the bare values are compared
-            paths = [_export(path) for path in paths]
-        sources = [replace(as_source(path), name=path.stem) for path in paths]
-        result = compare(*sources, settings=self.settings, machine=machine)
-        paper = None if self.pair.paper_row is None else paper_rows()[self.pair.paper_row]
-        return PairOutcome(self.pair, result, paper)
+    paths = [folder / f"{name}.h5" for name in (pair.source, pair.target)]
+    if pair.role == "unrelated":
+        # stores of other inputs are refused, so the bare values are compared
+        paths = [_export(path) for path in paths]
+    sources = [replace(as_source(path), name=path.stem) for path in paths]
+    result = compare(*sources, settings=settings, machine=machine)
+    paper = None if pair.paper_row is None else paper_rows()[pair.paper_row]
+    return PairOutcome(pair, result, paper)
 
 
 def _export(path: Path) -> Path:

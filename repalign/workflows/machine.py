@@ -1,18 +1,14 @@
-"""What a workflow may use of the machine, and whom it tells how far it is."""
+"""What a workflow may use of the machine, and its progress callback."""
 
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from repalign.core.rows import Limits, OnProgress
 from repalign.exceptions import InputError
 from repalign.options import LARGEST_COUNT
-
-if TYPE_CHECKING:
-    from repalign.workflows.engines.effort import Stores
 
 OnStage = Callable[[str, int, int], None]
 
@@ -20,21 +16,16 @@ UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 def ignore_stage(stage: str, done: int, total: int) -> None:
-    """Stand in where nobody wants to know."""
-
-
-def ignore_sizes(stores: "Stores") -> None:
-    """Stand in where nobody wants to know."""
+    """Show no progress."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Device, cap on working memory, and the callbacks that hear of sizes first, then progress."""
+    """Device, cap on working memory, and the callback of progress: (stage, done, total)."""
 
     device: str = "cpu"
     memory_bytes: int = 2 * 2**30
     on_stage: OnStage = ignore_stage
-    on_sizes: "Callable[[Stores], None]" = ignore_sizes
 
     def limits(self, stage: str) -> Limits:
         """Return what every computation over rows takes: memory, device and progress."""

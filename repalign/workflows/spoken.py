@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args, get_origin
 
+from repalign.arguments import argument_checker
 from repalign.exceptions import InputError, RepalignError
 from repalign.options import (
     DeclaredOption,
@@ -123,14 +124,16 @@ class Spoken(Generic[T]):
         return f"{name}{rest}" if value is None else f"{name}={value}"
 
     def speaks_python(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Let what a function refuses name keywords, for callers without a settings object.
+        """Check arguments as ``checked``; let what is refused name keywords instead of options.
 
         The command line calls with settings, and shows its own options.
         """
+        check = argument_checker(function)
 
         @wraps(function)
         def speaking(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
+                check(args, kwargs)
                 return function(*args, **kwargs)
             except RepalignError as error:
                 if kwargs.get("settings") is None:

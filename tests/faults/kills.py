@@ -21,7 +21,7 @@ import numpy as np
 
 from repalign.store import StoreWriter, WriteOptions, open_store, verify_store
 from repalign.store.joining.index import RowIndex
-from repalign.workflows.study.cache import SUFFIX, WorkCache
+from repalign.workflows.engine.cache import SUFFIX, Cache
 from tests.faults.counts import Counts, Outcome
 from tests.faults.forks import Ended, Limits, forked, import_all
 from tests.faults.lines import make_files, run_apart
@@ -227,7 +227,7 @@ def _unsound_shards(path: Path) -> str:
 
 def _unsound_units(place: Path) -> str:
     """Say which finished units are kept and cannot be read."""
-    cache = WorkCache(place.parent / "home" / ".cache" / "repalign", 2**30)
+    cache = Cache(place.parent / "home" / ".cache" / "repalign", 2**30)
     keys = [path.stem for path in cache.folder.glob(f"*{SUFFIX}")]
     return ", ".join(key for key in keys if cache.get(key) is None)
 

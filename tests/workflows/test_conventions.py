@@ -8,9 +8,9 @@ import pytest
 
 from repalign.options import options_of, recorded_columns, recorded_values
 from repalign.workflows.compare.results import COLUMNS as COMPARE
+from repalign.workflows.compare.results import OWN_COLUMNS
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.similarity.records import OWN_COLUMNS
 from repalign.workflows.deconfound.results import COLUMNS as DECONFOUND
 from repalign.workflows.deconfound.settings import BatchSettings
 from repalign.workflows.disentangle.results import COLUMNS as DISENTANGLE

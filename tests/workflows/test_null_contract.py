@@ -9,7 +9,7 @@ import pytest
 from repalign.core.inference.kinds import NULLS, PAIR_SHUFFLES, NullKind
 from repalign.exceptions import InputError
 from repalign.options import options_of
-from repalign.workflows.compare.nulls import PLANS, check_complete
+from repalign.workflows.compare.draws import PLANS, check_complete
 from repalign.workflows.compare.results import COLUMNS as COMPARE
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings

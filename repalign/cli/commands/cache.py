@@ -12,7 +12,7 @@ from repalign.cli.tables import shown_records
 from repalign.cli.talk import Talk, talk_of
 
 if TYPE_CHECKING:
-    from repalign.workflows.study.cache import CacheInfo
+    from repalign.workflows.engine.cache import CacheInfo
 
 app = typer.Typer(no_args_is_help=True, help="Look at finished work that is kept, or remove it.")
 
@@ -24,24 +24,24 @@ def cache() -> None:
 
 @app.command()
 def info(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
-    """Say where finished units of comparisons are kept, how many, and how large they are.
+    """Say where finished results of comparisons are kept, how many, and how large they are.
 
     REPALIGN_CACHE in the environment names another folder, REPALIGN_CACHE_BYTES another limit.
 
     Example: repalign cache info
     """
-    from repalign.workflows.study.cache import open_cache
+    from repalign.workflows.engine.cache import open_cache
 
     _show(open_cache().info(), form, to, talk_of(context))
 
 
 @app.command()
 def clear(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
-    """Remove all finished units, and say how many there were.
+    """Remove all finished results, and say how many there were.
 
     Example: repalign cache clear
     """
-    from repalign.workflows.study.cache import open_cache
+    from repalign.workflows.engine.cache import open_cache
 
     _show(open_cache().clear(), form, to, talk_of(context))
 

@@ -8,7 +8,7 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.declared import Given, fields_of, options, presets, standing_for
-from repalign.cli.engine import PANEL, EngineOptions, PlanOption, show_plan
+from repalign.cli.engine import PANEL, EngineOptions
 from repalign.cli.gates import (
     BaselineOption,
     FailAboveOption,
@@ -93,7 +93,6 @@ def compare(
         ),
     ] = None,
     shared: EngineOptions,
-    plan: PlanOption = False,
     no_cache: Annotated[
         bool,
         typer.Option(
@@ -158,12 +157,9 @@ def compare(
     from repalign.core.compute import choose_device, thread_count
     from repalign.store.foreign.identifiers import read_id_lines
     from repalign.workflows.compare.run import compare as run
-    from repalign.workflows.engines.costs import announced, compare_costs
-    from repalign.workflows.engines.effort import Stores, sizes_of
+    from repalign.workflows.engine.cache import open_cache
     from repalign.workflows.machine import Machine, parse_memory
-    from repalign.workflows.study.cache import open_cache
-    from repalign.workflows.study.choosing import Asked, chosen_pairs, planned_pairs
-    from repalign.workflows.study.remembering import Remembering
+    from repalign.workflows.study.choosing import Asked, planned_pairs
 
     chosen = output.choose_format(form, to)
     matched = None if matches is None else output.choose_format(None, matches)
@@ -175,37 +171,23 @@ def compare(
 
         check_new_maps(save_maps, settings.maps)
     talk = talk_of(context)
-    engine = shared.chosen(workers)
-    for warning in engine.warnings:
-        talk.warn(warning)
+    cache = None if no_cache else open_cache()
+    if cache is not None:
+        cache.check_private()
+    engine = shared.chosen(workers, cache)
+    shared.warn(talk)
     gates = read_gates(fail_above, fail_below, baseline, tolerance, talk)
     row_ids = None if ids is None else read_id_lines(ids)
     names = names_of(name or [], [*stores, *([] if against is None else [against])])
     asked = Asked(stores, against, names, row_ids)
     check_shown(show, settings)
     check_gates(gates, settings, lambda: planned_pairs(asked, settings))
-    if plan:
-        sizes = sizes_of(chosen_pairs(asked, settings))
-        room, n_workers = parse_memory(memory), engine.expected_workers()
-        show_plan(compare_costs(sizes, settings, workers=n_workers, memory_bytes=room), form)
-        return None
-
-    def announce(sizes: Stores) -> None:
-        talk.announce(*announced(sizes, settings, workers=workers or 1))
-
-    with (
-        talk.stages("comparing") as on_stage,
-        engine.open() as executor,
-    ):
-        machine = Machine(choose_device(device), parse_memory(memory), on_stage, announce)
+    with talk.stages("comparing") as on_stage, engine:
+        machine = Machine(choose_device(device), parse_memory(memory), on_stage)
         talk.detail(
             f"device {machine.device}, up to {thread_count()} threads, "
             f"{byte_size(machine.memory_bytes)} of working memory"
         )
-        cache = None if no_cache else open_cache()
-        if cache is not None:
-            cache.check_private()
-        remembering = None if cache is None else Remembering(executor, cache)
         result = run(
             *stores,
             against=against,
@@ -214,11 +196,11 @@ def compare(
             groups=None if groups is None else read_id_lines(groups),
             settings=settings,
             machine=machine,
-            executor=remembering or executor,
+            executor=engine,
         )
-        if cache is not None and remembering is not None:
-            cache.trim()
-            talk.detail(f"{remembering.n_found} units of work found, {remembering.n_done} done")
+    if cache is not None:
+        cache.trim()
+        talk.detail(f"{engine.n_found} results found in the cache, {engine.n_computed} computed")
     result = replace(result, request=request_of(context, settings))
     output.show(shown_comparison(result, show), chosen, to, talk)
     sides = [end["name"] for pair in result.pairs for end in (pair.source, pair.target)]

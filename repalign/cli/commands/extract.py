@@ -10,7 +10,7 @@ from rich.markup import escape
 from repalign.cli import output
 from repalign.cli.commands.extract_progress import extract_bar
 from repalign.cli.declared import Given, fields_of, options, standing_for
-from repalign.cli.engine import ActorOptions, PlanOption, show_plan
+from repalign.cli.engine import ActorOptions
 from repalign.cli.failures import explain
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
@@ -21,7 +21,6 @@ from repalign.models.naming.loaders import FORMS
 from repalign.workflows.extract.settings import ExtractSettings
 
 if TYPE_CHECKING:
-    from repalign.workflows.engines.costs import Cost
     from repalign.workflows.extract.settings import ExtractResult
 
 
@@ -61,7 +60,6 @@ def extract(
     ] = None,
     given: Given,
     shared: ActorOptions,
-    plan: PlanOption = False,
     form: FormatOption = None,
 ) -> None:
     """Extract embeddings of a pretrained model into a store; run it again to continue.
@@ -84,17 +82,13 @@ def extract(
         _say_remote(talk, settings)
     else:
         wanted = settings_of_list(read_models(models), store, settings)
-    if plan:
-        _say_begun(talk, wanted)
-        show_plan(_costs(wanted, shared.planned_workers()), form)
-        return
     shared.warn(talk)
     with extract_bar(quiet=talk.quiet) as on_progress:
         if shared.engine == "ray":
-            from repalign.workflows.engines.ray_shards import extract_on_ray
+            from repalign.workflows.engine.shards import extract_on_ray
 
             outcomes: list[ExtractResult | Exception] = [
-                *extract_on_ray(wanted, shared.actors_asked(), on_progress)
+                *extract_on_ray(wanted, shared.ray(), on_progress)
             ]
         else:
             outcomes = extract_in_turn(wanted, on_progress)
@@ -119,31 +113,6 @@ def extract(
             f"{len(failures)} of {len(outcomes)} models could not be extracted, the first is "
             f"{lines[0]}"
         )
-
-
-def _say_begun(talk: Talk, wanted: "list[ExtractSettings]") -> None:
-    """Say which outputs are there: a plan is of whole extractions, of nothing but its own work."""
-    there = [each for each in wanted if not each.overwrite and each.output.exists()]
-    if there:
-        others = f" and {len(there) - 1} more" if len(there) > 1 else ""
-        talk.note(
-            f"{there[0].output}{others}: there already; what is done of it is not done again, "
-            "which the plan does not take off"
-        )
-
-
-def _costs(wanted: "list[ExtractSettings]", workers: int) -> "list[Cost]":
-    """Return what the extractions will take: the first is prepared, the others are like it."""
-    from repalign.workflows.engines.costs import extract_costs, times
-    from repalign.workflows.extract.job import prepare_job
-    from repalign.workflows.machine import peak_memory
-
-    job = prepare_job(wanted[0])
-    try:
-        found = extract_costs(job, workers=workers, process_bytes=peak_memory())
-    finally:
-        job.pool.shutdown(wait=False, cancel_futures=True)
-    return times(found, len(wanted))
 
 
 def _say_preset(talk: Talk, model: str) -> None:

@@ -98,8 +98,7 @@ def reproduce(
     _check_folder(where, (experiment.name, settings.preset, on))
     talk = talk_of(context)
     engine = shared.chosen(settings.workers)
-    for warning in engine.warnings:
-        talk.warn(warning)
+    shared.warn(talk)
     seeds = range(settings.n_seeds or size.n_seeds)
     talk.note(f"{name}, {settings.preset}: {_cost(size, len(seeds), settings.workers or 1)}")
     with talk.stages(f"reproducing {name}") as on_stage:

@@ -96,27 +96,11 @@ def _key(order: Sequence[Int[np.ndarray, " _"]]) -> bytes:
     return b"".join(units.astype(np.int32).tobytes() for units in order)
 
 
-class OrderNames:
-    """Names orders of kept rows by which inputs they pair, wherever these stand."""
-
-    def __init__(
-        self, places: Int[np.ndarray, " kept"], by_place: Int[np.ndarray, " kept"]
-    ) -> None:
-        self._places = places
-        self._by_place = by_place
-        self.names: list[str] = []
-
-    @classmethod
-    def of(cls, arrangements: Arrangements, identity: Int[np.ndarray, " n"]) -> "OrderNames":
-        """Return names of orders of these rows, by the place of each among all inputs."""
-        places = identity[arrangements.kept].astype("<i8")
-        return cls(places, np.argsort(places))
-
-    def told(self, order: Int[np.ndarray, " kept"]) -> Int[np.ndarray, " kept"]:
-        """Name an order, and return it."""
-        pairs = np.stack([self._places, self._places[order]])[:, self._by_place]
-        self.names.append(hashlib.sha256(pairs.tobytes()).hexdigest()[:16])
-        return order
+def order_name(places: Int[np.ndarray, " kept"], order: Int[np.ndarray, " kept"]) -> str:
+    """Name an order by which inputs it pairs, given the place of every row among the inputs."""
+    numbers = places.astype("<i8")
+    pairs = np.stack([numbers, numbers[order]])[:, np.argsort(numbers)]
+    return hashlib.sha256(pairs.tobytes()).hexdigest()[:16]
 
 
 def arrange(

@@ -6,8 +6,11 @@ errors are computed on the very same rows, so that the p-value (b + 1) / (m + 1)
 test holds exactly, subsample or not.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -15,16 +18,19 @@ from jaxtyping import Float, Int
 from repalign.core.inference.arrangements import (
     FEWEST_ARRANGEMENTS,
     Arrangements,
-    OrderNames,
     ShufflePlan,
+    order_name,
 )
-from repalign.core.inference.kept_rows import FitAll, JudgeOrder, KeptRows
-from repalign.core.inference.splits import no_split
+from repalign.core.inference.evaluate import Evaluator, Values
+from repalign.core.inference.sample import Sample
+
+# Tasks that the shuffles of a sample are cut into; few are computed twice after a stop.
+N_TASKS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class NullErrors:
-    """Mean errors of every map: as observed and with shuffled pairs, on the same rows.
+class Null:
+    """Values of maps or measures: as observed and with shuffled pairs, on the same rows.
 
     Attributes:
         observed: With the pairs as they are; the error on all rows differs a little where not
@@ -35,8 +41,8 @@ class NullErrors:
         orders: A name for each shuffle, equal where the same inputs are paired.
     """
 
-    observed: Float[np.ndarray, " maps"]
-    shuffled: Float[np.ndarray, "shuffles maps"]
+    observed: Float[np.ndarray, " values"]
+    shuffled: Float[np.ndarray, "shuffles values"]
     arrangements: Arrangements
     n_judged: int
     orders: tuple[str, ...] = ()
@@ -49,16 +55,16 @@ class NullErrors:
     @property
     def refusal(self) -> str | None:
         """Why there is no p-value; None where there is."""
-        found = self.arrangements
-        if found.is_sufficient:
+        can = self.arrangements
+        if can.is_sufficient:
             return None
         return (
-            f"no p-value: {found.n_moving} of {found.n_units} groups can change places, in "
-            f"{found.count} ways in all, and a p-value needs {FEWEST_ARRANGEMENTS}; use more "
+            f"no p-value: {can.n_moving} of {can.n_units} groups can change places, in "
+            f"{can.count} ways in all, and a p-value needs {FEWEST_ARRANGEMENTS}; use more "
             "groups of like sizes, or a split into fewer parts"
         )
 
-    def p_values(self) -> Float[np.ndarray, " maps"]:
+    def p_values(self) -> Float[np.ndarray, " values"]:
         """Return (b + 1) / (m + 1), b the shuffles at least as close as what was observed.
 
         NaN where there are too few arrangements for that to mean anything.
@@ -70,91 +76,102 @@ class NullErrors:
         as_close = (self.shuffled <= self.observed + tolerance).sum(axis=0)
         return (as_close + 1) / (len(self.shuffled) + 1)
 
-    def means(self) -> Float[np.ndarray, " maps"]:
+    def means(self) -> Float[np.ndarray, " values"]:
         """Return the mean shuffled error of every map, NaN where there was no shuffle."""
         if len(self.shuffled) == 0:
             return np.full(self.observed.shape, np.nan)
         return self.shuffled.mean(axis=0)
 
 
-def shuffled_pairing_null(
-    source: Float[np.ndarray, "n p"],
-    target: Float[np.ndarray, "n q"],
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Some orders of the target's rows, and the names of all that their values depend on."""
+
+    orders: Sequence[Int[np.ndarray, " kept"]]
+    names: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Name of the values."""
+        return f"shuffles-{hashlib.sha256(repr(self.names).encode()).hexdigest()[:24]}"
+
+
+def evaluate_orders(
+    machine: object, task: Task, evaluate: Evaluator, sample: Sample
+) -> list[Values]:
+    """Return the values of a sample with the target's rows in each order."""
+    return [evaluate(sample.shuffled(order)) for order in task.orders]
+
+
+def map_here(
+    function: Callable[..., Any], tasks: Sequence[Any], *, shared: Callable[..., Any], **how: Any
+) -> list[Any]:
+    """Return a function of every task, one after the other: the map without an engine."""
+    return [function(None, task, *shared(task)) for task in tasks]
+
+
+def permutation_null(
+    evaluate: Evaluator,
+    sample: Sample,
     plan: ShufflePlan,
     *,
-    fit_all: FitAll,
     n_shuffles: int,
     seed: int,
-    identity: Int[np.ndarray, " n"] | None = None,
-) -> tuple[NullErrors, NullErrors | None]:
-    """Return the null of maps in-sample and, where the split judges rows, held-out."""
-
-    def judging(rows: "KeptRows") -> JudgeOrder:
-        return lambda order: rows.judge(order, fit_all)
-
-    return shuffled_null(
-        source,
-        target,
-        plan,
-        judging=judging,
-        n_shuffles=n_shuffles,
-        seed=seed,
-        identity=identity,
-    )
-
-
-def shuffled_null(
-    source: Float[np.ndarray, "n p"],
-    target: Float[np.ndarray, "n q"],
-    plan: ShufflePlan,
-    *,
-    judging: "Callable[[KeptRows], JudgeOrder]",
-    n_shuffles: int,
-    seed: int,
-    identity: Int[np.ndarray, " n"] | None = None,
-) -> tuple[NullErrors, NullErrors | None]:
-    """Return the null of whatever is judged in an order of the target's rows.
+    name: str = "",
+    map: Callable[..., list[Any]] = map_here,
+) -> dict[str, Null]:
+    """Return the null in-sample and, where the split judges rows, held-out.
 
     The orders follow from the plan and the seed alone, so that they are the same whatever is
-    judged and whatever the rows hold. ``identity`` is the place of every row among the inputs;
-    by it orders have a name.
+    evaluated and whatever the rows hold.
+
+    Args:
+        evaluate: What is computed of every order.
+        sample: The rows.
+        plan: Which rows may change places.
+        n_shuffles: How many orders, where there are as many.
+        seed: Of the orders.
+        name: Of the content of the sample, by which values are kept.
+        map: Runs tasks of some orders each.
     """
     rng = np.random.default_rng(seed)
-    split, within = plan.split, plan.within
-    places = np.arange(len(source)) if identity is None else identity
-    shuffled = KeptRows.of(source, target, within, split, rng)
-    judge, namer = judging(shuffled), OrderNames.of(within, places)
-    draws = [judge(namer.told(order)) for order in given_and_shuffled(within, n_shuffles, rng)]
-    orders = tuple(namer.names[1:])
-    in_sample = null_errors([draw[0] for draw in draws], within, shuffled.n_judged(), orders)
-    held_out = None
-    if split.judged:
-        n_judged = shuffled.n_judged(split.judged)
-        held_out = null_errors([draw[1] for draw in draws], within, n_judged, orders)
+    nulls: dict[str, Null] = {}
+    passes = [(sample, plan.within)]
     if plan.across is not None:
-        shuffled = KeptRows.of(source, target, plan.across, no_split(len(source)), rng)
-        judge, namer = judging(shuffled), OrderNames.of(plan.across, places)
-        every = given_and_shuffled(plan.across, n_shuffles, rng)
-        errors = [judge(namer.told(order))[0] for order in every]
-        orders = tuple(namer.names[1:])
-        in_sample = null_errors(errors, plan.across, shuffled.n_judged(), orders)
-    return in_sample, held_out
+        passes.append((sample.unsplit(), plan.across))
+    for rows, arrangements in passes:
+        kept = rows.kept(arrangements, rng)
+        orders = [np.arange(kept.n_rows), *arrangements.shuffles(n_shuffles, rng)]
+        names = tuple(order_name(kept.places, order) for order in orders)
+        size = -(-len(orders) // N_TASKS)
+        starts = range(0, len(orders), size)
+        results = map(
+            evaluate_orders,
+            [
+                Task(orders[k : k + size], (name, *evaluate.names, *names[k : k + size]))
+                for k in starts
+            ],
+            shared=partial(_shared, evaluate, kept),
+        )
+        draws = [values for of_task in results for values in of_task]
+        nulls |= _nulls(kept, arrangements, draws, names[1:])
+    return nulls
 
 
-def given_and_shuffled(
-    arrangements: Arrangements, n_shuffles: int, rng: np.random.Generator
-) -> Iterator[Int[np.ndarray, " kept"]]:
-    """Yield the order as it is, then the shuffled ones."""
-    yield np.arange(arrangements.kept.size)
-    yield from arrangements.shuffles(n_shuffles, rng)
+def _shared(evaluate: Evaluator, sample: Sample, task: Task) -> tuple[Evaluator, Sample]:
+    return evaluate, sample
 
 
-def null_errors(
-    errors: Sequence[Sequence[float]],
-    arrangements: Arrangements,
-    n_judged: int,
-    orders: tuple[str, ...],
-) -> NullErrors:
-    """Return a null from what every order gives, the order as it is first."""
-    table = np.array(errors)
-    return NullErrors(table[0], table[1:], arrangements, n_judged, orders)
+def _nulls(
+    sample: Sample, arrangements: Arrangements, draws: Sequence[Values], names: tuple[str, ...]
+) -> dict[str, Null]:
+    """Return the nulls of both kinds of split; the first draw is the order as it is."""
+    tables = {"in-sample": (np.array([values[0] for values in draws]), sample.n_judging)}
+    parts = sample.split.judged
+    if parts:
+        n_judged = sum(sample.rows_in(part)[0].shape[0] for part in parts)
+        tables["held-out"] = np.array([values[1] for values in draws]), n_judged
+    return {
+        split: Null(table[0], table[1:], arrangements, n_judged, names)
+        for split, (table, n_judged) in tables.items()
+    }

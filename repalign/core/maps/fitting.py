@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
+
+import numpy as np
+from jaxtyping import Float
 
 from repalign.core.ica.components import IcaFit
 from repalign.core.ica.matching import (
@@ -11,10 +14,9 @@ from repalign.core.ica.matching import (
     match_components,
     matched_components_map,
 )
-from repalign.core.inference.kept_rows import JudgedMap
 from repalign.core.maps.affine import AffineMap
 from repalign.core.maps.closed_form import fit_identity, fit_mean, fit_rigid
-from repalign.core.maps.kinds import ALL_MAPS
+from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.core.maps.linear import fit_linear
 from repalign.core.maps.orthogonal import NearestOrthogonal, nearest_orthogonal
 from repalign.core.maps.permutation import (
@@ -42,79 +44,70 @@ class MapInputs:
     Attributes:
         moments: Of the rows that fit.
         ica: Of both sides, where maps need it.
-        permutation_cost: What the assignment of columns maximises.
+        columns: How the columns of both sides match, for all permutations.
+        nearest: The orthogonal matrix of all rigid maps.
+        matching: How the components of both sides match, for all ICA maps.
     """
 
     moments: PairMoments
     ica: IcaPair | None = None
-    permutation_cost: AssignmentCost = "inner-product"
+    columns: SignedMatching | None = None
+    nearest: NearestOrthogonal | None = None
+    matching: IcaMatching | None = None
 
-    @cached_property
-    def both_ica(self) -> IcaPair:
-        """The ICA of both sides.
 
-        Raises:
-            InputError: It was not given.
-        """
-        if self.ica is None:
-            raise InputError(
-                "an ICA map needs the ICA of both sides; fit it first, or leave it out"
-            )
-        return self.ica
+@dataclass(frozen=True, eq=False)
+class FittedMap:
+    """A fitted map, and the space in which its error lives: the target's unless said.
 
-    @cached_property
-    def columns(self) -> SignedMatching:
-        """How the columns of both sides match, for all permutations."""
-        return match_columns(self.moments, self.permutation_cost)
+    ``free`` are source directions, p×m, whose images the rows did not determine, so that a
+    convention did; None where the kind of map has none.
+    """
 
-    @cached_property
-    def nearest(self) -> NearestOrthogonal:
-        """The orthogonal matrix of all rigid maps."""
-        return nearest_orthogonal(self.moments)
-
-    @cached_property
-    def matching(self) -> IcaMatching:
-        """How the components of both sides match, for all ICA maps."""
-        return match_components(self.moments, self.both_ica.source, self.both_ica.target)
+    map: AffineMap
+    target_space: AffineMap | None = None
+    free: Float[np.ndarray, "p m"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class PairMaps:
     """Fitted maps by name, and how the ICA components matched where there is ICA."""
 
-    by_name: dict[str, JudgedMap]
+    by_name: dict[str, FittedMap]
     matching: IcaMatching | None
 
-    def in_order(self, names: Sequence[str]) -> list[JudgedMap]:
-        """Return the named maps."""
-        return [self.by_name[name] for name in names]
 
-
-Fitter = Callable[[MapInputs], JudgedMap]
+Fitter = Callable[[MapInputs], FittedMap]
 
 
 def _closed_form(fit: Callable[[PairMoments], AffineMap]) -> Fitter:
-    return lambda given: JudgedMap(fit(given.moments))
+    return lambda inputs: FittedMap(fit(inputs.moments))
 
 
-def _permutation(given: MapInputs, *, scale: bool) -> JudgedMap:
-    return JudgedMap(fit_permutation(given.moments, given.columns, scale=scale))
+def _permutation(inputs: MapInputs, *, scale: bool) -> FittedMap:
+    assert inputs.columns is not None
+    return FittedMap(fit_permutation(inputs.moments, inputs.columns, scale=scale))
 
 
-def _rigid(given: MapInputs, *, scale: bool) -> JudgedMap:
-    nearest = given.nearest
-    return JudgedMap(fit_rigid(given.moments, scale=scale, nearest=nearest), free=nearest.free)
+def _rigid(inputs: MapInputs, *, scale: bool) -> FittedMap:
+    nearest = inputs.nearest
+    assert nearest is not None
+    return FittedMap(fit_rigid(inputs.moments, scale=scale, nearest=nearest), free=nearest.free)
 
 
-def _ica(given: MapInputs, *, scale: bool) -> JudgedMap:
-    ica, pairs = given.both_ica, given.matching.matching
-    return JudgedMap(ica_map(given.moments, ica.source, ica.target, pairs, scale=scale))
+def _ica(inputs: MapInputs, *, scale: bool) -> FittedMap:
+    assert inputs.ica is not None
+    assert inputs.matching is not None
+    sides, pairs = (inputs.ica.source, inputs.ica.target), inputs.matching.matching
+    return FittedMap(ica_map(inputs.moments, *sides, pairs, scale=scale))
 
 
-def _ica_components(given: MapInputs) -> JudgedMap:
-    ica, pairs = given.both_ica, given.matching.matching
-    onto = matched_components_map(given.moments, ica.source, ica.target, pairs)
-    return JudgedMap(onto, target_space=ica.target.to_components())
+def _ica_components(inputs: MapInputs) -> FittedMap:
+    assert inputs.ica is not None
+    assert inputs.matching is not None
+    ica, pairs = inputs.ica, inputs.matching.matching
+    onto = matched_components_map(inputs.moments, ica.source, ica.target, pairs)
+    return FittedMap(onto, target_space=ica.target.to_components())
 
 
 FITTERS: dict[str, Fitter] = {
@@ -148,8 +141,19 @@ def check_complete(fitters: Iterable[str], kinds: Iterable[str] = ALL_MAPS) -> N
 check_complete(FITTERS)
 
 
-def fit_maps(names: Sequence[str], given: MapInputs) -> PairMaps:
+def fit_maps(
+    names: Sequence[str],
+    moments: PairMoments,
+    ica: IcaPair | None = None,
+    cost: AssignmentCost = "inner-product",
+) -> PairMaps:
     """Fit the named maps.
+
+    Args:
+        names: Of the maps.
+        moments: Of the rows that fit.
+        ica: Of both sides, where maps need it.
+        cost: What the assignment of columns maximises.
 
     Raises:
         InputError: A kind is unknown or lacks its ICA, there are no rows, or the widths do not
@@ -158,10 +162,22 @@ def fit_maps(names: Sequence[str], given: MapInputs) -> PairMaps:
     for name in names:
         if name not in FITTERS:
             raise InputError(f"map {name!r} is unknown; expected one of: {', '.join(ALL_MAPS)}")
-    if given.moments.n < 1:
+    if moments.n < 1:
         raise InputError("there are no rows to fit a map on; expected at least one")
-    fitted = {name: FITTERS[name](given) for name in names}
-    return PairMaps(fitted, None if given.ica is None else given.matching)
+    if ica is None and any(KIND_OF[name].needs_ica for name in names):
+        raise InputError("an ICA map needs the ICA of both sides; fit it first, or leave it out")
+    # what several of the maps share is computed once
+    permutes = any(name.startswith("permutation") for name in names)
+    rotates = any(name.startswith("rigid") for name in names)
+    inputs = MapInputs(
+        moments,
+        ica,
+        columns=match_columns(moments, cost) if permutes else None,
+        nearest=nearest_orthogonal(moments) if rotates else None,
+        matching=None if ica is None else match_components(moments, ica.source, ica.target),
+    )
+    fitted = {name: FITTERS[name](inputs) for name in names}
+    return PairMaps(fitted, inputs.matching)
 
 
 def fit_map(name: str, moments: PairMoments, ica: IcaPair | None = None) -> AffineMap:
@@ -170,4 +186,4 @@ def fit_map(name: str, moments: PairMoments, ica: IcaPair | None = None) -> Affi
     Raises:
         InputError: As ``fit_maps``.
     """
-    return fit_maps([name], MapInputs(moments, ica)).by_name[name].map
+    return fit_maps([name], moments, ica).by_name[name].map

@@ -65,6 +65,9 @@ class Measure:
     held_out_within: Range | None = None
     has_in_sample_interval: bool = True
 
+    def __reduce__(self) -> "tuple[Callable[[str], Measure], tuple[str]]":
+        return measure_called, (self.name,)  # sent to other processes by name
+
     def range_in(self, split: str) -> Range:
         """Return the values that it can take in a split."""
         is_other = split != "in-sample" and self.held_out_within is not None

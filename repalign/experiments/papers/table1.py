@@ -24,7 +24,7 @@ from repalign.experiments.reproduce.experiment import (
     Published,
     Work,
 )
-from repalign.experiments.table_one import SMALL, ComparedPair, extract_all
+from repalign.experiments.table_one import SMALL, compare_stored, extract_all
 from repalign.experiments.table_one_pairs import (
     PAIRS,
     Extraction,
@@ -69,7 +69,7 @@ def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
     """Compare one pair; the seed draws splits, shuffles and the starts of ICA."""
     pair = _pair(case)
     settings = replace(COMPARE, seed=seed)
-    outcome = ComparedPair(pair, work.folder / STORES, settings).run(work.machine)
+    outcome = compare_stored(work.machine, pair, work.folder / STORES, settings)
     found = []
     for record in outcome.result.to_records():
         name, split = record["map"], record["split"]

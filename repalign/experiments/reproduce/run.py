@@ -7,8 +7,8 @@ from repalign.exceptions import InputError
 from repalign.experiments.reproduce.experiment import Experiment, Work
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.experiments.reproduce.units import FOLDER, Outcome, SeedUnit, units_of
-from repalign.workflows.engines.opening import Engine
+from repalign.experiments.reproduce.units import FOLDER, run_case, units_of
+from repalign.workflows.engine.engine import Engine
 from repalign.workflows.machine import Machine
 
 
@@ -31,7 +31,8 @@ def reproduce(
         folder: Keeps what is done; other seeds and presets may lie there too.
         preset: ``small`` or ``paper``.
         seeds: Seeds; those of the preset by default.
-        engine: Who does the units, each with one thread: this process by default.
+        engine: What computes the cases, each with one thread: this process by default. It is
+            started here where anything is missing.
         data: The user's data, for experiments that take some, or what the experiment found there.
         machine: Device and progress callback.
 
@@ -51,18 +52,8 @@ def reproduce(
     missing = [unit for unit in units if unit.key not in kept]
     if missing and experiment.prepare is not None:
         experiment.prepare(chosen, Work(folder, machine, given))
-    for unit, outcome in zip(missing, _done(missing, engine or Engine(), machine), strict=True):
-        kept[unit.key] = outcome
-    outcomes = tuple(kept[unit.key] for unit in units)
-    return Reproduction(experiment, preset, wanted, outcomes, given)
-
-
-def _done(units: Sequence[SeedUnit], engine: Engine, machine: Machine) -> list[Outcome]:
-    if units and engine.is_elsewhere:
-        with engine.open() as executor:
-            return executor.map(units, machine)
-    outcomes = []
-    for number, unit in enumerate(units):
-        machine.on_stage(f"{unit.case.name}, seed {unit.seed}", number, len(units))
-        outcomes.append(unit.run(machine))
-    return outcomes
+    if missing:
+        with engine or Engine() as started:
+            outcomes = started.map("cases", run_case, missing, machine)
+        kept |= {unit.key: outcome for unit, outcome in zip(missing, outcomes, strict=True)}
+    return Reproduction(experiment, preset, wanted, tuple(kept[unit.key] for unit in units), given)

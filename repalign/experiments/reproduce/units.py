@@ -54,11 +54,6 @@ class SeedUnit:
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @property
-    def stage(self) -> str:
-        """What it is called while people wait for it."""
-        return "cases"
-
-    @property
     def path(self) -> Path:
         """The file that keeps what came out."""
         name = re.sub(r"[^a-z0-9]+", "-", self.case.name.lower()).strip("-")
@@ -127,6 +122,11 @@ class SeedUnit:
             name, value, at = row
             measured.append(Measured(name, float("nan") if value is None else float(value), at))
         return Outcome(self.case, self.seed, tuple(measured), float(seconds))
+
+
+def run_case(machine: Machine, unit: SeedUnit) -> Outcome:
+    """Measure one case with one seed."""
+    return unit.run(machine)
 
 
 def _plain(each: Measured) -> list[Any]:

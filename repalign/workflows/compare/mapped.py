@@ -8,16 +8,13 @@ rows that did not fit the map are held out.
 import base64
 import zlib
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from repalign.aliases import BoolArray
-from repalign.core.inference.splits import Split, no_split
 from repalign.exceptions import InputError
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.aligned import AlignedPair
 
 
 def encode_rows(chosen: BoolArray) -> dict[str, Any]:
@@ -56,29 +53,3 @@ def fitted_mask(source: EmbeddingSource, partner: EmbeddingSource) -> BoolArray 
     if not set(known) & set(names):
         return None
     return decode_rows(made["fitted"], source.n_rows, source.name)
-
-
-def judge_unseen(pair: AlignedPair) -> AlignedPair:
-    """Return a pair whose held-out rows did not fit a map that made one of its sides."""
-    sides = [space.source for space in pair.spaces]
-    seen = np.zeros(pair.n_rows, dtype=bool)
-    mapped = []
-    for space, source, partner in zip(pair.spaces, sides, sides[::-1], strict=True):
-        mask = fitted_mask(source, partner)
-        if mask is not None:
-            seen |= mask if space.positions is None else mask[space.positions]
-            mapped.append(source.name)
-    if not seen.any():
-        return pair
-    groups = np.unique(pair.groups, return_inverse=True)[1]
-    is_seen = np.bincount(groups, weights=seen)[groups] > 0
-    names = " and ".join(mapped)
-    made = f"{names}: made by a map fitted on {seen.sum()} of these {len(seen)} rows"
-    if is_seen.all():
-        split = no_split(pair.n_rows)
-        advice = "no row is held out; fit the map on a part of the rows (--map-rows training)"
-    else:
-        split = Split((~is_seen).astype(np.int64), n_parts=2, judged=(1,))
-        advice = f"held-out errors are those of the other {np.count_nonzero(~is_seen)}"
-    warnings = (*pair.report.warnings, f"{made}; {advice}")
-    return replace(pair, split=split, report=replace(pair.report, warnings=warnings))

@@ -1,18 +1,22 @@
-"""Compare one pair of sources: errors, intervals, nulls and what stands behind them."""
+"""Compare one pair of views: scores, nulls and intervals, records, warnings."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from repalign.aliases import Rows
-from repalign.core.maps.affine import AffineMap
+from repalign.core.inference.evaluate import MapEvaluator
+from repalign.core.inference.nulls import permutation_null
+from repalign.core.inference.sample import Sample
+from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.kinds import KIND_OF
-from repalign.core.moments import PairMoments
+from repalign.core.moment_sums import Parts
+from repalign.core.moments import PairMoments, cross_moments
 from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.aligned import AlignedPair
 from repalign.workflows.compare.caveats.errors import (
     warn_of_components,
     warn_of_errors,
@@ -20,26 +24,36 @@ from repalign.workflows.compare.caveats.errors import (
 )
 from repalign.workflows.compare.caveats.groups import warn_of_groups, warn_of_series
 from repalign.workflows.compare.caveats.sources import warn_of_collapse, warn_of_sources
-from repalign.workflows.compare.half_samples import (
+from repalign.workflows.compare.draws import (
+    EFFICIENCY_MAPS,
     HalfSamples,
-    bundled_pair,
-    with_half_samples,
+    bundle_moments,
+    halves_of_maps,
+    n_rotations,
+    null_rows,
+    rotation_null,
+    shuffle_cost,
+    shuffle_map,
+    shuffle_plans,
+    shuffles_wanted,
+    to_nulls,
 )
-from repalign.workflows.compare.ica.rotations import rotation_null
-from repalign.workflows.compare.ica.starts import forget_whitened
-from repalign.workflows.compare.judge import PairFitter, SplitErrors
-from repalign.workflows.compare.nulls import JudgedOrder, shuffle_pair
-from repalign.workflows.compare.pair_data import IcaOfSides, PairData, read_pair
-from repalign.workflows.compare.records import make_records
+from repalign.workflows.compare.measured import Measured, measure_pair
+from repalign.workflows.compare.pairs import Pair
+from repalign.workflows.compare.records import make_records, measure_records
 from repalign.workflows.compare.reports import report_of
-from repalign.workflows.compare.results import ErrorRecord, PairReport
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.similarity.pair import MeasureResult, measure_pair
-from repalign.workflows.compare.similarity.records import MeasureRecord, measure_records
-from repalign.workflows.compare.spaces import Scale, SpreadOfSides
+from repalign.workflows.compare.results import ErrorRecord, MeasureRecord, PairReport
+from repalign.workflows.compare.scores import IcaByPart, MapScores, Scales, ica_rows, score_maps
+from repalign.workflows.compare.settings import CompareSettings, without_ica
+from repalign.workflows.compare.space import Scale, Space, leading_components, map_source
+from repalign.workflows.compare.views import digest
+from repalign.workflows.engine.cache import cache_key
+from repalign.workflows.engine.engine import Engine
 from repalign.workflows.machine import Machine
-from repalign.workflows.study.resampled import Resampled, resampled_pair
-from repalign.workflows.study.tiles import HELD, room_for_rows
+from repalign.workflows.study.resampled import Resampled, input_places, resampled_pair
+
+# Settings that say which pairs there are, and change nothing of a pair.
+CHOOSING = {"layers", "within", "max_pairs"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,156 +68,277 @@ class PairResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
-    """What of one direction of a pair others did, by number.
+class PairTask:
+    """One pair to compare, in one direction or both.
 
     Attributes:
-        shuffles: Errors of all maps in orders of the rows.
-        measures: Measures in orders of the rows.
+        pair: The two views.
+        settings: Conventions.
+        halves: Half-samples for the intervals; None where there are none.
+        keeps_maps: Whether the maps are part of the results.
     """
 
-    shuffles: Mapping[str, JudgedOrder] = field(default_factory=dict)
-    measures: Mapping[str, JudgedOrder] = field(default_factory=dict)
+    pair: Pair
+    settings: CompareSettings
+    halves: HalfSamples | None
+    keeps_maps: bool
 
-    def with_more(self, what: str, found: Mapping[str, Any]) -> "Shared":
-        """Return it with more of one of these."""
-        return replace(self, **{what: {**getattr(self, what), **found}})
+    @cached_property
+    def key(self) -> str:
+        """Name of the results: all that they depend on or say."""
+        pair = self.pair
+        content = [view.key for view in pair.views]
+        names = [
+            (source.name, source.view, str(source.path), source.layer, dict(source.info))
+            for source in (pair.source, pair.target)
+        ]
+        how = {name: value for name, value in asdict(self.settings).items() if name not in CHOOSING}
+        report = json.dumps((names, asdict(pair.report)), default=str)
+        rows = (pair.split_key, digest(pair.groups))
+        return cache_key("pair", content, rows, report, how, self.keeps_maps)
 
 
 @dataclass(frozen=True, eq=False)
-class PairUnit:
-    """All that is computed of two spaces together: maps, errors, nulls, in one direction or both.
+class Direction:
+    """One direction of a pair, ready to be evaluated.
 
     Attributes:
-        key: Name of the work.
-        aligned: The two spaces.
-        moments: Of the parts of both, each alone.
-        ica: Of both sides, by side and rows.
-        spreads: How far apart the rows of the targets are.
-        settings: Conventions.
-        keeps_maps: Whether the maps are part of the result.
-        shared: By direction what others did of it, where that was long enough.
-        samples: Half-samples for the intervals; None where there are none.
-        sample_moments: The moments of their bundles, of both sides alone.
-        sample_ica: Their ICA, by side and rows.
+        pair: Source and target in this direction.
+        sample: Its rows, moments and ICA.
+        spaces: What was computed of source and target alone.
+        bundles: Moments of the bundles that half-samples are made of, if they are held.
+        key: Name of all that its numbers depend on.
     """
 
+    pair: Pair
+    sample: Sample
+    spaces: tuple[Space, Space]
+    bundles: tuple[PairMoments, ...]
     key: str
-    aligned: AlignedPair
-    moments: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]]
-    ica: IcaOfSides
-    spreads: SpreadOfSides
-    settings: CompareSettings
-    keeps_maps: bool = True
-    shared: Mapping[int, Shared] = field(default_factory=dict)
-    samples: HalfSamples | None = None
-    sample_moments: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]] = ((), ())
-    sample_ica: IcaOfSides = field(default_factory=dict)
-    stage = "pairs"
 
     @property
-    def directions(self) -> range:
-        """The directions that are compared: 0 is forth, 1 is back."""
-        return range(2 if self.settings.both_directions else 1)
+    def ica(self) -> IcaByPart:
+        """The ICA of both sides, by the part that is left out."""
+        return ica_by_part(self.pair, self.spaces)
 
-    def run(self, machine: Machine) -> list[PairResult]:
-        """Compare them."""
-        forget_whitened()
-        with one_thread_if(is_small(self.aligned.n_rows, *self.aligned.dims)):
-            forth = self.held(machine)
-            samples = self.held_samples(forth, machine)
-            results = []
-            for back in self.directions:
-                if back:
-                    forth = forth.reversed()
-                    samples = None if samples is None else samples.reversed()
-                results.append(_compare(forth, samples, self, back, machine))
-        if self.keeps_maps:
-            return results
-        return [replace(result, maps={}) for result in results]
-
-    def held(self, machine: Machine) -> PairData:
-        """Read both sides, whose rows then stay in memory where there is room."""
-        rows = self._rows(machine)
-        pair = read_pair(self.aligned, self.moments, self.ica, self.settings, machine, rows)
-        return replace(pair, spreads=self.spreads)
-
-    def held_samples(self, pair: PairData, machine: Machine) -> PairData | None:
-        """Read both sides with the moments of all bundles; None where there are none."""
-        if self.samples is None:
-            return None
-        if not self.samples.has_ica:
-            return bundled_pair(pair, self.samples, machine)
-        aligned, rows = self.samples.aligned, self._rows(machine)
-        moments, ica = self.sample_moments, self.sample_ica
-        return read_pair(aligned, moments, ica, self.settings, machine, rows)
-
-    def _rows(self, machine: Machine) -> tuple[Rows, Rows]:
-        room = room_for_rows(self.aligned.n_rows, self.aligned.dims, machine)
-        first, second = self.aligned.spaces
-        return HELD.rows(first, room), HELD.rows(second, room)
+    def reversed(self) -> "Direction":
+        """Return the opposite direction."""
+        pair, spaces = self.pair.reversed(), self.spaces[::-1]
+        sample = with_ica(self.sample.reversed(), pair, spaces)
+        bundles = tuple(moments.swapped() for moments in self.bundles)
+        return Direction(pair, sample, spaces, bundles, f"{self.key} back")
 
 
-def _compare(
-    pair: PairData, samples: PairData | None, unit: PairUnit, back: int, machine: Machine
+def compare_pair(
+    machine: Machine, task: PairTask, source: Space, target: Space, engine: Engine | None = None
+) -> tuple[PairResult, ...]:
+    """Return all that is computed of two views together: one result for each direction.
+
+    ``engine`` runs the shuffles.
+    """
+    pair, settings, engine = task.pair, task.settings, engine or Engine()
+    if settings.has_ica and not (source.ica and target.ica):  # a side does not vary
+        task = replace(task, settings=without_ica(settings))
+    with one_thread_if(is_small(pair.n_rows, *pair.dims)):
+        forth = read_pair(machine, task, (source, target))
+        results = [compare_direction(forth, task, machine, engine)]
+        if settings.both_directions:
+            results.append(compare_direction(forth.reversed(), task, machine, engine))
+    return tuple(results)
+
+
+def read_pair(machine: Machine, task: PairTask, spaces: tuple[Space, Space]) -> Direction:
+    """Read what two views need together: one pass for cross products, one more for bundles."""
+    pair, halves = task.pair, task.halves
+    first, second = pair.views
+    rows = first.loaded(second.dim, machine), second.loaded(first.dim, machine)
+    moments = _moments(rows, pair, (spaces[0].moments, spaces[1].moments), machine)
+    sample = Sample(
+        *rows,
+        split=pair.split,
+        groups=pair.groups,
+        places=input_places(pair.index)[0],
+        is_ordered=pair.is_ordered,
+        moments=moments,
+    )
+    bundles: tuple[PairMoments, ...] = ()
+    if halves is not None and halves.has_ica:
+        bundles = _moments(rows, halves.pair, (spaces[0].bundles, spaces[1].bundles), machine)
+    width = pair.common_width(task.settings)
+    if width is not None:
+        sample, bundles = _cut(sample, bundles, width)
+    if halves is not None and not halves.has_ica:
+        bundles = bundle_moments(sample, halves.bundles, machine)
+    sample = with_ica(sample, pair, spaces)
+    return Direction(pair, sample, spaces, bundles, task.key)
+
+
+def _moments(
+    rows: tuple[Rows, Rows],
+    pair: Pair,
+    known: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]],
+    machine: Machine,
+) -> tuple[PairMoments, ...]:
+    parts = Parts(pair.split.part_of_row, pair.split.n_parts)
+    return cross_moments(*rows, parts, known, **machine.limits("moments"))
+
+
+def _cut(
+    sample: Sample, bundles: tuple[PairMoments, ...], width: int
+) -> tuple[Sample, tuple[PairMoments, ...]]:
+    """Replace the wider side by its leading principal components."""
+    if sample.dims[0] <= width:
+        swapped = tuple(moments.swapped() for moments in bundles)
+        sample, bundles = _cut(sample.reversed(), swapped, width)
+        return sample.reversed(), tuple(moments.swapped() for moments in bundles)
+    cut = leading_components(sample.total, width)
+    moments = tuple(map_source(part, cut) for part in sample.moments)
+    sample = replace(sample, source=MappedRows(sample.source, cut), moments=moments)
+    return sample, tuple(map_source(part, cut) for part in bundles)
+
+
+def ica_by_part(pair: Pair, spaces: tuple[Space, Space]) -> IcaByPart:
+    """Return the ICA of both sides by the part that is left out; nothing where there is none."""
+    if not (spaces[0].ica and spaces[1].ica):
+        return {}
+    return {
+        part: (spaces[0].ica[ica_rows(pair, 0, part)], spaces[1].ica[ica_rows(pair, 1, part)])
+        for part in (None, *pair.split.judged)
+    }
+
+
+def with_ica(sample: Sample, pair: Pair, spaces: tuple[Space, Space]) -> Sample:
+    """Return a sample with the starts of its ICA."""
+    ica = ica_by_part(pair, spaces)
+    return replace(sample, ica={part: (a.fits, b.fits) for part, (a, b) in ica.items()})
+
+
+def compare_direction(
+    direction: Direction, task: PairTask, machine: Machine, engine: Engine
 ) -> PairResult:
-    settings, shared = unit.settings, unit.shared.get(back, Shared())
-    names, notes = usable_maps(pair.aligned, settings)
-    fitter = PairFitter(pair, names, settings, machine)
-    judged = [fitter.in_sample()] if names else []
-    if judged and fitter.split.judged:
-        judged.append(fitter.held_out())
-    if samples is not None and unit.samples is not None and judged:
-        judged = with_half_samples(judged, unit.samples, samples, settings, machine)
-    nulls = shuffle_pair(fitter, shared.shuffles) if names else None
-    rotations = None
-    if judged:
-        rotations = rotation_null(fitter, first_scale(judged[0]).diameter.value)
-    source, target = (space.source for space in pair.aligned.spaces)
+    """Return what is computed of one direction of a pair."""
+    pair, sample, settings = direction.pair, direction.sample, task.settings
+    halves, source, target = task.halves, pair.source, pair.target
+    names, notes = usable_maps(pair, settings)
+    evaluate = MapEvaluator(tuple(names), settings.permutation_cost, machine.limits("errors"))
+    scales = Scales(sample, direction.spaces[1].scale, settings.seed, machine)
+    scores, nulls, rotations = list[MapScores](), None, None
+    map_shuffles = shuffle_map(engine, machine)
+    if names:
+        has_intervals = settings.n_halves != 0
+        scores = score_maps(
+            evaluate,
+            sample,
+            pair,
+            direction.ica,
+            scales,
+            has_intervals=has_intervals,
+            seed=settings.seed,
+        )
+        # Without progress: draws are many, short, and sent to other processes.
+        quiet = replace(
+            evaluate, limits={"memory_bytes": machine.memory_bytes, "device": machine.device}
+        )
+        if halves is not None:
+            scores = halves_of_maps(
+                quiet, sample, scores, halves, direction.bundles, direction.spaces
+            )
+        rows, n_shuffles = rows_of_null(quiet, sample, settings, machine)
+        if rows is not None:
+            drawn = {
+                kind: plan
+                if isinstance(plan, str)
+                else permutation_null(
+                    quiet,
+                    rows,
+                    plan,
+                    n_shuffles=n_shuffles,
+                    seed=settings.seed,
+                    name=direction.key,
+                    map=map_shuffles,
+                )
+                for kind, plan in shuffle_plans(rows, settings).items()
+            }
+            nulls = to_nulls(quiet.names, drawn)
+        diameter = first_scale(scores[0]).diameter.value
+        if has_rotations(quiet, pair, diameter):
+            n_draws = n_rotations(sample, settings)
+            if n_draws:
+                rotations = rotation_null(quiet, sample, n_draws, diameter, settings.seed)
     records = tuple(
         record
-        for errors in judged
+        for of_split in scores
         for record in make_records(
-            errors, source, target, settings, nulls=nulls, rotations=rotations
+            of_split, source, target, settings, nulls=nulls, rotations=rotations
         )
     )
-    measured = []
-    if settings.measures:
-        bundles = None if unit.samples is None else unit.samples.bundles
-        measured = list(measure_pair(pair, settings, machine, shared.measures, bundles))
-    collapse = warn_of_collapse(pair.total, source.name, target.name)
+    bundles = None if halves is None else halves.bundles
+    measured = list(
+        measure_pair(sample, settings, machine, bundles, name=direction.key, map=map_shuffles)
+    )
+    total = sample.total
+    collapse = warn_of_collapse(total, source.name, target.name)
+    wants_trust = settings.n_halves != 0 or settings.n_null != 0
     numbers = [
-        *(_ica_warnings(judged[0]) if judged else ()),
+        *(_ica_warnings(scores[0]) if scores else ()),
         *warn_of_groups(
-            judged,
-            [values for each in measured for values in each.values],
+            scores,
+            [of_split for kind in measured for of_split in kind.scores],
             wants_intervals=settings.n_halves != 0,
         ),
-        *(warn_of_series(pair) if settings.n_halves != 0 or settings.n_null != 0 else ()),
+        *(warn_of_series(sample) if wants_trust else ()),
         *(() if nulls is None else nulls.notes),
-        *warn_of_free_directions(judged, pair.total),
-        *warn_of_errors(records, rotations, _width(pair.total)),
-        *(warn_of_components(judged[0]) if judged else ()),
-        *(note for each in measured for note in each.notes),
+        *warn_of_free_directions(scores, total),
+        *warn_of_errors(records, rotations, _width(total)),
+        *(warn_of_components(scores[0]) if scores else ()),
+        *(note for kind in measured for note in kind.notes),
     ]
     warnings = [
         *(notes if settings.maps else ()),
-        *pair.aligned.report.warnings,
+        *pair.report.warnings,
         *warn_of_sources(source, target),
         *(collapse or numbers),
     ]
-    scale = fitter.scale() if not judged else first_scale(judged[0])
-    report = report_of(pair, judged, scale, nulls=nulls, rotations=rotations)
+    scale = first_scale(scores[0]) if scores else scales.in_space()
+    report = report_of(pair, total, scores, scale, nulls=nulls, rotations=rotations)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
-    fitted = judged[-1 if settings.map_rows == "training" else 0].maps.by_name if judged else {}
-    maps = {name: one.map for name, one in fitted.items()}
+    fitted = scores[-1 if settings.map_rows == "training" else 0].maps.by_name if scores else {}
     return PairResult(
         records,
         _in_order(measured, source, target, settings),
         report,
-        maps,
-        tuple(resampled_pair(pair.aligned.index, judged, nulls, measured)),
+        {name: each.map for name, each in fitted.items() if task.keeps_maps},
+        tuple(resampled_pair(pair.index, scores, nulls, measured)),
     )
+
+
+def rows_of_null(
+    evaluate: MapEvaluator, sample: Sample, settings: CompareSettings, machine: Machine
+) -> tuple[Sample | None, int]:
+    """Return the rows that are shuffled, in memory, and how often; None where they are not."""
+    n_rows = null_rows(sample.dims, sample.n_rows, machine)
+    cost = shuffle_cost(n_rows, sample.dims, len(evaluate.names), len(sample.split.judged))
+    n_shuffles = shuffles_wanted(cost, settings)
+    if n_shuffles == 0:
+        return None, 0
+    machine.on_stage("null", 0, 1)
+    # of ICA the best starts
+    ica = {part: (a[:1], b[:1]) for part, (a, b) in sample.ica.items()}
+    chosen = sample.choose_groups(n_rows, settings.seed)
+    return replace(sample, ica=ica).loaded(chosen), n_shuffles
+
+
+def has_rotations(evaluate: MapEvaluator, pair: Pair, diameter: float) -> bool:
+    """Tell whether the held-out efficiency can be tested: the two ICAs share no rows."""
+    parts = pair.split.judged
+    is_efficiency = set(EFFICIENCY_MAPS) <= set(evaluate.names) and diameter > 0
+    return bool(parts) and is_efficiency and all(pair.has_halves(part) for part in parts)
+
+
+def first_scale(scores: MapScores) -> Scale:
+    """Return the denominators in the space of the target."""
+    scales = scores.scales
+    return next(scales[name] for name in scales if not KIND_OF[name].in_components)
 
 
 def _width(moments: PairMoments) -> float:
@@ -213,26 +348,21 @@ def _width(moments: PairMoments) -> float:
 
 
 def _in_order(
-    measured: Sequence[MeasureResult],
+    measured: Sequence[Measured],
     source: EmbeddingSource,
     target: EmbeddingSource,
     settings: CompareSettings,
 ) -> tuple[MeasureRecord, ...]:
     """Return the records of measures by split, in the order in which they were asked for."""
-    found = [
-        record for each in measured for record in measure_records(each, source, target, settings)
+    records = [
+        record for kind in measured for record in measure_records(kind, source, target, settings)
     ]
     place = {name: number for number, name in enumerate(settings.measures)}
-    found.sort(key=lambda record: (record.split != "in-sample", place[record.measure]))
-    return tuple(found)
+    records.sort(key=lambda record: (record.split != "in-sample", place[record.measure]))
+    return tuple(records)
 
 
-def first_scale(errors: SplitErrors) -> Scale:
-    """Return the denominators in the space of the target."""
-    return next(errors.scales[name] for name in errors.scales if not KIND_OF[name].in_components)
-
-
-def usable_maps(pair: AlignedPair, settings: CompareSettings) -> tuple[list[str], list[str]]:
+def usable_maps(pair: Pair, settings: CompareSettings) -> tuple[list[str], list[str]]:
     """Return the maps that these widths allow, and why others are left out."""
     widths = pair.dims
     if widths[0] == widths[1]:
@@ -253,7 +383,7 @@ def usable_maps(pair: AlignedPair, settings: CompareSettings) -> tuple[list[str]
     return names, [note]
 
 
-def _ica_warnings(errors: SplitErrors) -> list[str]:
-    if errors.ica is None:
+def _ica_warnings(scores: MapScores) -> list[str]:
+    if scores.ica is None:
         return []
-    return [warning for side in errors.ica for warning in side.fit.warnings]
+    return [warning for side in scores.ica for warning in side.fit.warnings]

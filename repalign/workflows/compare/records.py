@@ -9,20 +9,22 @@ from repalign.aliases import FloatArray
 from repalign.core.errors.efficiency import ica_efficiency
 from repalign.core.inference.jackknife import Interval, Statistic
 from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.inference.nulls import NullErrors
+from repalign.core.inference.nulls import Null
 from repalign.core.inference.ranges import ANYWHERE, POSITIVE, Range
 from repalign.core.inference.rotation import RotationNull
 from repalign.core.maps.kinds import KIND_OF
+from repalign.core.similarity.measures import Measure
 from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.judge import SplitErrors
-from repalign.workflows.compare.nulls import PairNulls
-from repalign.workflows.compare.results import ErrorRecord
+from repalign.workflows.compare.draws import PairNulls
+from repalign.workflows.compare.measured import Measured
+from repalign.workflows.compare.results import ErrorRecord, MeasureRecord
+from repalign.workflows.compare.scores import MapScores, Scores
 from repalign.workflows.compare.settings import CompareSettings
 
 
 def make_records(
-    errors: SplitErrors,
+    errors: MapScores,
     source: EmbeddingSource,
     target: EmbeddingSource,
     settings: CompareSettings,
@@ -39,7 +41,7 @@ def make_records(
         for kind in others
     }
     held_out = errors.split == "held-out"
-    for number, name in enumerate(errors.norms):
+    for number, name in enumerate(errors.names):
         scale = errors.scales[name]
         is_ica = KIND_OF[name].needs_ica
         interval = summary.error_interval(number)
@@ -51,7 +53,7 @@ def make_records(
             target=target.name,
             source_view=source.shown_view,
             target_view=target.shown_view,
-            n_rows=errors.groups.size,
+            n_rows=errors.n_rows,
             source_dim=source.dim,
             target_dim=target.dim,
             map=name,
@@ -84,7 +86,7 @@ def make_records(
             efficiency_null_sd=None if rotated is None else _known(rotated.spread),
             n_rotations=None if rotated is None else rotated.rotated.size,
             efficiency_p=None if rotated is None else _known(rotated.p_value),
-            n_groups=summary.n_groups,
+            n_groups=errors.n_groups,
             n_halves=summary.n_halves(number),
             smallest_p=None if null is None or null.refusal else null.smallest_p,
             further_p={column: _p_value(each, number, name) for column, each in further.items()},
@@ -101,13 +103,12 @@ class Summary:
     Values of replicates are the mean errors of all maps, then the RMS radius of the target.
     """
 
-    def __init__(self, errors: SplitErrors) -> None:
+    def __init__(self, errors: MapScores) -> None:
         self._errors = errors
-        self.names = list(errors.norms)
-        self.means = np.array([float(errors.norms[name].mean()) for name in self.names])
+        self.names = errors.names
+        self.means = errors.values
         self.diameters = np.array([errors.scales[name].diameter.value for name in self.names])
         self.errors = _ratio(self.means, self.diameters)
-        self.n_groups = int(np.count_nonzero(np.bincount(errors.groups)))
 
     def error_interval(self, number: int) -> Interval:
         """Return the interval of the error of one map, given the diameter."""
@@ -189,12 +190,12 @@ def _conventions(settings: CompareSettings, *, is_ica: bool) -> dict[str, Any]:
     }
 
 
-def _has_components(errors: SplitErrors) -> bool:
+def _has_components(errors: MapScores) -> bool:
     """Whether ICA has found anything on either side; where that is not known it may have."""
     return errors.ica is None or any(side.fit.n_identifiable != 0 for side in errors.ica)
 
 
-def _ica_columns(errors: SplitErrors) -> dict[str, Any]:
+def _ica_columns(errors: MapScores) -> dict[str, Any]:
     assert errors.ica is not None
     assert errors.maps.matching is not None
     both = errors.ica
@@ -214,11 +215,11 @@ def _ica_columns(errors: SplitErrors) -> dict[str, Any]:
     }
 
 
-def _converged(errors: SplitErrors) -> bool:
+def _converged(errors: MapScores) -> bool:
     return errors.ica is not None and all(side.fit.converged for side in errors.ica)
 
 
-def _p_value(null: NullErrors | None, number: int, name: str) -> float | None:
+def _p_value(null: Null | None, number: int, name: str) -> float | None:
     """Return the p-value of a map, unless it uses no pairing that could be tested."""
     if null is None or not KIND_OF[name].is_paired:
         return None
@@ -237,3 +238,81 @@ def _over(value: float, scale: float) -> float | None:
 
 def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def measure_records(
+    measured: Measured,
+    source: EmbeddingSource,
+    target: EmbeddingSource,
+    settings: CompareSettings,
+) -> Iterator[MeasureRecord]:
+    """Yield one record a measure and split."""
+    for scores in measured.scores:
+        first, *others = PAIR_SHUFFLES
+        null = _null(measured, first.name, scores.split)
+        further = {kind.p_value: _null(measured, kind.name, scores.split) for kind in others}
+        for number, measure in enumerate(measured.measures):
+            value = _known(scores.values[number])
+            interval = _measure_interval(scores, number, measure)
+            yield MeasureRecord(
+                source=source.name,
+                target=target.name,
+                source_view=source.shown_view,
+                target_view=target.shown_view,
+                n_rows=scores.n_rows,
+                source_dim=source.dim,
+                target_dim=target.dim,
+                split=scores.split,
+                ci_low=None if interval is None else _known(interval.low),
+                ci_high=None if interval is None else _known(interval.high),
+                null=None if null is None else _known(-measure.sign * null.means()[number]),
+                p_value=_measure_p(null, number) if value is not None else None,
+                seed=settings.seed,
+                n_fit_rows=scores.n_fit_rows,
+                n_folds=0 if scores.split == "in-sample" else max(settings.n_folds, 1),
+                n_null=len(null.shuffled) if null is not None else 0,
+                null_rows=null.arrangements.kept.size if null is not None else 0,
+                null_observed=(
+                    None if null is None else _known(-measure.sign * null.observed[number])
+                ),
+                n_groups=scores.n_groups,
+                smallest_p=None if null is None or null.refusal else null.smallest_p,
+                further_p={
+                    column: _measure_p(each, number) if value is not None else None
+                    for column, each in further.items()
+                },
+                measure=measure.name,
+                value=value,
+                better=measure.better,
+                source_layer=source.layer,
+                target_layer=target.layer,
+                conventions=_measure_conventions(settings),
+            )
+
+
+def _null(measured: Measured, kind: str, split: str) -> Null | None:
+    return None if measured.nulls is None else measured.nulls.of(kind, split)
+
+
+def _measure_interval(scores: Scores, number: int, measure: Measure) -> Interval | None:
+    is_in_sample = scores.split == "in-sample"
+    replicates = scores.halves if is_in_sample else scores.left_out
+    if replicates is None or (is_in_sample and not measure.has_in_sample_interval):
+        return None
+    within = measure.range_in(scores.split)
+    return replicates.interval(lambda values: values[..., number], within=within)
+
+
+def _measure_p(null: Null | None, number: int) -> float | None:
+    return None if null is None else _known(null.p_values()[number])
+
+
+def _measure_conventions(settings: CompareSettings) -> dict[str, Any]:
+    return {
+        name: None if name in _OF_MAPS or name.startswith("ica_") else value
+        for name, value in recorded_values(settings).items()
+    }
+
+
+# Recorded options that mean nothing to a measure.
+_OF_MAPS = ("permutation_cost",)

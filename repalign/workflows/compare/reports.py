@@ -11,49 +11,49 @@ from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.rotation import RotationNull
 from repalign.core.moments import PairMoments
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.aligned import AlignedPair
-from repalign.workflows.compare.judge import SplitErrors
-from repalign.workflows.compare.nulls import PairNulls
-from repalign.workflows.compare.pair_data import PairData
+from repalign.workflows.compare.draws import PairNulls
+from repalign.workflows.compare.pairs import Pair
 from repalign.workflows.compare.results import IcaReport, PairReport
-from repalign.workflows.compare.spaces import Scale, SpaceIca
+from repalign.workflows.compare.scores import MapScores
+from repalign.workflows.compare.space import Scale, SpaceIca
 
 
 def report_of(
-    pair: PairData,
-    judged: Sequence[SplitErrors],
+    pair: Pair,
+    total: PairMoments,
+    judged: Sequence[MapScores],
     scale: Scale,
     *,
     nulls: PairNulls | None,
     rotations: RotationNull | None,
 ) -> PairReport:
-    """Return the report of a pair; its warnings are told where all of them are known."""
+    """Return the report of a pair; its warnings come later, when all of them are known."""
     errors = judged[0] if judged else None
-    source, target = (space.source for space in pair.aligned.spaces)
+    source, target = pair.source, pair.target
     ends = scale.diameter.first_row, scale.diameter.second_row
     matching = None if errors is None else errors.maps.matching
     return PairReport(
         source=_provenance(source),
         target=_provenance(target),
-        join=asdict(pair.aligned.report),
-        n_rows=pair.aligned.n_rows,
+        join=asdict(pair.report),
+        n_rows=pair.n_rows,
         diameter=scale.diameter.value,
         diameter_upper=scale.diameter.upper,
         diameter_exact=scale.diameter.exact,
-        diameter_rows=(_row_name(pair.aligned, ends[0]), _row_name(pair.aligned, ends[1])),
+        diameter_rows=(_row_name(pair, ends[0]), _row_name(pair, ends[1])),
         rms_radius=scale.rms_radius,
         diameter_99=scale.diameter_99,
-        ica=() if errors is None else _ica_reports(errors.ica, pair.aligned),
+        ica=() if errors is None else _ica_reports(errors.ica, pair),
         matched_correlations=() if matching is None else tuple(matching.correlation.tolist()),
         null_errors={} if nulls is None else _null_errors(nulls, judged),
         matched_identifiable=() if errors is None else _matched_identifiable(errors),
         rotated_efficiencies=() if rotations is None else tuple(rotations.rotated.tolist()),
-        spectra=_spectra(pair.total),
+        spectra=_spectra(total),
         warnings=(),
     )
 
 
-def _matched_identifiable(errors: SplitErrors) -> tuple[bool, ...]:
+def _matched_identifiable(errors: MapScores) -> tuple[bool, ...]:
     """Return which matched components are less Gaussian than chance on both sides."""
     matching = errors.maps.matching
     if matching is None or errors.ica is None:
@@ -67,7 +67,7 @@ def _matched_identifiable(errors: SplitErrors) -> tuple[bool, ...]:
     return tuple(is_known.tolist())
 
 
-def _null_errors(nulls: PairNulls, judged: Sequence[SplitErrors]) -> dict[str, tuple[float, ...]]:
+def _null_errors(nulls: PairNulls, judged: Sequence[MapScores]) -> dict[str, tuple[float, ...]]:
     """Return the errors on shuffled pairs, over the diameter that the split's own errors have."""
     draws = {}
     for errors in judged:
@@ -95,12 +95,12 @@ def _provenance(source: EmbeddingSource) -> dict[str, Any]:
     }
 
 
-def _row_name(pair: AlignedPair, row: int) -> str:
+def _row_name(pair: Pair, row: int) -> str:
     """Name a row as its user does: by id, else by sample number, and by token where it has one."""
     return pair.index.slice(row, row + 1).name_of(0)
 
 
-def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: AlignedPair) -> tuple[IcaReport, ...]:
+def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: Pair) -> tuple[IcaReport, ...]:
     if ica is None:
         return ()
     return tuple(

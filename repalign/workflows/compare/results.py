@@ -10,7 +10,6 @@ from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.options import recorded_columns
 from repalign.printable import printable
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
 from repalign.workflows.study.matches import MatchRecord
 from repalign.workflows.tables.errors import ErrorTable, error_table
 from repalign.workflows.tables.grid import Grid
@@ -113,6 +112,60 @@ _OWN_COLUMNS = tuple(
     name for each in fields(ErrorRecord) for name in _FURTHER.get(each.name, (each.name,))
 )
 COLUMNS = (*_OWN_COLUMNS, *recorded_columns(CompareSettings))
+
+
+@dataclass(frozen=True)
+class MeasureRecord:
+    """One measure of one pair of views, judged in one way.
+
+    The fields have the meaning of those of ``ErrorRecord``; what stands there as ``map`` and
+    ``error`` is empty here. ``null`` and ``null_observed`` are values of the measure.
+
+    Attributes:
+        measure: Its name, with its number.
+        value: The value on ``n_rows`` rows.
+        better: ↑ where higher is closer, ↓ where lower is.
+    """
+
+    source: str
+    target: str
+    source_view: str
+    target_view: str
+    n_rows: int
+    source_dim: int
+    target_dim: int
+    split: str
+    ci_low: float | None
+    ci_high: float | None
+    null: float | None
+    p_value: float | None
+    seed: int
+    n_fit_rows: int
+    n_folds: int
+    n_null: int
+    null_rows: int
+    null_observed: float | None
+    n_groups: int
+    smallest_p: float | None
+    further_p: Mapping[str, float | None]
+    measure: str
+    value: float | None
+    better: str
+    source_layer: int | None
+    target_layer: int | None
+    conventions: Mapping[str, Any]
+    p_search: float | None = None
+    n_searched: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cells of one row of the CSV that are not empty by nature."""
+        nested = ("further_p", "conventions")
+        cells = {name: value for name, value in vars(self).items() if name not in nested}
+        return cells | dict(self.further_p) | dict(self.conventions)
+
+
+OWN_COLUMNS = ("measure", "value", "better")
+"""Columns that stand behind those of maps where there are measures."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class CompareSettings(Settings):
         on_mismatch: Refuse stores whose rows differ, or go on with the common rows.
         layers: Patterns of the views to take of stores given bare; none takes their only one.
         within: Also compare the views of one model with each other.
-        max_pairs: More pairs than this are refused, with what they would cost.
+        max_pairs: More pairs than this are refused.
         seed: Seed of splits, nulls, draws and ICA.
 
     Example:
@@ -164,7 +164,7 @@ class CompareSettings(Settings):
     )
     max_pairs: int = option(
         2000,
-        "Refuse to compare more pairs than this, and say what they would cost.",
+        "Refuse to compare more pairs than this.",
         panel=CHOICE,
         least=1,
     )

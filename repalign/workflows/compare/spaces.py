@@ -1,198 +1,168 @@
-"""What is known of one space alone: its moments, how wide it is, and its ICA on some of its rows.
+"""The spaces of all pairs: each moment, scale and ICA is computed once, whatever it is used for."""
 
-All are computed once for all pairs that the space is in. Seeds follow from content.
-"""
-
-import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from repalign.aliases import IntArray, Rows
-from repalign.core.errors.diameter import Diameter, diameter
-from repalign.core.errors.robust_scale import quantile_diameter, target_rms_radius
-from repalign.core.ica.components import IcaFit
-from repalign.core.inference.splits import Split
-from repalign.core.maps.affine import AffineMap
-from repalign.core.moment_sums import Parts
-from repalign.core.moments import PairMoments, space_moments
-from repalign.core.thread_choice import is_small, one_thread_if
-from repalign.workflows.compare.aligned import Space
+from repalign.core.moments import PairMoments
+from repalign.workflows.compare.draws import HalfSamples
+from repalign.workflows.compare.pairs import Pair
+from repalign.workflows.compare.scores import ica_rows
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.space import (
+    IcaRows,
+    IcaTask,
+    Partition,
+    Scale,
+    Space,
+    SpaceIca,
+    compute_moments,
+    compute_scale,
+    fit_ica,
+    ica_lanes,
+    scale_key,
+)
+from repalign.workflows.engine.engine import Engine
 from repalign.workflows.machine import Machine
 
-# Multiplications that the starts of one space may take unless a number is asked for: some ten
-# seconds on two cores.
-START_BUDGET = 5e11
-TYPICAL_PASSES = 150
-N_HALVES = 20
-"""Half-samples behind an interval."""
-# Multiplications that the ICA of half-samples may take unless a number of them is asked for: some
-# ten seconds of one core.
-HALVES_BUDGET = 4e11
+if TYPE_CHECKING:
+    from repalign.workflows.compare.pair import PairTask
+
+SIDES = ("source", "target")
+Moments = dict[str, tuple[PairMoments, ...]]
 
 
-def start_seed(seed: int, content: str, number: int = 0) -> int:
-    """Return the seed of start ``number`` of the ICA of a content.
+def compute_spaces(
+    pair_tasks: "Sequence[PairTask]",
+    settings: CompareSettings,
+    engine: Engine,
+    machine: Machine,
+) -> dict[str, tuple[Space, Space]]:
+    """Return what every pair takes from its two views, by the key of the pair."""
+    pairs, halves = [task.pair for task in pair_tasks], [task.halves for task in pair_tasks]
+    bundled = [None if half is None or not half.has_ica else half for half in halves]
+    partitions = [_partitions(pair) for pair in pairs]
+    bundles = [() if half is None else _partitions(half.pair) for half in bundled]
+    every = [partition for both in (*partitions, *bundles) for partition in both]
+    keeps_rows = not settings.has_ica  # which comes next and needs the memory
+    results = engine.map(
+        "moments",
+        compute_moments,
+        every,
+        machine,
+        key=attrgetter("key"),
+        shared=lambda partition: (keeps_rows,),
+    )
+    moments: Moments = {part.key: result for part, result in zip(every, results, strict=True)}
+    tasks: list[tuple[list[IcaTask], list[IcaTask]]] = [([], []) for _ in pairs]
+    for number, (pair, half) in enumerate(zip(pairs, bundled, strict=True)):
+        if settings.has_ica and can_be_unmixed(moments[part.key] for part in partitions[number]):
+            for side, task in _ica_tasks(pair, half, partitions[number], bundles[number], settings):
+                tasks[number][side].append(task)
+    fits = _fit_all(tasks, moments, engine, machine)
+    scales = _scales(pairs, settings, engine, machine)
+    known: dict[tuple[str, ...], Space] = {}
 
-    It hangs on the content and not on its place on the command line, so that a pair has the same
-    numbers alone and among ten. Other content has another start: from a common one two spaces
-    would end alike where there is nothing to find, since their principal directions agree. Equal
-    content has one start, and so one fit.
+    def space(number: int, side: int) -> Space:
+        partition, ica = partitions[number][side], tasks[number][side]
+        bundle_key = bundles[number][side].key if bundles[number] else ""
+        scale = scales.get((number, side))
+        key = (partition.key, bundle_key, str(scale is None), *(task.key for task in ica))
+        if key not in known:
+            known[key] = Space(
+                moments=moments[partition.key],
+                bundles=moments[bundle_key] if bundle_key else (),
+                scale=scale,
+                ica={task.on: fits[task.key] for task in ica},
+            )
+        return known[key]
+
+    return {task.key: (space(n, 0), space(n, 1)) for n, task in enumerate(pair_tasks)}
+
+
+def can_be_unmixed(sides: Iterable[Sequence[PairMoments]]) -> bool:
+    """Tell whether every part of both sides varies."""
+    return all(np.trace(part.sxx) > 0 for parts in sides for part in parts)
+
+
+def _partitions(pair: Pair) -> tuple[Partition, Partition]:
+    first, second = (Partition(view, pair.split, pair.split_key) for view in pair.views)
+    return first, second
+
+
+def _ica_tasks(
+    pair: Pair,
+    half: HalfSamples | None,
+    partitions: tuple[Partition, Partition],
+    bundles: tuple[Partition, ...],
+    settings: CompareSettings,
+) -> Iterator[tuple[int, IcaTask]]:
+    """Yield the ICA fits of both sides of a pair, on its rows and on half-samples of them."""
+    width, both = pair.common_width(settings), settings.both_directions
+    whole = [
+        (ica_rows(pair, 0, part), ica_rows(pair, 1, part)) for part in (None, *pair.split.judged)
+    ]
+    for side in (0, 1):
+        for on in _rows_of_side(whole, side, both=both):
+            yield side, IcaTask(partitions[side], on, width, settings, SIDES[side])
+    if half is not None:
+        single = replace(settings, starts=1)
+        for side in (0, 1):
+            for on in _rows_of_side(half.ica_rows(), side, both=both):
+                yield side, IcaTask(bundles[side], on, width, single, SIDES[side])
+
+
+def _rows_of_side(
+    rows: Iterable[tuple[IcaRows, IcaRows]], side: int, *, both: bool
+) -> Iterator[IcaRows]:
+    """Yield the rows of a side; the way back exchanges those of the two sides."""
+    for pair in rows:
+        yield pair[side]
+        if both and pair[0] != pair[1]:
+            yield pair[1 - side]
+
+
+def _fit_all(
+    tasks: Sequence[tuple[list[IcaTask], list[IcaTask]]],
+    moments: Moments,
+    engine: Engine,
+    machine: Machine,
+) -> dict[str, SpaceIca]:
+    every = [task for sides in tasks for of_side in sides for task in of_side]
+    fits = engine.map(
+        "ICA",
+        fit_ica,
+        every,
+        machine,
+        key=attrgetter("key"),
+        shared=lambda task: (moments[task.partition.key],),
+        lanes=ica_lanes,
+    )
+    return {task.key: fit for task, fit in zip(every, fits, strict=True)}
+
+
+def _scales(
+    pairs: Sequence[Pair], settings: CompareSettings, engine: Engine, machine: Machine
+) -> dict[tuple[int, int], Scale]:
+    """Return the scale of every target, by pair and side.
+
+    A view that is cut to fewer columns has none: which directions stay depends on the pair.
     """
-    text = f"ICA {seed} {content} {number}"
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
-
-
-@dataclass(frozen=True, eq=False)
-class MomentsUnit:
-    """The moments of every part of a space; its rows stay in memory if what follows reads them."""
-
-    key: str
-    space: Space
-    split: Split
-    keeps_rows: bool = False
-    stage = "moments"
-
-    def run(self, machine: Machine) -> tuple[PairMoments, ...]:
-        """Pass over the rows once."""
-        space = self.space
-        with one_thread_if(is_small(space.n_rows, space.dim)):
-            parts = Parts(self.split.part_of_row, self.split.n_parts)
-            rows = _kept_rows(space, machine) if self.keeps_rows else space.rows
-            return space_moments(rows, parts, **machine.limits("moments"))
-
-
-@dataclass(frozen=True)
-class IcaRows:
-    """Which rows of a space an ICA is fitted on.
-
-    Attributes:
-        part: The part of the split that is left out to judge; None for none.
-        half: Which half of the groups of the rest, where the two sides use disjoint ones.
-        only: The parts that it is fitted on, instead of all but one.
-    """
-
-    part: int | None = None
-    half: int | None = None
-    only: tuple[int, ...] = ()
-
-    def of(self, split: Split) -> IntArray | None:
-        """Return the numbers of these rows; None for all."""
-        if self.only:
-            return np.flatnonzero(np.isin(split.part_of_row, self.only))
-        if self.part is None:
-            return None
-        if self.half is None:
-            return split.fitting_rows(self.part)
-        assert split.half_of_row is not None
-        return np.flatnonzero((split.part_of_row != self.part) & (split.half_of_row == self.half))
-
-
-@dataclass(frozen=True, eq=False)
-class SpaceIca:
-    """The ICA of a space from several independent starts.
-
-    Attributes:
-        key: Name of the work.
-        fits: The starts that are kept, the best contrast first.
-        n_starts: Starts that were made.
-        agreement: Mean matched |correlation| of the best with the others kept; None of one.
-    """
-
-    key: str
-    fits: tuple[IcaFit, ...]
-    n_starts: int
-    agreement: float | None
-
-    @property
-    def fit(self) -> IcaFit:
-        """The start of best contrast, of which maps are saved."""
-        return self.fits[0]
-
-
-def affordable_starts(n_rows: int, dim: int, settings: CompareSettings) -> int:
-    """Return how many starts of one space the budget allows, at least one.
-
-    scikit-learn's solver is there for fidelity to what was published: one start.
-    """
-    if settings.ica.solver == "sklearn":
-        return 1
-    return max(int(START_BUDGET / fit_cost(n_rows, dim)), 1)
-
-
-def halves_have_ica(n_rows: int, dim: int, settings: CompareSettings) -> bool:
-    """Whether ICA is fitted on half-samples: where a number is asked for, or it is cheap.
-
-    In-sample half of the rows, and a quarter of them or less behind each held-out part.
-    """
-    if not settings.has_ica or settings.n_halves == 0:
-        return False
-    if settings.n_halves is not None:
-        return True
-    n_judged = settings.n_folds or bool(settings.held_out)
-    share = 0.5 + 0.25 * n_judged
-    return N_HALVES * share * fit_cost(n_rows, dim) <= HALVES_BUDGET
-
-
-def fit_cost(n_rows: int, dim: int) -> float:
-    """Return about how many multiplications one start takes."""
-    return 2.0 * n_rows * dim**2 * TYPICAL_PASSES
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """How far apart the rows of a space are: the diameter, and a quantile of all distances."""
-
-    diameter: Diameter
-    diameter_99: float
-
-
-@dataclass(frozen=True, eq=False)
-class Scale:
-    """Denominators of errors in one space: the diameter, and two that no outlier sets."""
-
-    diameter: Diameter
-    diameter_99: float
-    rms_radius: float
-
-
-# By side: 0 source, 1 target.
-SpreadOfSides = Mapping[int, Spread]
-
-
-def spread_of(rows: Rows, seed: int, machine: Machine) -> Spread:
-    """Return how far apart some rows are."""
-    return Spread(diameter(rows, **machine.limits("diameter")), quantile_diameter(rows, seed=seed))
-
-
-@dataclass(frozen=True, eq=False)
-class SpreadUnit:
-    """How far apart the rows of a space are."""
-
-    key: str
-    space: Space
-    seed: int
-    stage = "diameter"
-
-    def run(self, machine: Machine) -> Spread:
-        """Measure it, on rows that stay in memory where they have room: pairs are next."""
-        space = self.space
-        with one_thread_if(is_small(space.n_rows, space.dim)):
-            return spread_of(_kept_rows(space, machine), self.seed, machine)
-
-
-def _kept_rows(space: Space, machine: Machine) -> Rows:
-    """Return rows that stay in memory where they have room, so that a file is read once."""
-    from repalign.workflows.study.tiles import HELD, room_for_rows
-
-    return HELD.rows(space, room_for_rows(space.n_rows, (space.dim, space.dim), machine))
-
-
-def rms_radius(moments: PairMoments, space: AffineMap | None) -> float:
-    """Return the root mean squared distance of the target rows from their mean in a space."""
-    if space is None:
-        return target_rms_radius(moments)
-    scatter = np.einsum("ij,ik,kj->", space.matrix, moments.syy, space.matrix, optimize=True)
-    return float(np.sqrt(max(scatter, 0.0) / moments.n))
+    places = [
+        (number, side)
+        for number, pair in enumerate(pairs)
+        for side in ((1, 0) if settings.both_directions else (1,))
+        if pair.dims[side] <= (pair.common_width(settings) or pair.dims[side])
+    ]
+    scales = engine.map(
+        "diameter",
+        compute_scale,
+        [pairs[number].views[side] for number, side in places],
+        machine,
+        key=lambda view: scale_key(view, settings.seed),
+        shared=lambda view: (settings.seed,),
+    )
+    return dict(zip(places, scales, strict=True))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Unpack
 
 from repalign.aliases import IntArray
-from repalign.arguments import checked, listed
+from repalign.arguments import listed
 from repalign.core.batches.judge import FoldMeasure
 from repalign.core.conditions.fit import Condition
 from repalign.core.score import Score
@@ -41,7 +41,6 @@ from repalign.workflows.machine import Machine
 
 
 @DECONFOUND.speaks_python
-@checked
 def deconfound(
     embeddings: Embeddings,
     columns: Columns,

@@ -7,7 +7,6 @@ from typing import Unpack
 import numpy as np
 
 from repalign.aliases import IntArray
-from repalign.arguments import checked
 from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.encoding import encode_factors
 from repalign.data.factors import ColumnTable
@@ -44,7 +43,6 @@ COPIES = 8
 
 
 @DISENTANGLE.speaks_python
-@checked
 def disentangle(
     embeddings: "Embeddings | Sequence[EmbeddingSource]",
     factors: Columns,

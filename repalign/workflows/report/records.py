@@ -10,9 +10,13 @@ from repalign.core.maps.kinds import ALL_MAPS
 from repalign.core.similarity.measures import measure_called
 from repalign.exceptions import InputError
 from repalign.options import options_of, plain_type
-from repalign.workflows.compare.results import COLUMNS, ErrorRecord
+from repalign.workflows.compare.results import (
+    COLUMNS,
+    OWN_COLUMNS,
+    ErrorRecord,
+    MeasureRecord,
+)
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
 from repalign.workflows.report.typed import field_types, typed, typed_fields
 
 Record = Mapping[str, Any]

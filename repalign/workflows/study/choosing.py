@@ -7,7 +7,6 @@ from pathlib import Path
 from string import digits
 
 from repalign.arguments import listed
-from repalign.core.maps.kinds import KIND_OF
 from repalign.exceptions import InputError, SeveralViewsError
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.source import EmbeddingSource, with_ids
@@ -19,14 +18,6 @@ Names = Sequence[str | None]
 
 
 SourcePair = tuple[EmbeddingSource, EmbeddingSource]
-
-
-# What a pair of 5,000 × 256 takes on one core: its maps, and its nulls and intervals. ICA, which is
-# made once a view, is not counted.
-PAIR_SECONDS = 0.1
-
-
-TRUST_SECONDS = 2.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +202,7 @@ def pairs_against(fixed: Sequence[EmbeddingSource], models: Sequence[Model]) -> 
 
 
 def check_count(pairs: Sequence[SourcePair], settings: CompareSettings) -> None:
-    """Refuse more pairs than were meant, with what they would cost.
+    """Refuse more pairs than were meant.
 
     Raises:
         InputError: There are more.
@@ -220,32 +211,11 @@ def check_count(pairs: Sequence[SourcePair], settings: CompareSettings) -> None:
         return
     models = {source.name for pair in pairs for source in pair}
     views = {(source.name, source.view) for pair in pairs for source in pair}
-    has_trust = settings.n_null != 0 or settings.n_halves != 0
-    more = ""
-    if any(KIND_OF[name].needs_ica for name in settings.maps):
-        more = f" beside {len(views)} ICAs"
-    if has_trust:
-        more += ", nearly all of it for nulls and intervals (--null 0 --halves 0)"
     raise InputError(
-        f"compare: {len(views)} views of {len(models)} models are {len(pairs):,} pairs, "
-        f"{_hours(pairs, has_trust=has_trust)} of one core{more}; take fewer "
+        f"compare: {len(views)} views of {len(models)} models are {len(pairs):,} pairs; take fewer "
         "layers (--layers), compare with one (--against), or allow them with "
         f"--max-pairs {len(pairs)}"
     )
-
-
-def _hours(pairs: Sequence[SourcePair], *, has_trust: bool) -> str:
-    """Say about how long the pairs take, by the multiplications of a pass over their rows."""
-    unit = 5000 * 256 * 256
-    each = PAIR_SECONDS + TRUST_SECONDS * has_trust
-    seconds = sum(
-        each * max(first.n_rows * first.dim * second.dim / unit, 0.1) for first, second in pairs
-    )
-    if seconds < 90:
-        return "about a minute"
-    if seconds < 5400:
-        return f"about {round(seconds / 60)} minutes"
-    return f"about {round(seconds / 3600)} hours"
 
 
 def _side_name(source: EmbeddingSource) -> str:

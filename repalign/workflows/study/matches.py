@@ -14,8 +14,7 @@ from repalign.workflows.study.search import is_tested
 
 if TYPE_CHECKING:
     from repalign.workflows.compare.pair import PairResult
-    from repalign.workflows.compare.results import ErrorRecord
-    from repalign.workflows.compare.similarity.records import MeasureRecord
+    from repalign.workflows.compare.results import ErrorRecord, MeasureRecord
 
 Side = Literal["source", "target"]
 OTHER: dict[Side, Side] = {"source": "target", "target": "source"}

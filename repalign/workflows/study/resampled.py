@@ -12,14 +12,14 @@ from repalign.aliases import FloatArray, IntArray
 from repalign.core.inference.jackknife import Replicates, Statistic
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.maximum import Draws
-from repalign.core.inference.nulls import NullErrors
+from repalign.core.inference.nulls import Null
 from repalign.core.maps.kinds import KIND_OF
 from repalign.store.joining.index import POOLED, RowIndex
 
 if TYPE_CHECKING:
-    from repalign.workflows.compare.judge import SplitErrors
-    from repalign.workflows.compare.nulls import PairNulls
-    from repalign.workflows.compare.similarity.pair import MeasureResult
+    from repalign.workflows.compare.draws import PairNulls
+    from repalign.workflows.compare.measured import Measured
+    from repalign.workflows.compare.scores import MapScores
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +44,16 @@ class Resampled:
 
 def resampled_pair(
     index: RowIndex,
-    judged: "Sequence[SplitErrors]",
+    judged: "Sequence[MapScores]",
     nulls: "PairNulls | None",
-    measured: "Sequence[MeasureResult]",
+    measured: "Sequence[Measured]",
 ) -> Iterator[Resampled]:
     """Yield what questions about several pairs ask of each map and measure."""
     _, rows = input_places(index)
     first = PAIR_SHUFFLES[0].name
     for errors in judged:
         null = None if nulls is None else nulls.of(first, errors.split)
-        for number, name in enumerate(errors.norms):
+        for number, name in enumerate(errors.names):
             # Diameters of different targets do not compare: outlying rows set them.
             is_halved = errors.split == "in-sample" or KIND_OF[name].needs_ica
             replicates = errors.halves if is_halved else errors.with_radius
@@ -61,16 +61,16 @@ def resampled_pair(
                 replicates = _one(replicates, _over_radius(number))
             yield Resampled(name, errors.split, _draws(null, number), replicates, rows)
     for result in measured:
-        for values in result.values:
+        for values in result.scores:
             null = None if result.nulls is None else result.nulls.of(first, values.split)
             for number, measure in enumerate(result.measures):
-                replicates = values.replicates
+                replicates = values.halves if values.split == "in-sample" else values.left_out
                 if replicates is not None:
                     replicates = _one(replicates, _signed(number, -measure.sign))
                 yield Resampled(measure.name, values.split, _draws(null, number), replicates, rows)
 
 
-def _draws(null: NullErrors | None, number: int) -> Draws | None:
+def _draws(null: Null | None, number: int) -> Draws | None:
     if null is None or null.refusal is not None:
         return None
     values = np.concatenate([null.observed[None, number], null.shuffled[:, number]])

@@ -17,8 +17,7 @@ from repalign.workflows.study.resampled import Resampled
 
 if TYPE_CHECKING:
     from repalign.workflows.compare.pair import PairResult
-    from repalign.workflows.compare.results import ErrorRecord
-    from repalign.workflows.compare.similarity.records import MeasureRecord
+    from repalign.workflows.compare.results import ErrorRecord, MeasureRecord
 
     Record = TypeVar("Record", ErrorRecord, MeasureRecord)
 

@@ -3,19 +3,31 @@ import re
 import numpy as np
 import pytest
 
-from repalign.core.inference.arrangements import plan_shuffles
-from repalign.core.inference.kept_rows import MAX_JUDGED, JudgedMap
-from repalign.core.inference.nulls import NullErrors, shuffled_pairing_null
+from repalign.core.inference.arrangements import ShufflePlan, plan_shuffles
+from repalign.core.inference.evaluate import MapEvaluator
+from repalign.core.inference.nulls import Null, permutation_null
+from repalign.core.inference.sample import MAX_JUDGED, Sample
 from repalign.core.inference.splits import Split, fold_split, held_out_split, no_split
 from repalign.core.maps.affine import AffineMap
-from repalign.core.maps.fitting import fit_map
-from repalign.core.moments import PairMoments
+from repalign.core.maps.fitting import FittedMap, PairMaps
+from repalign.core.moments import pair_moments
+from repalign.core.rows import ArrayRows
 
 KINDS = ("mean", "permutation", "rigid", "linear")
 
 
-def fit_all(moments: PairMoments, left_out: int | None) -> list[JudgedMap]:
-    return [JudgedMap(fit_map(kind, moments)) for kind in KINDS]
+def sample_of(x: np.ndarray, y: np.ndarray, split: Split) -> Sample:
+    numbers, rows = np.arange(len(x)), (ArrayRows(x), ArrayRows(y))
+    moments = pair_moments(*rows, part_of_row=split.part_of_row, n_parts=split.n_parts)
+    return Sample(*rows, split, numbers, numbers, False, moments)
+
+
+def null_of_plan(
+    x: np.ndarray, y: np.ndarray, plan: ShufflePlan, n_shuffles: int, seed: int = 0
+) -> tuple[Null, Null | None]:
+    sample = sample_of(x, y, plan.split)
+    nulls = permutation_null(MapEvaluator(KINDS), sample, plan, n_shuffles=n_shuffles, seed=seed)
+    return nulls["in-sample"], nulls.get("held-out")
 
 
 def unrelated(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -25,9 +37,8 @@ def unrelated(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def null_of_rows(
     x: np.ndarray, y: np.ndarray, split: Split, n_shuffles: int, seed: int = 0
-) -> tuple[NullErrors, NullErrors | None]:
-    plan = plan_shuffles(np.arange(len(x)), split)
-    return shuffled_pairing_null(x, y, plan, fit_all=fit_all, n_shuffles=n_shuffles, seed=seed)
+) -> tuple[Null, Null | None]:
+    return null_of_plan(x, y, plan_shuffles(np.arange(len(x)), split), n_shuffles, seed)
 
 
 def test_a_planted_rotation_is_far_outside_the_null() -> None:
@@ -89,14 +100,14 @@ def test_an_error_may_live_in_another_space() -> None:
     x, y = unrelated(50, 2)
     double = AffineMap(kind="double", matrix=2 * np.eye(2), shift=np.ones(2))
     identity = AffineMap(kind="identity", matrix=np.eye(2), shift=np.zeros(2))
-    judged = JudgedMap(identity, target_space=double)
-    expected = np.linalg.norm(x - (2 * y + 1), axis=1).mean()
-    assert judged.mean_error(x, y) == pytest.approx(expected)
+    maps = PairMaps({"it": FittedMap(identity, target_space=double)}, None)
+    errors = MapEvaluator(("it",)).errors(sample_of(x, y, no_split(50)), None, maps)["it"]
+    assert errors.mean() == pytest.approx(np.linalg.norm(x - (2 * y + 1), axis=1).mean())
 
 
 def test_the_smallest_p_value_is_one_over_the_draws_plus_one() -> None:
     within = plan_shuffles(np.arange(9), no_split(9)).within
-    null = NullErrors(np.array([0.0]), np.full((99, 1), 1.0), within, 9)
+    null = Null(np.array([0.0]), np.full((99, 1), 1.0), within, 9)
     assert null.p_values()[0] == null.smallest_p == 0.01
 
 
@@ -128,7 +139,7 @@ def test_unrelated_groups_are_rejected_no_more_often_than_they_should(sizes: lis
         split = no_split(len(x))
         by_row.append(null_of_rows(x, y, split, 19, seed=trial)[0].p_values())
         plan = plan_shuffles(groups, split)
-        null, _ = shuffled_pairing_null(x, y, plan, fit_all=fit_all, n_shuffles=19, seed=trial)
+        null, _ = null_of_plan(x, y, plan, 19, trial)
         by_group.append(null.p_values())
     assert (np.array(by_row)[:, 1:] <= 0.05).mean(0).min() > 0.7
     # binomial(50, 0.05) exceeds 8 in one of a thousand
@@ -137,12 +148,11 @@ def test_unrelated_groups_are_rejected_no_more_often_than_they_should(sizes: lis
 
 def test_what_the_rows_share_beyond_their_group_is_found_inside_the_groups() -> None:
     x, y, groups = in_groups([10] * 12, 3, seed=0)
-    options = {"fit_all": fit_all, "n_shuffles": 39, "seed": 0}
     shared_group = x[np.arange(120) // 10 * 10]
     plan = plan_shuffles(groups, no_split(120), beyond_groups=True)
-    only_group, _ = shuffled_pairing_null(x, y + shared_group, plan, **options)
+    only_group, _ = null_of_plan(x, y + shared_group, plan, 39)
     assert only_group.p_values()[3] > 0.1
-    beyond, _ = shuffled_pairing_null(x, y + x, plan, **options)
+    beyond, _ = null_of_plan(x, y + x, plan, 39)
     assert beyond.p_values()[3] == 1 / 40
 
 
@@ -150,9 +160,7 @@ def test_five_groups_in_parts_have_a_p_value_in_sample_only() -> None:
     x, y, groups = in_groups([12] * 5, 2, seed=1)
     split = held_out_split(groups, 0.2, seed=0)
     plan = plan_shuffles(groups, split)
-    in_sample, held_out = shuffled_pairing_null(
-        x, x + 0.01 * y, plan, fit_all=fit_all, n_shuffles=200, seed=0
-    )
+    in_sample, held_out = null_of_plan(x, x + 0.01 * y, plan, 200)
     assert held_out is not None
     assert len(in_sample.shuffled) == 119
     assert in_sample.p_values()[2] == in_sample.smallest_p == 1 / 120
@@ -164,7 +172,7 @@ def test_five_groups_in_parts_have_a_p_value_in_sample_only() -> None:
 def test_one_group_has_neither_a_null_nor_a_p_value() -> None:
     x, y = unrelated(20, 2)
     plan = plan_shuffles(np.zeros(20, dtype=int), no_split(20))
-    null, _ = shuffled_pairing_null(x, y, plan, fit_all=fit_all, n_shuffles=9, seed=0)
+    null, _ = null_of_plan(x, y, plan, 9)
     assert np.isnan(null.means()).all()
     assert np.isnan(null.p_values()).all()
 
@@ -172,7 +180,7 @@ def test_one_group_has_neither_a_null_nor_a_p_value() -> None:
 def test_observed_and_shuffled_errors_are_those_of_the_kept_rows() -> None:
     x, y, groups = in_groups([8, 6, 6, 6, 6, 6], 2, seed=3)
     plan = plan_shuffles(groups, no_split(38))
-    null, _ = shuffled_pairing_null(x, y, plan, fit_all=fit_all, n_shuffles=0, seed=0)
+    null, _ = null_of_plan(x, y, plan, 0)
     kept = plan.within.kept
     assert kept.size == null.n_judged == 36
     design = np.column_stack([x[kept], np.ones(36)])
@@ -185,12 +193,6 @@ def test_large_errors_are_judged_on_some_of_the_rows() -> None:
     n, d = MAX_JUDGED + 500, 400
     x = np.random.default_rng(0).standard_normal((n, d)).astype(np.float32)
     plan = plan_shuffles(np.arange(n), no_split(n))
-    null, _ = shuffled_pairing_null(
-        x,
-        x,
-        plan,
-        fit_all=lambda moments, _: [JudgedMap(fit_map("mean", moments))],
-        n_shuffles=0,
-        seed=0,
-    )
-    assert null.n_judged == MAX_JUDGED
+    sample = sample_of(x, x, no_split(n))
+    nulls = permutation_null(MapEvaluator(("mean",)), sample, plan, n_shuffles=0, seed=0)
+    assert nulls["in-sample"].n_judged == MAX_JUDGED

@@ -8,7 +8,7 @@ from repalign.exceptions import InputError
 from repalign.experiments.reproduce.experiment import Published
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.run import reproduce
-from repalign.workflows.engines.opening import Engine
+from repalign.workflows.engine.opening import choose_engine
 from tests.experiments.reproduce.toy import experiment
 
 
@@ -47,14 +47,14 @@ def test_a_run_that_was_stopped_continues_with_the_same_numbers(tmp_path: Path) 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 def test_seeds_are_spread_by_ray(tmp_path: Path) -> None:
     here = reproduce(experiment(), tmp_path / "here")
-    there = reproduce(experiment(), tmp_path / "there", engine=Engine("ray", workers=2))
+    there = reproduce(experiment(), tmp_path / "there", engine=choose_engine("ray", 2))
     assert values(there) == values(here)
     assert len(log(tmp_path / "there")) == len(log(tmp_path / "here"))
 
 
 def test_the_numbers_do_not_depend_on_the_workers(tmp_path: Path) -> None:
     alone = reproduce(experiment(), tmp_path / "one")
-    shared = reproduce(experiment(), tmp_path / "two", engine=Engine(workers=2))
+    shared = reproduce(experiment(), tmp_path / "two", engine=choose_engine("local", 2))
     assert values(shared) == values(alone)
 
 

@@ -78,6 +78,6 @@ def test_the_observed_error_of_the_null_is_that_of_its_rows() -> None:
 def test_nulls_hold_as_many_rows_as_are_allowed(monkeypatch) -> None:
     rng = np.random.default_rng(0)
     x = rng.laplace(size=(300, 3))
-    monkeypatch.setattr("repalign.workflows.compare.nulls.MAX_NULL_ROWS", 100)
+    monkeypatch.setattr("repalign.workflows.compare.draws.MAX_NULL_ROWS", 100)
     result = compared(x, x @ rng.standard_normal((3, 3)), None, maps=("permutation", "rigid"))
     assert (result.to_frame().null_rows == 100).all()

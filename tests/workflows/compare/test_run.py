@@ -11,7 +11,7 @@ import pytest
 from repalign import InputError, RowMismatchError
 from repalign.core.ica.settings import IcaSettings
 from repalign.core.maps.kinds import ALL_MAPS
-from repalign.workflows.compare.nulls import rows_in_memory
+from repalign.workflows.compare.draws import null_rows
 from repalign.workflows.compare.results import COLUMNS, CompareResult, ErrorRecord
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
@@ -484,8 +484,7 @@ def test_a_collapsed_encoder_has_rank_zero_and_is_named(value: float, side: int)
     sides = [rng.standard_normal((300, 4)), rng.standard_normal((300, 5))]
     sides[side] = np.tile(value * rng.standard_normal(4), (300, 1))
     result = compare(*sides, settings=cheap(measures=("all",), n_null=19), names=("A", "B"))
-    maps = {"mean", "permutation", "permutation+scale", "rigid", "linear"}
-    assert {record.map for record in result.records} == maps
+    assert "ica" not in {record.map for record in result.records}
     by_name = {r.measure: r for r in result.measures if r.split == "in-sample"}
     nothing = {name for name in by_name if name not in ("mutual-knn-10", "procrustes-angle")}
     assert {by_name[name].value for name in nothing} == {0.0}
@@ -566,7 +565,7 @@ def test_nulls_keep_within_the_memory() -> None:
     assert 0 <= 400_000 // (3 * 8 * 12) - tight.null_rows <= 1
     assert tight.null == pytest.approx(roomy.null, rel=0.05)
     with pytest.raises(InputError, match="null on 50 rows"):
-        rows_in_memory((6, 6), 2000, Machine(memory_bytes=14_000))
+        null_rows((6, 6), 2000, Machine(memory_bytes=14_000))
 
 
 @pytest.mark.parametrize("scale", [1e-25, 1e22])

@@ -110,14 +110,8 @@ def test_nothing_to_pair_is_refused() -> None:
         choose_pairs([model("a", 1)], within=True)
 
 
-def test_more_pairs_than_meant_are_refused_with_their_cost() -> None:
+def test_more_pairs_than_meant_are_refused() -> None:
     pairs = choose_pairs([model("a", 40, 5000), model("b", 40, 5000)], within=False)
     check_count(pairs, CompareSettings(max_pairs=1600))
-    told = (
-        r"80 views of .* are 1,600 pairs, about \d+ minutes of one core beside 80 ICAs, nearly all"
-    )
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=r"80 views of .* are 1,600 pairs"):
         check_count(pairs, CompareSettings(max_pairs=1599))
-    plain = CompareSettings(maps=("rigid",), n_null=0, n_halves=0, max_pairs=1599)
-    with pytest.raises(InputError, match=r"about \d+ minutes? of one core; take|about a minute of"):
-        check_count(pairs, plain)

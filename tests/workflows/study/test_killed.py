@@ -40,7 +40,7 @@ def started(stores: list[str], cache: Path) -> "subprocess.Popen[str]":
 
 def pairs_in(cache: Path) -> dict[str, int]:
     """Finished pairs by name, each with the number of its file, which a new one would change."""
-    return {path.name: path.stat().st_ino for path in cache.glob("pair-*.unit")}
+    return {path.name: path.stat().st_ino for path in cache.glob("pair-*.result")}
 
 
 @pytest.mark.slow
@@ -60,4 +60,4 @@ def test_it_continues_and_does_nothing_twice(stores: list[str], tmp_path: Path) 
     after = pairs_in(killed)
     assert len(after) == N_PAIRS
     assert {name: after[name] for name in before} == before
-    assert f" {N_PAIRS - len(before)} done" in told
+    assert f" {N_PAIRS - len(before)} computed" in told

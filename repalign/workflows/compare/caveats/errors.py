@@ -7,8 +7,8 @@ import numpy as np
 from repalign.core.inference.rotation import RotationNull
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
-from repalign.workflows.compare.judge import SplitErrors
 from repalign.workflows.compare.results import ErrorRecord
+from repalign.workflows.compare.scores import MapScores
 
 FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0
@@ -44,7 +44,7 @@ def warn_of_errors(
     return found
 
 
-def warn_of_components(errors: SplitErrors) -> list[str]:
+def warn_of_components(errors: MapScores) -> list[str]:
     """Say why there is no ICA efficiency where ICA found nothing on either side."""
     if errors.ica is None or any(side.fit.n_identifiable != 0 for side in errors.ica):
         return []
@@ -55,7 +55,7 @@ def warn_of_components(errors: SplitErrors) -> list[str]:
     ]
 
 
-def warn_of_free_directions(judged: Sequence[SplitErrors], total: PairMoments) -> list[str]:
+def warn_of_free_directions(judged: Sequence[MapScores], total: PairMoments) -> list[str]:
     """Warn where the rows leave part of a rigid map to a convention, and how much hangs on it.
 
     Directions in which nothing varies although there are rows enough, as of a LayerNorm, are

@@ -6,32 +6,35 @@ import numpy as np
 
 from repalign.aliases import Rows
 from repalign.core.inference.jackknife import count_groups
-from repalign.workflows.compare.judge import SplitErrors
-from repalign.workflows.compare.pair_data import PairData
-from repalign.workflows.compare.similarity.judge import SplitValues
+from repalign.core.inference.sample import Sample
+from repalign.workflows.compare.scores import MapScores, Scores
 
 # Rows that are looked at for a series, and the lag-one correlation from which they look like one.
 SERIES_ROWS, SERIES_CORRELATION = 5000, 0.15
 
 
 def warn_of_groups(
-    judged: Sequence[SplitErrors], measured: Sequence[SplitValues], *, wants_intervals: bool
+    judged: Sequence[MapScores], measured: Sequence[Scores], *, wants_intervals: bool
 ) -> list[str]:
     """Warn where there are too few groups of rows for intervals."""
     if not wants_intervals:
         return []
     counts = [(errors.split, count_groups(errors.groups)) for errors in judged]
-    counts += [(values.split, values.replicates.groups) for values in measured if values.replicates]
+    counts += [
+        (scores.split, replicates.groups)
+        for scores in measured
+        if (replicates := scores.halves or scores.left_out) is not None
+    ]
     return [f"{split}, {count.refusal}" for split, count in counts if count.refusal is not None]
 
 
-def warn_of_series(pair: PairData) -> list[str]:
+def warn_of_series(sample: Sample) -> list[str]:
     """Warn where rows that stand next to each other are alike on both sides, without groups."""
-    groups = pair.aligned.groups
+    groups = sample.groups
     n_rows = min(groups.size, SERIES_ROWS)
     if np.unique(groups).size < groups.size or n_rows < 20:
         return []
-    source, target = (lag_one_correlation(side, n_rows) for side in (pair.source, pair.target))
+    source, target = (lag_one_correlation(side, n_rows) for side in (sample.source, sample.target))
     if min(source, target) < max(SERIES_CORRELATION, 4 / np.sqrt(n_rows)):
         return []
     return [

@@ -1,23 +1,17 @@
-from collections import Counter
-from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import TypeVar
 
 import numpy as np
 import pytest
 import torch
 
+from repalign.core.ica import fit
 from repalign.core.ica.settings import IcaSettings
-from repalign.workflows.compare.ica.starts import IcaOfSpace, StartUnit
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
-from repalign.workflows.compare.spaces import affordable_starts
-from repalign.workflows.executor import Executor, InProcess, Unit
+from repalign.workflows.compare.space import affordable_starts, ica_lanes
+from repalign.workflows.engine.threads import run_in_threads
 from repalign.workflows.machine import Machine
-from repalign.workflows.side_by_side import run_side_by_side
-
-T = TypeVar("T")
 
 EFFICIENCY = ("permutation", "rigid", "ica")
 
@@ -26,12 +20,10 @@ def ica_rows(result: CompareResult) -> dict[str, dict[str, object]]:
     return {row["split"]: row for row in result.to_records() if row["map"] == "ica"}
 
 
-def compared(
-    x: np.ndarray, y: np.ndarray, *, executor: Executor | None = None, **options: object
-) -> CompareResult:
+def compared(x: np.ndarray, y: np.ndarray, **options: object) -> CompareResult:
     chosen = {"maps": EFFICIENCY, "n_null": 0, "n_rotations": 0, "n_halves": 0, "held_out": 0}
     chosen |= options
-    return compare(x, y, settings=CompareSettings(**chosen), executor=executor)
+    return compare(x, y, settings=CompareSettings(**chosen))
 
 
 def turned(sources: np.ndarray, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
@@ -106,41 +98,21 @@ def test_a_target_that_does_not_vary_is_said_and_not_called_unrelated() -> None:
     assert not any("look unrelated" in text for text in result.warnings)
 
 
-class Counting(InProcess):
-    """Does as one process does, and remembers what it did: the starts of every round by name."""
-
-    def __init__(self) -> None:
-        self.rounds: list[list[str]] = []
-        self.stages: Counter[str] = Counter()
-
-    def map(self, units: Sequence[Unit[T]], machine: Machine) -> list[T]:
-        self.stages.update(unit.stage for unit in units)
-        keys = [unit.key for unit in units if unit.stage == "ICA"]
-        self.rounds += [keys] if keys else []
-        return super().map(units, machine)
-
-
-def test_every_start_is_a_unit_and_the_rows_of_a_space_are_whitened_once_a_round(
+def test_the_rows_of_a_view_are_whitened_once_for_all_its_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whitened = []
-    original = IcaOfSpace.prepare
-    monkeypatch.setattr(
-        IcaOfSpace,
-        "prepare",
-        lambda ica, machine: (whitened.append(ica.key), original(ica, machine))[1],
-    )
+    prepared = []
+    original = fit.prepare
+
+    def counted(*rows: object, **how: object) -> object:
+        prepared.append(how)
+        return original(*rows, **how)
+
+    monkeypatch.setattr(fit, "prepare", counted)
     rng = np.random.default_rng(0)
-    x, y = turned(rng.standard_normal((300, 16)))
-    executor = Counting()
-    result = compared(x, y, executor=executor)
-    first, more = executor.rounds
-    row = ica_rows(result)["in-sample"]
-    made = row["source_starts"], row["target_starts"]
-    assert sorted(made) == [2, 6]
-    assert (len(first), len({*first, *more})) == (4, sum(made))
-    assert len(whitened) == 2  # the target was the last, and is not whitened again
-    assert row == ica_rows(compared(x, y))["in-sample"]
+    row = ica_rows(compared(*turned(rng.standard_normal((300, 16)))))["in-sample"]
+    assert sorted(starts_of(row)) == [2, 6]
+    assert len(prepared) == 2
 
 
 def test_large_starts_are_searched_side_by_side_to_the_same_numbers(
@@ -148,14 +120,14 @@ def test_large_starts_are_searched_side_by_side_to_the_same_numbers(
 ) -> None:
     x, y = turned(np.random.default_rng(0).standard_normal((300, 6)))
     alone = ica_rows(compared(x, y))
-    monkeypatch.setattr("repalign.workflows.compare.ica.starts.is_small", lambda *size: False)
+    monkeypatch.setattr("repalign.workflows.compare.space.is_small", lambda *size: False)
     lanes = []
 
     def counted(*given: object, **how: object) -> list[object]:
         lanes.append(how["lanes"])
-        return run_side_by_side(*given, **how)
+        return run_in_threads(*given, **how)
 
-    monkeypatch.setattr("repalign.workflows.executor.run_side_by_side", counted)
+    monkeypatch.setattr("repalign.workflows.engine.engine.run_in_threads", counted)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -177,12 +149,12 @@ def test_large_starts_are_searched_side_by_side_to_the_same_numbers(
 def test_starts_share_the_cores_where_they_are_large_and_memory_holds_them(
     shape: tuple[int, int], memory: int, options: dict[str, object], lanes: int
 ) -> None:
-    space = SimpleNamespace(n_rows=shape[0], dim=shape[1])
-    ica = SimpleNamespace(space=space, n_rows=shape[0], settings=CompareSettings(**options))
+    view = SimpleNamespace(n_rows=shape[0], dim=shape[1])
+    task = SimpleNamespace(view=view, n_rows=shape[0], settings=CompareSettings(**options))
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        assert StartUnit(ica, 0).lanes(Machine(memory_bytes=memory)) == lanes
+        assert ica_lanes(task, Machine(memory_bytes=memory)) == lanes
     finally:
         torch.set_num_threads(before)
 

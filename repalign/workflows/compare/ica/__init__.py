@@ -1,1 +1,0 @@
-"""ICA in a comparison: its starts, and the random rotations of its components."""

@@ -1,1 +1,0 @@
-"""Measures of similarity beside the maps: values, intervals, nulls, records."""

@@ -1,0 +1,1 @@
+"""Run independent calls: in this process, in several, or on Ray; progress and the cache."""

@@ -1,1 +1,0 @@
-"""Engines: who does units of work and shards when one process is not enough."""
