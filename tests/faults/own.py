@@ -18,7 +18,7 @@ from repalign.store.joining.index import RowIndex
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.deconfound.cache import FoldCache
 from repalign.workflows.report.input import Results, read_results
-from repalign.workflows.report.run import make_report
+from repalign.workflows.report.page import make_report
 from tests.faults.counts import Counts
 from tests.faults.damage import damaged_bytes, damaged_csv, damaged_json
 from tests.faults.targets import Target, damage_all

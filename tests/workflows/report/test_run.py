@@ -16,7 +16,7 @@ from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.figures.steps import courses_of, step_of
 from repalign.workflows.report.input import read_results
-from repalign.workflows.report.run import make_report
+from repalign.workflows.report.page import make_report
 from repalign.workflows.tables.quantities import quantities_in
 from repalign.workflows.tables.seals import sealed
 
@@ -255,7 +255,7 @@ def test_one_pair_needs_no_overview(folder: Path, tmp_path: Path) -> None:
 
 
 def test_figures_of_many_pairs_are_left_out_and_that_is_said(folder, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("repalign.workflows.report.run.MOST_DRAWN", 1)
+    monkeypatch.setattr("repalign.workflows.report.page.MOST_DRAWN", 1)
     page = make_report(folder / "results.csv")
     assert "Figures of the first 1 pairs; the other 2 have their tables alone." in page
 
