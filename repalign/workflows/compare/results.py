@@ -297,10 +297,10 @@ class CompareResult(TidyResult):
         Many pairs, or one quantity to ``show``, are a heat map; ``order="cluster"`` puts similar
         views of it together.
         """
-        from repalign.workflows.figures.drawing import written
         from repalign.workflows.figures.errors import plot_errors
         from repalign.workflows.figures.matrix import plot_matrix
+        from repalign.workflows.figures.style import write_figure
 
         if show is None and order == "layers" and self.records and not self.is_study:
-            return written(plot_errors([record.to_dict() for record in self.records]), path)
-        return written(plot_matrix(self.matrix(show), order=order), path)
+            return write_figure(plot_errors([record.to_dict() for record in self.records]), path)
+        return write_figure(plot_matrix(self.matrix(show), order=order), path)

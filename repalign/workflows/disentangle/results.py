@@ -139,10 +139,10 @@ class DisentangleResult(TidyResult):
 
         It is written to ``path`` (.png, .pdf, .svg) where one is given.
         """
-        from repalign.workflows.figures.drawing import written
         from repalign.workflows.figures.information import plot_information
+        from repalign.workflows.figures.style import write_figure
 
-        return written(plot_information(self.matrices), path)
+        return write_figure(plot_information(self.matrices), path)
 
     def text(self) -> str:
         """Return the tables as text."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repalign.printable import printable
-from repalign.workflows.figures.drawing import svg_of
 from repalign.workflows.figures.errors import plot_errors
 from repalign.workflows.figures.matrix import plot_matrix
 from repalign.workflows.figures.pair import (
@@ -23,7 +22,8 @@ from repalign.workflows.figures.pair import (
     plot_spectra,
     plot_splits,
 )
-from repalign.workflows.figures.steps import courses_of, plot_steps
+from repalign.workflows.figures.steps import plot_steps, training_curves
+from repalign.workflows.figures.style import as_svg
 from repalign.workflows.report.input import PairResults, Results, read_results
 from repalign.workflows.tables.errors import error_table
 from repalign.workflows.tables.grid import Grid, GridRow, interval, number
@@ -130,11 +130,11 @@ def _digest(script: str) -> str:
 def _steps(results: Results, quantity: Quantity, split: str) -> dict[str, Any]:
     """Return the figure of a quantity against the training step."""
     pairs = [(pair.everything, pair.details or {}) for pair in results.pairs]
-    courses, left_out = courses_of(pairs, quantity, split)
+    curves, n_left_out = training_curves(pairs, quantity, split)
     caption = f"{quantity.name}, {quantity.rows_label(split)}, against the training step"
-    if left_out:
-        caption += f"; {left_out} pairs have no step of their own and are left out"
-    return {"drawing": svg_of(plot_steps(courses, quantity, split), "steps"), "caption": caption}
+    if n_left_out:
+        caption += f"; {n_left_out} pairs have no step of their own and are left out"
+    return {"drawing": as_svg(plot_steps(curves, quantity, split), "steps"), "caption": caption}
 
 
 def _overview(results: Results, quantity: Quantity, split: str) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def _heat_map(results: Results, name: str) -> dict[str, Any]:
         rows.append((view.name, cells))
     return {
         "name": name,
-        "drawing": svg_of(plot_matrix(matrix, titled=False), f"map-{name.replace('+', '-')}"),
+        "drawing": as_svg(plot_matrix(matrix, titled=False), f"map-{name.replace('+', '-')}"),
         "caption": matrix.what,
         "columns": [view.name for view in matrix.columns],
         "rows": rows,
@@ -205,7 +205,7 @@ def _pair(pair: PairResults, place: int) -> dict[str, Any]:
         tables.append(replace(measures_grid(pair.measures), notes=()))
     drawn = _figures(pair) if place < MOST_DRAWN else ()
     figures = [
-        (svg_of(figure, f"pair{place}-{number}"), caption)
+        (as_svg(figure, f"pair{place}-{number}"), caption)
         for number, (figure, caption) in enumerate(drawn)
     ]
     return {
@@ -231,7 +231,8 @@ def _figures(pair: PairResults) -> Iterator[tuple["Figure", str]]:
     if details.get("spectra"):
         yield plot_spectra(details["spectra"]), "Spectrum of both spaces"
     if details.get("ica"):
-        yield plot_kurtosis(details["ica"]), "What ICA can hold on to"
+        kurtosis = {report["side"]: report["kurtosis"] for report in details["ica"]}
+        yield plot_kurtosis(kurtosis), "What ICA can hold on to"
 
 
 def _error_grid(records: Sequence[Record]) -> Grid:

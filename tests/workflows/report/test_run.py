@@ -14,7 +14,7 @@ from repalign.cli.formats import as_json
 from repalign.exceptions import InputError
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.figures.steps import courses_of, step_of
+from repalign.workflows.figures.steps import step_of, training_curves
 from repalign.workflows.report.input import read_results
 from repalign.workflows.report.page import make_report
 from repalign.workflows.tables.quantities import quantities_in
@@ -292,7 +292,7 @@ def test_a_course_is_a_line_by_step(folder: Path, tmp_path: Path) -> None:
         results = read_results(path)
         (rigid,) = (each for each in quantities_in(results.records) if each.name == "rigid")
         pairs = [(pair.records, pair.details or {}) for pair in results.pairs]
-        found, left_out = courses_of(pairs, rigid, "held-out")
+        found, left_out = training_curves(pairs, rigid, "held-out")
         return [sorted(course.points) for course in found], left_out
 
     # the pairs are a-b, a-c, b-c; of the last the source stays at its step
@@ -311,7 +311,7 @@ def test_saved_folders_of_two_runs_are_two_lines() -> None:
 
     (rigid,) = quantities_in(pair("a", "b", 0.1)[0])
     runs = [(f"run{n}-{step}.h5", f"checkpoint-{step}") for n in (1, 2) for step in (10, 200)]
-    found, left_out = courses_of([pair(*run, 0.1) for run in runs], rigid, "held-out")
+    found, left_out = training_curves([pair(*run, 0.1) for run in runs], rigid, "held-out")
     assert [(each.label, list(each.points)) for each in found] == [
         ("final → run1-*.h5::h", [10, 200]),
         ("final → run2-*.h5::h", [10, 200]),
@@ -321,11 +321,11 @@ def test_saved_folders_of_two_runs_are_two_lines() -> None:
     against = [pair(*run, 0.1) for run in runs]
     for _, details in against:
         details["source"] = {"info": {"spec": {"model": fixed}}}
-    found, left_out = courses_of(against, rigid, "held-out")
+    found, left_out = training_curves(against, rigid, "held-out")
     assert [list(each.points) for each in found] == [[10, 200], [10, 200]]
     assert left_out == 0
     alike = [pair("a", "checkpoint-5", 0.1), pair("b", "checkpoint-5", 0.2), pair("c", "best", 0.3)]
-    found, left_out = courses_of(alike, rigid, "held-out")
+    found, left_out = training_curves(alike, rigid, "held-out")
     assert [each.label for each in found] == [
         "final → checkpoint-*::h",
         "final → checkpoint-*::h (2)",
