@@ -20,7 +20,6 @@ from repalign.workflows.tables.layout import (
     records_layout,
     text_cells,
 )
-from repalign.workflows.tables.seals import sealed_records
 
 if TYPE_CHECKING:
     from repalign.experiments.reproduce.results import Reproduction
@@ -174,7 +173,7 @@ def _shown_errors(
     table: "Callable[[], ErrorTable]",
 ) -> Shown:
     return Shown(
-        records=lambda: sealed_records(result.to_records()),
+        records=result.to_records,
         document=document,
         drawing=lambda: _drawn_errors(table()),
         layouts=lambda: [table().layout()],

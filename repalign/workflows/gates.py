@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from repalign.exceptions import InputError
-from repalign.workflows.report.input import Results, read_results
+from repalign.workflows.result_files import Results, read_results
 from repalign.workflows.tables.quantities import (
     SPLITS,
     Quantity,

@@ -4,7 +4,7 @@ import pytest
 
 from repalign.exceptions import InputError
 from repalign.workflows.gates import Baseline, Bound, Gates, parse_bounds
-from repalign.workflows.report.input import PairResults, Results
+from repalign.workflows.result_files import PairResults, Results
 from repalign.workflows.tables.quantities import favourite, quantities_of
 
 

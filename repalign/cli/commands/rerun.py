@@ -1,7 +1,7 @@
 """``repalign rerun``."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,7 @@ from repalign.workflows.compare.settings import CompareSettings
 
 if TYPE_CHECKING:
     from repalign.store.sources.source import EmbeddingSource
-    from repalign.workflows.rerun import Recorded
+    from repalign.workflows.result_files import Results
 
 # So many differences are told; the others are counted.
 MOST_TOLD = 20
@@ -58,49 +58,37 @@ def rerun(
 
     Example: repalign rerun results.json --check -o again.csv
     """
-    from repalign.workflows.rerun import changed_numbers, read_recorded
+    from repalign.workflows.rerun import (
+        changed_inputs,
+        changed_numbers,
+        changed_versions,
+        read_recorded,
+    )
 
     talk = talk_of(context)
     recorded = read_recorded(results)
-    for note in recorded.results.notes:
+    for note in recorded.notes:
         talk.note(note)
     command = _command(context, recorded)
     overridden = [*([] if form is None else ["--format", form]), *context.args]
     overridden += [] if to is None else ["--output", str(to)]
-    name, *words = recorded.words
+    name, *words = recorded.request.command
     if set(words) & set(command.get_help_option_names(context)):
         raise InputError(f"{results}: its command only shows help; expected one that compares")
     before = command.make_context(name, list(words), context)
     _check_reads_only(command, before, results)
     call = command.make_context(name, [*words, *overridden], context)
     with call:
-        _tell_inputs(list(_changed(recorded, call)), talk, is_allowed=changed)
-        _tell_ways(recorded, differing(command, before.params, call.params), talk)
+        _tell_inputs(list(changed_inputs(recorded, _inputs(call))), talk, is_allowed=changed)
+        for line in changed_versions(recorded):
+            talk.note(f"changed: {line}")
+        for option, was, now in differing(command, before.params, call.params):
+            talk.note(f"changed: {option}: {was} then, now {now}")
         talk.detail(shlex.join(["repalign", name, *words, *overridden]))
         result = command.invoke(call)
     if check:
         lines = list(changed_numbers(recorded, result.to_records(), tolerance))
-        _tell_numbers(lines, len(recorded.results.everything), talk)
-
-
-def _changed(recorded: "Recorded", call: Any) -> Iterator[str]:
-    """Yield what has changed of the content that a call would read."""
-    from repalign.workflows.rerun import changed_files, changed_inputs
-
-    yield from changed_files(recorded)
-    yield from changed_inputs(recorded, _inputs(call))
-
-
-def _tell_ways(
-    recorded: "Recorded", overridden: Sequence[tuple[str, Any, Any]], talk: Talk
-) -> None:
-    """Say which versions and which options are not those of then."""
-    from repalign.workflows.rerun import changed_versions
-
-    for line in changed_versions(recorded):
-        talk.note(f"changed: {line}")
-    for option, was, now in overridden:
-        talk.note(f"changed: {option}: {was} then, now {now}")
+        _tell_numbers(lines, len(recorded.everything), talk)
 
 
 def _inputs(call: Any) -> "list[EmbeddingSource]":
@@ -117,11 +105,11 @@ def _inputs(call: Any) -> "list[EmbeddingSource]":
     return [source for pair in pairs for source in pair]
 
 
-def _command(context: typer.Context, recorded: "Recorded") -> Any:
+def _command(context: typer.Context, recorded: "Results") -> Any:
     """Return the command of the record, as the program itself has it."""
     assert context.parent is not None, "it is run by the program"
     group: Any = context.parent.command
-    return group.get_command(context.parent, recorded.words[0])
+    return group.get_command(context.parent, recorded.request.command[0])
 
 
 def _check_reads_only(command: Any, call: Any, path: Path) -> None:

@@ -20,8 +20,7 @@ from repalign.workflows.tables.markup import as_latex, as_markdown
 from repalign.workflows.tables.matrix import Matrix, make_matrix
 from repalign.workflows.tables.measures import measures_grid
 from repalign.workflows.tables.notes import pair_notes
-from repalign.workflows.tables.records_text import as_csv
-from repalign.workflows.tables.seals import sealed, sealed_records
+from repalign.workflows.tables.records_text import as_csv, sealed
 from repalign.workflows.tables.text import as_text
 from repalign.workflows.tables.warnings import fold_warnings, warnings_below
 from repalign.workflows.tidy import TidyResult
@@ -239,7 +238,6 @@ class CompareResult(TidyResult):
         """Return how each format is written: also one quantity of every pair, as a matrix."""
         return {
             **super().texts(),
-            "csv": lambda: as_csv(sealed_records(self.to_records())),
             "matrix": lambda: as_csv(self.matrix().to_records()),
             "matrix-table": lambda: (
                 grid_text(list(self.matrix().grids())) + warnings_below(self.shown_warnings())

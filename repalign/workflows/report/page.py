@@ -24,7 +24,7 @@ from repalign.workflows.figures.pair import (
 )
 from repalign.workflows.figures.steps import plot_steps, training_curves
 from repalign.workflows.figures.style import as_svg
-from repalign.workflows.report.input import PairResults, Results, read_results
+from repalign.workflows.result_files import PairResults, Results, read_results
 from repalign.workflows.tables.errors import error_table
 from repalign.workflows.tables.grid import Grid, GridRow, interval, number
 from repalign.workflows.tables.matrix import chosen_quantity, make_matrix
@@ -129,12 +129,18 @@ def _digest(script: str) -> str:
 
 def _steps(results: Results, quantity: Quantity, split: str) -> dict[str, Any]:
     """Return the figure of a quantity against the training step."""
-    pairs = [(pair.everything, pair.details or {}) for pair in results.pairs]
+    pairs = [(pair.everything, _provenance(pair)) for pair in results.pairs]
     curves, n_left_out = training_curves(pairs, quantity, split)
     caption = f"{quantity.name}, {quantity.rows_label(split)}, against the training step"
     if n_left_out:
         caption += f"; {n_left_out} pairs have no step of their own and are left out"
     return {"drawing": as_svg(plot_steps(curves, quantity, split), "steps"), "caption": caption}
+
+
+def _provenance(pair: PairResults) -> Record:
+    """Return what is known of the models of both sides; nothing from a CSV."""
+    details = pair.details
+    return {} if details is None else {"source": details.source, "target": details.target}
 
 
 def _overview(results: Results, quantity: Quantity, split: str) -> dict[str, Any]:
@@ -144,7 +150,7 @@ def _overview(results: Results, quantity: Quantity, split: str) -> dict[str, Any
     drawn = [name for name in (*MAPPED, *measured) if name in known]
     pairs_by_warning: dict[str, list[int]] = defaultdict(list)
     for place, pair in enumerate(results.pairs):
-        for text in dict.fromkeys(_warnings(pair)):
+        for text in dict.fromkeys(pair.warnings):
             pairs_by_warning[text].append(place)
     return {
         "heat_maps": [_heat_map(results, n) for n in dict.fromkeys([quantity.name, *drawn])],
@@ -191,7 +197,7 @@ def _ranking(results: Results, quantity: Quantity, split: str) -> dict[str, Any]
         ],
         "95 %": ["" if r.low is None else interval(r.low, r.high) for r, *_ in ranked],
         "p": ["" if p_value is None else number(p_value) for _, p_value, _ in ranked],
-        "warnings": [str(len(_warnings(results.pairs[place])) or "") for *_, place in ranked],
+        "warnings": [str(len(results.pairs[place].warnings) or "") for *_, place in ranked],
     }
     columns = {name: cells for name, cells in columns.items() if any(cells)}
     rows = zip((place for *_, place in ranked), zip(*columns.values(), strict=True), strict=True)
@@ -212,26 +218,28 @@ def _pair(pair: PairResults, place: int) -> dict[str, Any]:
         "title": pair.title,
         "size": _size(pair.everything),
         "tables": tables,
-        "warnings": _warnings(pair),
+        "warnings": pair.warnings,
         "figures": figures,
     }
 
 
 def _figures(pair: PairResults) -> Iterator[tuple["Figure", str]]:
     """Yield the figures of a pair with their captions."""
-    records, details = pair.records, pair.details or {}
+    records, details = pair.records, pair.details
     if records:
         yield plot_errors(records, titled=False), "Error of every map, with 95 % intervals"
     if len({record["split"] for record in records}) > 1:
         yield plot_splits(records), "What in-sample numbers flatter"
-    if details.get("null_errors"):
-        yield plot_nulls(details["null_errors"], records), "Against shuffled pairs"
-    if details.get("matched_correlations"):
-        yield plot_correlations(details["matched_correlations"]), "Agreement of ICA components"
-    if details.get("spectra"):
-        yield plot_spectra(details["spectra"]), "Spectrum of both spaces"
-    if details.get("ica"):
-        kurtosis = {report["side"]: report["kurtosis"] for report in details["ica"]}
+    if details is None:
+        return
+    if details.null_errors:
+        yield plot_nulls(details.null_errors, records), "Against shuffled pairs"
+    if details.matched_correlations:
+        yield plot_correlations(details.matched_correlations), "Agreement of ICA components"
+    if details.spectra:
+        yield plot_spectra(details.spectra), "Spectrum of both spaces"
+    if details.ica:
+        kurtosis = {report.side: report.kurtosis for report in details.ica}
         yield plot_kurtosis(kurtosis), "What ICA can hold on to"
 
 
@@ -257,11 +265,6 @@ def _starts(records: Sequence[Record]) -> Iterator[str]:
         if None not in agreement:
             note += f", which agree to {agreement[0]:.2f} and {agreement[1]:.2f}"
         yield note
-
-
-def _warnings(pair: PairResults) -> Sequence[str]:
-    """Return the warnings of a pair; none are known of a CSV."""
-    return (pair.details or {}).get("warnings", ())
 
 
 def _size(records: Sequence[Record]) -> str:
