@@ -1,13 +1,16 @@
 """The formats of results: one list, from which options, endings, help and renderings follow."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from repalign.cli.tables import Shown, drawn, drawn_grids
+from rich.console import RenderableType
+
+from repalign.cli.tables import Shown, drawn, drawn_tables
 from repalign.exceptions import InputError
-from repalign.workflows.tables.markup import as_latex, as_markdown
-from repalign.workflows.tables.records_text import as_csv, as_json
+from repalign.workflows.tables.records import as_csv, as_json
+from repalign.workflows.tables.render import as_latex, as_markdown
+from repalign.workflows.tables.table import Table
 from repalign.workflows.tables.warnings import warnings_below
 
 if TYPE_CHECKING:
@@ -41,13 +44,21 @@ class Format:
 
 
 def _table(shown: Shown, on_terminal: bool) -> str:
-    below = "" if on_terminal else warnings_below(shown.warnings())
-    return drawn(shown.drawing(), on_terminal=on_terminal) + below
+    drawing = drawn_tables(shown.tables()) if shown.drawing is None else shown.drawing()
+    return _with_warnings(drawing, shown, on_terminal)
 
 
 def _matrix_table(shown: Shown, on_terminal: bool) -> str:
-    grids = list(matrix_of(shown).grids())
-    return _table(replace(shown, drawing=lambda: drawn_grids(grids)), on_terminal)
+    return _with_warnings(drawn_tables(_matrices(shown)), shown, on_terminal)
+
+
+def _with_warnings(drawing: RenderableType, shown: Shown, on_terminal: bool) -> str:
+    below = "" if on_terminal else warnings_below(shown.warnings())
+    return drawn(drawing, on_terminal=on_terminal) + below
+
+
+def _matrices(shown: Shown) -> list[Table]:
+    return list(matrix_of(shown).tables())
 
 
 MATRIX = "matrix"
@@ -58,13 +69,13 @@ FORMATS = {
         Format("csv", ".csv", "one record a row", lambda shown, _: as_csv(shown.records())),
         Format("json", ".json", "complete", lambda shown, _: as_json(shown.document())),
         Format(
-            "markdown", ".md", "", lambda shown, _: as_markdown(shown.layouts(), shown.warnings())
+            "markdown", ".md", "", lambda shown, _: as_markdown(shown.tables(), shown.warnings())
         ),
         Format(
             "latex",
             ".tex",
             "for the package booktabs",
-            lambda shown, _: as_latex(shown.paper_layouts(), shown.warnings()),
+            lambda shown, _: as_latex((shown.paper_tables or shown.tables)(), shown.warnings()),
         ),
         Format(
             MATRIX,
@@ -79,14 +90,14 @@ FORMATS = {
             "matrix-markdown",
             ".md",
             "",
-            lambda shown, _: as_markdown(matrix_of(shown).layouts(), shown.warnings()),
+            lambda shown, _: as_markdown(_matrices(shown), shown.warnings()),
             of_pairs=True,
         ),
         Format(
             "matrix-latex",
             ".tex",
             "",
-            lambda shown, _: as_latex(matrix_of(shown).layouts(), shown.warnings()),
+            lambda shown, _: as_latex(_matrices(shown), shown.warnings()),
             of_pairs=True,
         ),
     )

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from repalign.printable import printable
-from repalign.workflows.tables.layout import (
-    Layout,
+from repalign.workflows.tables.render import text_lines
+from repalign.workflows.tables.table import (
+    WIDTH,
     Record,
+    Table,
     column_names,
-    records_layout,
+    records_table,
     text_cells,
 )
 
@@ -27,18 +29,10 @@ if TYPE_CHECKING:
     from repalign.workflows.compare.results import CompareResult
     from repalign.workflows.deconfound.results import DeconfoundResult
     from repalign.workflows.disentangle.results import DisentangleResult
-    from repalign.workflows.tables.errors import ErrorTable
-    from repalign.workflows.tables.grid import Grid
     from repalign.workflows.tables.matrix import Matrix
 
-STYLES = {
-    "heading": "bold",
-    "title": "bold cyan",
-    "error": "",
-    "detail": "dim",
-    "caption": "dim",
-    "value": "",
-}
+STYLES = {"heading": "bold", "title": "bold cyan", "value": "", "detail": "dim"}
+# Off a terminal, of tables that are wider than others.
 WIDTH_OFF_TERMINAL = 120
 # Wide enough for a table of records in a file.
 WIDTH_OF_RECORDS = 200
@@ -51,18 +45,18 @@ class Shown:
     Attributes:
         records: Tidy, one a row.
         document: Complete, ready for JSON.
-        drawing: For a terminal.
-        layouts: For Markdown.
-        paper_layouts: For LaTeX.
+        tables: For people.
+        paper_tables: For LaTeX, where these are others.
+        drawing: For a terminal, where it is not the tables.
         matrix: One number of each pair of views, where there are pairs.
         warnings: They stand below the tables.
     """
 
     records: Callable[[], Sequence[Record]]
     document: Callable[[], Any]
-    drawing: Callable[[], RenderableType]
-    layouts: Callable[[], Sequence[Layout]]
-    paper_layouts: Callable[[], Sequence[Layout]]
+    tables: Callable[[], Sequence[Table]]
+    paper_tables: Callable[[], Sequence[Table]] | None = None
+    drawing: Callable[[], RenderableType] | None = None
     matrix: "Callable[[], Matrix] | None" = None
     warnings: Callable[[], Sequence[str]] = tuple
 
@@ -72,112 +66,60 @@ def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
     return Shown(
         records=lambda: records,
         document=lambda: [dict(record) for record in records] if document is None else document,
+        tables=lambda: [records_table(records)],
         drawing=lambda: _drawn_records(records),
-        layouts=lambda: [records_layout(records)],
-        paper_layouts=lambda: [records_layout(records)],
     )
 
 
 def shown_comparison(result: "CompareResult", show: str | None = None) -> Shown:
     """Show the error table of a comparison and its measures; ``show`` is what a matrix holds."""
-    shown = _shown_errors(result, result.to_dict, result.error_table)
-    shown = replace(shown, matrix=lambda: result.matrix(show), warnings=result.shown_warnings)
-    if result.is_study:
-        return replace(
-            shown,
-            drawing=lambda: drawn_grids(list(result.matrix(show).grids())),
-            layouts=lambda: result.matrix(show).layouts(),
-            paper_layouts=lambda: result.matrix(show).layouts(),
-        )
-    if not result.measures:
-        return shown
-    measured = result.measures_grid()
-    drawn = ([_drawn_errors(result.error_table())] if result.records else []) + [
-        drawn_grids([measured])
-    ]
-    return replace(
-        shown,
-        drawing=lambda: Text("\n\n").join(drawn),
-        layouts=result.layouts,
-        paper_layouts=result.paper_layouts,
+    return Shown(
+        records=result.to_records,
+        document=result.to_dict,
+        tables=lambda: list(result.matrix(show).tables()) if result.is_study else result.tables(),
+        matrix=lambda: result.matrix(show),
+        warnings=result.shown_warnings,
     )
 
 
 def shown_matches(result: "CompareResult", show: str | None = None) -> Shown:
     """Show the best matches of layers: all of them as records, by one quantity as a table."""
-    from repalign.workflows.tables.matches import matches_grid
+    from repalign.workflows.tables.matches import matches_table
 
     shown = shown_records([match.to_dict() for match in result.matches])
-    return replace(
-        shown,
-        drawing=lambda: drawn_grids([matches_grid(result, show)]),
-        layouts=lambda: [matches_grid(result, show).layout()],
-        paper_layouts=lambda: [matches_grid(result, show).layout()],
-    )
+    return replace(shown, tables=lambda: [matches_table(result, show)], drawing=None)
 
 
 def shown_table_one(table_one: "TableOne") -> Shown:
     """Show the table of the demo, with the paper's numbers."""
     from repalign.experiments.table_one_table import table_of
 
-    return _shown_errors(
-        table_one, lambda: table_one.result().to_dict(), lambda: table_of(table_one)
+    return Shown(
+        records=table_one.to_records,
+        document=lambda: table_one.result().to_dict(),
+        tables=lambda: [table_of(table_one)],
     )
 
 
-def shown_scores(result: "DisentangleResult") -> Shown:
-    """Show the scores of latents against factors; LaTeX has the layout of the paper's Table 2."""
-    from repalign.workflows.tables.disentangle import score_tables
-
-    return _shown_grids(result, score_tables(result))
-
-
-def shown_batches(result: "DeconfoundResult") -> Shown:
-    """Show how well labels are told on held-out batches."""
-    from repalign.workflows.tables.deconfound import batch_tables
-
-    return _shown_grids(result, batch_tables(result))
+def shown_result(result: "DisentangleResult | DeconfoundResult") -> Shown:
+    """Show scores, or how well labels are predicted on held-out batches."""
+    return Shown(
+        records=result.to_records,
+        document=result.to_dict,
+        tables=result.tables,
+        paper_tables=result.paper_tables,
+        warnings=result.shown_warnings,
+    )
 
 
 def shown_reproduction(result: "Reproduction") -> Shown:
     """Show the means over seeds of an experiment, the published values beside them."""
     from repalign.experiments.reproduce.table import table_of
 
-    grid = table_of(result)
     return Shown(
-        records=lambda: [each.to_record() for each in result.summaries()],
+        records=lambda: [summary.to_record() for summary in result.summaries()],
         document=result.to_dict,
-        drawing=lambda: drawn_grids([grid]),
-        layouts=lambda: [grid.layout()],
-        paper_layouts=lambda: [grid.layout()],
-    )
-
-
-def _shown_grids(
-    result: "DisentangleResult | DeconfoundResult",
-    grids: "Sequence[Grid]",
-) -> Shown:
-    return Shown(
-        records=result.to_records,
-        document=result.to_dict,
-        drawing=lambda: drawn_grids(grids),
-        layouts=result.layouts,
-        paper_layouts=result.paper_layouts,
-        warnings=result.shown_warnings,
-    )
-
-
-def _shown_errors(
-    result: "CompareResult | TableOne",
-    document: Callable[[], Any],
-    table: "Callable[[], ErrorTable]",
-) -> Shown:
-    return Shown(
-        records=result.to_records,
-        document=document,
-        drawing=lambda: _drawn_errors(table()),
-        layouts=lambda: [table().layout()],
-        paper_layouts=lambda: [table().layout()],
+        tables=lambda: [table_of(result)],
     )
 
 
@@ -207,14 +149,14 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 0)).columns
 
 
-def _drawn_records(records: Sequence[Record]) -> Table:
+def _drawn_records(records: Sequence[Record]) -> RichTable:
     """Draw a column a field; of one record that is too wide for it, a line a field."""
     names = column_names(records)
     lines = [text_cells(record, names) for record in records]
     if len(records) == 1 and _width([names, *lines]) > _room():
         lines = [list(each) for each in zip(names, lines[0], strict=True)]
         names = ["field", "value"]
-    table = Table(title_justify="left", header_style="bold")
+    table = RichTable(title_justify="left", header_style="bold")
     for name in names:
         table.add_column(_text(name), overflow="fold")
     for line in lines:
@@ -231,23 +173,14 @@ def _room() -> int:
     return terminal_width() if sys.stdout.isatty() else WIDTH_OF_RECORDS
 
 
-def _drawn_errors(table: "ErrorTable") -> Text:
-    from repalign.workflows.tables.text import text_lines
-
-    lines = text_lines(table, terminal_width())
-    return Text("\n").join([Text(text, style=STYLES[emphasis]) for text, emphasis in lines])
-
-
-def drawn_grids(grids: "Sequence[Grid]") -> Text:
+def drawn_tables(tables: Sequence[Table]) -> Text:
     """Draw tables one below another, within the width of the terminal."""
-    from repalign.workflows.tables.grid import WIDTH, text_lines
-
-    width = shutil.get_terminal_size((WIDTH, 0)).columns
     lines: list[Text] = []
-    for grid in grids:
+    for table in tables:
         lines += [Text("")] if lines else []
-        for text, emphasis in text_lines(grid, width):
-            lines.append(Text(printable(text), style=STYLES[emphasis]))
+        usual = WIDTH_OFF_TERMINAL if table.width > WIDTH else WIDTH
+        width = shutil.get_terminal_size((usual, 0)).columns
+        lines += [Text(text, style=STYLES[kind]) for text, kind in text_lines(table, width)]
     return Text("\n").join(lines)
 
 

@@ -15,10 +15,10 @@ from repalign.workflows.tables.quantities import (
     Reading,
     full_name,
     holds,
-    pair_of,
     quantities_in,
     reading,
 )
+from repalign.workflows.tables.table import pair_of
 
 Record = Mapping[str, Any]
 Pair = tuple[str, str]

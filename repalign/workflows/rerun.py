@@ -9,7 +9,7 @@ from repalign.exceptions import InputError
 from repalign.files import file_sha256
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.result_files import Results, read_results
-from repalign.workflows.tables.quantities import pair_of
+from repalign.workflows.tables.table import pair_of
 
 Record = Mapping[str, Any]
 

@@ -23,8 +23,8 @@ from repalign.printable import from_csv, printable
 from repalign.workflows.compare.results import COLUMNS, ErrorRecord, PairReport
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
-from repalign.workflows.tables.layout import side_name
-from repalign.workflows.tables.records_text import DIGEST, digest_of
+from repalign.workflows.tables.records import DIGEST, digest_of
+from repalign.workflows.tables.table import side_name
 
 Record = Mapping[str, Any]
 

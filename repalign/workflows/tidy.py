@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.exceptions import InputError
 from repalign.printable import counted
-from repalign.workflows.tables.layout import Layout
-from repalign.workflows.tables.markup import as_html, as_latex, as_markdown
-from repalign.workflows.tables.records_text import as_csv, as_json
+from repalign.workflows.tables.records import as_csv, as_json
+from repalign.workflows.tables.render import as_html, as_latex, as_markdown, as_text
+from repalign.workflows.tables.table import Table
 from repalign.workflows.tables.warnings import warnings_below
 
 if TYPE_CHECKING:
@@ -41,17 +41,13 @@ class TidyResult:
         """Return everything, ready for JSON."""
         raise NotImplementedError
 
-    def text(self) -> str:
-        """Return the tables as text."""
+    def tables(self) -> Sequence[Table]:
+        """Return the tables that people read."""
         raise NotImplementedError
 
-    def layouts(self) -> Sequence[Layout]:
-        """Return the tables as Markdown and HTML write them."""
-        raise NotImplementedError
-
-    def paper_layouts(self) -> Sequence[Layout]:
-        """Return the tables as LaTeX writes them."""
-        return self.layouts()
+    def paper_tables(self) -> Sequence[Table]:
+        """Return the tables in the layout of the paper, for LaTeX."""
+        return self.tables()
 
     def shown_warnings(self) -> Sequence[str]:
         """Return the warnings that stand below tables."""
@@ -64,11 +60,11 @@ class TidyResult:
     def texts(self) -> dict[str, Callable[[], str]]:
         """Return how each format is written, under its name on the command line."""
         return {
-            "table": lambda: self.text() + warnings_below(self.shown_warnings()),
+            "table": lambda: as_text(self.tables()) + warnings_below(self.shown_warnings()),
             "csv": lambda: as_csv(self.to_records()),
             "json": lambda: as_json(self.to_dict()),
-            "markdown": lambda: as_markdown(self.layouts(), self.shown_warnings()),
-            "latex": lambda: as_latex(self.paper_layouts(), self.shown_warnings()),
+            "markdown": lambda: as_markdown(self.tables(), self.shown_warnings()),
+            "latex": lambda: as_latex(self.paper_tables(), self.shown_warnings()),
         }
 
     def table(self, form: str = "table") -> str:
@@ -104,4 +100,4 @@ class TidyResult:
         shown = list(self.shown_warnings())
         n_hidden = len(shown[MOST_WARNINGS:])
         more = [f"and {n_hidden} more in result.warnings"] if n_hidden else []
-        return as_html(self.layouts(), [*shown[:MOST_WARNINGS], *more])
+        return as_html(self.tables(), [*shown[:MOST_WARNINGS], *more])

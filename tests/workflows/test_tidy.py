@@ -11,13 +11,13 @@ import pytest
 
 from repalign import InputError, compare, deconfound, disentangle
 from repalign.cli.formats import FORMATS, render
-from repalign.cli.tables import shown_batches, shown_comparison, shown_scores
+from repalign.cli.tables import shown_comparison, shown_result
 from repalign.workflows.deconfound.settings import BatchSettings
 from repalign.workflows.disentangle.settings import FactorSettings
 from repalign.workflows.tidy import TidyResult
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J"
-SHOWN = {"compare": shown_comparison, "disentangle": shown_scores, "deconfound": shown_batches}
+SHOWN = {"compare": shown_comparison, "disentangle": shown_result, "deconfound": shown_result}
 
 
 @cache

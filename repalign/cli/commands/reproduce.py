@@ -17,7 +17,7 @@ from repalign.experiments.reproduce.settings import ReproduceSettings
 from repalign.files import made_folder, open_regular
 from repalign.printable import printable
 from repalign.workflows.figures.style import default_style
-from repalign.workflows.tables.records_text import as_csv, as_json
+from repalign.workflows.tables.records import as_csv, as_json
 
 if TYPE_CHECKING:
     from repalign.experiments.reproduce.experiment import Experiment, Preset

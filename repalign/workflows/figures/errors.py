@@ -11,7 +11,7 @@ from repalign.workflows.figures.style import (
     default_style,
     new_figure,
 )
-from repalign.workflows.tables.quantities import pair_of
+from repalign.workflows.tables.table import pair_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

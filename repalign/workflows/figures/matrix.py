@@ -9,8 +9,8 @@ import numpy as np
 from repalign.aliases import FloatArray
 from repalign.printable import for_figure
 from repalign.workflows.figures.style import ORANGE, cut_middle, default_style, new_figure
-from repalign.workflows.tables.grid import number
 from repalign.workflows.tables.matrix import Matrix, View, arranged, blocks_of
+from repalign.workflows.tables.table import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

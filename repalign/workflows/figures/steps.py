@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from repalign.exceptions import InputError
 from repalign.printable import for_figure
 from repalign.workflows.figures.style import LINES, default_style, new_panel
-from repalign.workflows.tables.layout import side_name
 from repalign.workflows.tables.quantities import (
     Quantity,
     Reading,
     holds,
     reading_across_targets,
 )
+from repalign.workflows.tables.table import side_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,9 +26,8 @@ from repalign.workflows.figures.steps import plot_steps, training_curves
 from repalign.workflows.figures.style import as_svg
 from repalign.workflows.result_files import PairResults, Results, read_results
 from repalign.workflows.tables.errors import error_table
-from repalign.workflows.tables.grid import Grid, GridRow, interval, number
 from repalign.workflows.tables.matrix import chosen_quantity, make_matrix
-from repalign.workflows.tables.measures import measures_grid
+from repalign.workflows.tables.measures import measures_table
 from repalign.workflows.tables.quantities import (
     SPLITS,
     Quantity,
@@ -36,6 +35,8 @@ from repalign.workflows.tables.quantities import (
     quantities_in,
     reading_across_targets,
 )
+from repalign.workflows.tables.render import legend_lines
+from repalign.workflows.tables.table import Table, interval, number
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -206,9 +207,9 @@ def _ranking(results: Results, quantity: Quantity, split: str) -> dict[str, Any]
 
 def _pair(pair: PairResults, place: int) -> dict[str, Any]:
     """Return what the page shows of one pair."""
-    tables = [_error_grid(pair.records)] if pair.records else []
+    tables = [_error_table(pair.records)] if pair.records else []
     if pair.measures:
-        tables.append(replace(measures_grid(pair.measures), notes=()))
+        tables.append(replace(measures_table(pair.measures), notes=()))
     drawn = _figures(pair) if place < MOST_DRAWN else ()
     figures = [
         (as_svg(figure, f"pair{place}-{number}"), caption)
@@ -243,15 +244,9 @@ def _figures(pair: PairResults) -> Iterator[tuple["Figure", str]]:
         yield plot_kurtosis(kurtosis), "What ICA can hold on to"
 
 
-def _error_grid(records: Sequence[Record]) -> Grid:
-    table = error_table(records)
-    rows = tuple(
-        GridRow(line.label, line.cells, is_detail=not line.is_error)
-        for block in table.blocks
-        for line in block.lines
-    )
-    headings = tuple(column.heading for column in table.columns)
-    return Grid("", headings, rows, tuple(_starts(records)))
+def _error_table(records: Sequence[Record]) -> Table:
+    """Return the errors of one pair, whose heading stands above already."""
+    return replace(error_table(records), notes=tuple(_starts(records)))
 
 
 def _starts(records: Sequence[Record]) -> Iterator[str]:
@@ -277,9 +272,9 @@ def _size(records: Sequence[Record]) -> str:
 
 def _captions(results: Results) -> Iterator[str]:
     if results.records:
-        yield from error_table(results.records).caption
+        yield from legend_lines(error_table(results.records))
     if results.measures:
-        yield from measures_grid(results.measures).notes
+        yield from measures_table(results.measures).notes
     yield from results.notes
 
 

@@ -9,7 +9,7 @@ from repalign.core.factors.kinds import GROUPS, score_kind
 from repalign.core.inference.kinds import NULL_OF
 from repalign.printable import counted
 from repalign.workflows.disentangle.results import DisentangleResult, ScoreRecord
-from repalign.workflows.tables.grid import UNDEFINED, Grid, GridRow, distinct, interval, number
+from repalign.workflows.tables.table import UNDEFINED, Line, Table, distinct, interval, number
 
 SHUFFLE = NULL_OF["shuffled factors"]
 PAPER_SCORES = ("InfoM", "InfoE", "InfoC")
@@ -25,12 +25,12 @@ _WITHOUT_NULL = {
 _INFOMEC = {score.name for group in GROUPS if group.name == "infomec" for score in group.scores}
 
 
-def score_tables(result: DisentangleResult) -> tuple[Grid, ...]:
+def score_tables(result: DisentangleResult) -> tuple[Table, ...]:
     """Return a table for each source: scores with interval, null and p-value by condition."""
-    return tuple(_score_grid(title, members) for title, members in _by_origin(result).items())
+    return tuple(_score_table(title, members) for title, members in _by_origin(result).items())
 
 
-def paper_tables(result: DisentangleResult) -> tuple[Grid, ...]:
+def paper_tables(result: DisentangleResult) -> tuple[Table, ...]:
     """Return the scores in the layout of the paper's Table 2."""
     names = [name for name in PAPER_SCORES if any(one.score == name for one in result.records)]
     names = names or distinct(one.score for one in result.records)
@@ -41,38 +41,38 @@ def paper_tables(result: DisentangleResult) -> tuple[Grid, ...]:
             for name in names:
                 found = [one for one in members if (one.condition, one.score) == (condition, name)]
                 cells.append(_over_seeds([one.value for one in found]))
-            rows.append(GridRow(f"{title} {condition_kind(condition).title}", tuple(cells)))
+            rows.append(Line(f"{title} {condition_kind(condition).title}", tuple(cells)))
     headings = tuple(score_kind(name).heading for name in names)
-    return (Grid("disentanglement", headings, tuple(rows)),)
+    return (Table(headings, tuple(rows), "disentanglement"),)
 
 
-def _score_grid(source: str, records: list[ScoreRecord]) -> Grid:
+def _score_table(source: str, records: list[ScoreRecord]) -> Table:
     conditions = distinct(one.condition for one in records)
-    rows: list[GridRow] = []
+    rows: list[Line] = []
     for score in distinct(one.score for one in records):
         by_condition = [
             [one for one in records if (one.score, one.condition) == (score, condition)]
             for condition in conditions
         ]
         values = tuple(_over_seeds([one.value for one in found]) for found in by_condition)
-        rows.append(GridRow(score_kind(score).heading, values))
+        rows.append(Line(score_kind(score).heading, values))
         rows += _details([found[0] for found in by_condition])
     titles = tuple(condition_kind(name).title for name in conditions)
-    return Grid(source, titles, tuple(rows), tuple(_notes(records, conditions)))
+    return Table(titles, tuple(rows), source, tuple(_notes(records, conditions)))
 
 
-def _details(firsts: list[ScoreRecord]) -> list[GridRow]:
+def _details(firsts: list[ScoreRecord]) -> list[Line]:
     """Return the rows below a score; what no condition has is left out."""
     rows = []
     if any(one.ci_low is not None for one in firsts):
         cells = tuple(interval(one.ci_low, one.ci_high) for one in firsts)
-        rows.append(GridRow("  95 %", cells, is_detail=True))
+        rows.append(Line("  95 %", cells, is_detail=True))
     if any(one.null is not None for one in firsts):
         cells = tuple(number(one.null) for one in firsts)
-        rows.append(GridRow(f"  {SHUFFLE.line}", cells, is_detail=True))
+        rows.append(Line(f"  {SHUFFLE.line}", cells, is_detail=True))
     if any(one.p_value is not None for one in firsts):
         cells = tuple(number(one.p_value) for one in firsts)
-        rows.append(GridRow(f"  {SHUFFLE.p_line}", cells, is_detail=True))
+        rows.append(Line(f"  {SHUFFLE.p_line}", cells, is_detail=True))
     return rows
 
 

@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.core.similarity.measures import measure_called
 from repalign.exceptions import InputError
-from repalign.workflows.tables.layout import side_name
 
 Record = Mapping[str, Any]
 Closer = Literal["higher", "lower"]
@@ -127,11 +126,6 @@ def reading_across_targets(record: Record, quantity: Quantity) -> Reading:
         return Reading(None, None, None)
     unit = diameter / radius
     return Reading(*(None if number is None else number * unit for number in value))
-
-
-def pair_of(record: Record) -> tuple[str, str]:
-    """Return the names of source and target, with their views."""
-    return side_name(record, "source"), side_name(record, "target")
 
 
 def _error_of(name: str) -> Quantity:

@@ -18,7 +18,7 @@ from repalign.workflows.figures.steps import step_of, training_curves
 from repalign.workflows.report.page import make_report
 from repalign.workflows.result_files import read_results
 from repalign.workflows.tables.quantities import quantities_in
-from repalign.workflows.tables.records_text import sealed
+from repalign.workflows.tables.records import sealed
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repalign.printable import for_csv, printable
-from repalign.workflows.tables.layout import Record, column_names, plain_value
+from repalign.workflows.tables.table import Record, column_names, plain_value
 
 
 def as_csv(records: Sequence[Record]) -> str:
