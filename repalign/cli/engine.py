@@ -129,7 +129,7 @@ class ActorOptions:
 def show_plan(costs: "Sequence[Cost]", form: "FormatName | None") -> None:
     """Print a plan to stdout; leave the output file alone."""
     from repalign.cli import output
-    from repalign.cli.tables import shown_records
+    from repalign.workflows.tables.formats import shown_records
 
     chosen = output.choose_format(form, None)
     costs_of = [cost.to_dict() for cost in costs]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from repalign.cli.formats import FORMATS, MATRICES, MATRIX, SUFFIXES, render
-from repalign.cli.tables import Shown
 from repalign.cli.talk import Talk
 from repalign.exceptions import InputError
 from repalign.files import STDOUT, check_output, writing
+from repalign.workflows.tables.formats import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,33 +3,24 @@
 import io
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from repalign.printable import printable
+from repalign.workflows.tables.formats import Shown, shown_records
 from repalign.workflows.tables.render import text_lines
-from repalign.workflows.tables.table import (
-    WIDTH,
-    Record,
-    Table,
-    column_names,
-    records_table,
-    text_cells,
-)
+from repalign.workflows.tables.table import WIDTH, Table
 
 if TYPE_CHECKING:
     from repalign.experiments.reproduce.results import Reproduction
     from repalign.experiments.table_one import TableOne
     from repalign.workflows.compare.results import CompareResult
-    from repalign.workflows.deconfound.results import DeconfoundResult
-    from repalign.workflows.disentangle.results import DisentangleResult
-    from repalign.workflows.tables.matrix import Matrix
 
 STYLES = {"heading": "bold", "title": "bold cyan", "value": "", "detail": "dim"}
 # Off a terminal, of tables that are wider than others.
@@ -38,56 +29,12 @@ WIDTH_OFF_TERMINAL = 120
 WIDTH_OF_RECORDS = 200
 
 
-@dataclass(frozen=True)
-class Shown:
-    """One result in all the shapes that a format may want; each is made when it is asked for.
-
-    Attributes:
-        records: Tidy, one a row.
-        document: Complete, ready for JSON.
-        tables: For people.
-        paper_tables: For LaTeX, where these are others.
-        drawing: For a terminal, where it is not the tables.
-        matrix: One number of each pair of views, where there are pairs.
-        warnings: They stand below the tables.
-    """
-
-    records: Callable[[], Sequence[Record]]
-    document: Callable[[], Any]
-    tables: Callable[[], Sequence[Table]]
-    paper_tables: Callable[[], Sequence[Table]] | None = None
-    drawing: Callable[[], RenderableType] | None = None
-    matrix: "Callable[[], Matrix] | None" = None
-    warnings: Callable[[], Sequence[str]] = tuple
-
-
-def shown_records(records: Sequence[Record], document: Any = None) -> Shown:
-    """Show records; the document is the records too, unless there is a fuller one."""
-    return Shown(
-        records=lambda: records,
-        document=lambda: [dict(record) for record in records] if document is None else document,
-        tables=lambda: [records_table(records)],
-        drawing=lambda: _drawn_records(records),
-    )
-
-
-def shown_comparison(result: "CompareResult", show: str | None = None) -> Shown:
-    """Show the error table of a comparison and its measures; ``show`` is what a matrix holds."""
-    return Shown(
-        records=result.to_records,
-        document=result.to_dict,
-        tables=lambda: list(result.matrix(show).tables()) if result.is_study else result.tables(),
-        matrix=lambda: result.matrix(show),
-        warnings=result.shown_warnings,
-    )
-
-
 def shown_matches(result: "CompareResult", show: str | None = None) -> Shown:
     """Show the best matches of layers: all of them as records, by one quantity as a table."""
     from repalign.workflows.tables.matches import matches_table
 
     shown = shown_records([match.to_dict() for match in result.matches])
-    return replace(shown, tables=lambda: [matches_table(result, show)], drawing=None)
+    return replace(shown, tables=lambda: [matches_table(result, show)])
 
 
 def shown_table_one(table_one: "TableOne") -> Shown:
@@ -98,17 +45,6 @@ def shown_table_one(table_one: "TableOne") -> Shown:
         records=table_one.to_records,
         document=lambda: table_one.result().to_dict(),
         tables=lambda: [table_of(table_one)],
-    )
-
-
-def shown_result(result: "DisentangleResult | DeconfoundResult") -> Shown:
-    """Show scores, or how well labels are predicted on held-out batches."""
-    return Shown(
-        records=result.to_records,
-        document=result.to_dict,
-        tables=result.tables,
-        paper_tables=result.paper_tables,
-        warnings=result.shown_warnings,
     )
 
 
@@ -123,8 +59,9 @@ def shown_reproduction(result: "Reproduction") -> Shown:
     )
 
 
-def drawn(renderable: RenderableType, *, on_terminal: bool) -> str:
-    """Return a rich renderable as text: with colours for a terminal, plain elsewhere."""
+def drawn(tables: Sequence[Table], *, on_terminal: bool) -> str:
+    """Return tables as rich draws them: with colours for a terminal, plain elsewhere."""
+    drawings = [_drawn_words(table) if table.is_text else _drawn_lines(table) for table in tables]
     console = Console(
         file=_Sheet(),
         force_terminal=on_terminal,
@@ -132,7 +69,8 @@ def drawn(renderable: RenderableType, *, on_terminal: bool) -> str:
         highlight=False,
     )
     with console.capture() as capture:
-        console.print(renderable)
+        for place, drawing in enumerate(drawings):
+            console.print(*([""] if place else []), drawing, sep="\n")
     return capture.get()
 
 
@@ -149,19 +87,19 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 0)).columns
 
 
-def _drawn_records(records: Sequence[Record]) -> RichTable:
+def _drawn_words(table: Table) -> RichTable:
     """Draw a column a field; of one record that is too wide for it, a line a field."""
-    names = column_names(records)
-    lines = [text_cells(record, names) for record in records]
-    if len(records) == 1 and _width([names, *lines]) > _room():
-        lines = [list(each) for each in zip(names, lines[0], strict=True)]
+    names = [table.corner, *table.columns]
+    lines = [[line.label, *line.cells] for line in table.lines]
+    if len(lines) == 1 and _width([names, *lines]) > _room():
+        lines = [list(field) for field in zip(names, lines[0], strict=True)]
         names = ["field", "value"]
-    table = RichTable(title_justify="left", header_style="bold")
+    drawing = RichTable(title_justify="left", header_style="bold")
     for name in names:
-        table.add_column(_text(name), overflow="fold")
+        drawing.add_column(_text(name), overflow="fold")
     for line in lines:
-        table.add_row(*map(_text, line))
-    return table
+        drawing.add_row(*map(_text, line))
+    return drawing
 
 
 def _width(lines: Sequence[Sequence[str]]) -> int:
@@ -173,15 +111,13 @@ def _room() -> int:
     return terminal_width() if sys.stdout.isatty() else WIDTH_OF_RECORDS
 
 
-def drawn_tables(tables: Sequence[Table]) -> Text:
-    """Draw tables one below another, within the width of the terminal."""
-    lines: list[Text] = []
-    for table in tables:
-        lines += [Text("")] if lines else []
-        usual = WIDTH_OFF_TERMINAL if table.width > WIDTH else WIDTH
-        width = shutil.get_terminal_size((usual, 0)).columns
-        lines += [Text(text, style=STYLES[kind]) for text, kind in text_lines(table, width)]
-    return Text("\n").join(lines)
+def _drawn_lines(table: Table) -> Text:
+    """Draw a table within the width of the terminal."""
+    usual = WIDTH_OFF_TERMINAL if table.width > WIDTH else WIDTH
+    width = shutil.get_terminal_size((usual, 0)).columns
+    return Text("\n").join(
+        Text(text, style=STYLES[emphasis]) for text, emphasis in text_lines(table, width)
+    )
 
 
 def _text(text: str) -> Text:

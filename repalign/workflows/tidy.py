@@ -1,14 +1,13 @@
 """Results that are tidy records: a row a record, the same columns in every rendering."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.exceptions import InputError
 from repalign.printable import counted
-from repalign.workflows.tables.records import as_csv, as_json
-from repalign.workflows.tables.render import as_html, as_latex, as_markdown, as_text
+from repalign.workflows.tables.formats import OF_PAIRS, WRITERS, Shown
+from repalign.workflows.tables.render import as_html
 from repalign.workflows.tables.table import Table
-from repalign.workflows.tables.warnings import warnings_below
 
 if TYPE_CHECKING:
     import pandas
@@ -57,15 +56,15 @@ class TidyResult:
         """Say what was asked about, for a line."""
         return ", ".join(dict.fromkeys(str(record.source) for record in self.records))
 
-    def texts(self) -> dict[str, Callable[[], str]]:
-        """Return how each format is written, under its name on the command line."""
-        return {
-            "table": lambda: as_text(self.tables()) + warnings_below(self.shown_warnings()),
-            "csv": lambda: as_csv(self.to_records()),
-            "json": lambda: as_json(self.to_dict()),
-            "markdown": lambda: as_markdown(self.tables(), self.shown_warnings()),
-            "latex": lambda: as_latex(self.paper_tables(), self.shown_warnings()),
-        }
+    def shown(self) -> Shown:
+        """Return the result in the shapes that formats want."""
+        return Shown(
+            records=self.to_records,
+            document=self.to_dict,
+            tables=self.tables,
+            paper_tables=self.paper_tables,
+            warnings=self.shown_warnings,
+        )
 
     def table(self, form: str = "table") -> str:
         """Return the result in a format of the command line: text unless one is named.
@@ -82,10 +81,11 @@ class TidyResult:
             >>> print(result.table("markdown").splitlines()[0])
             |  | Rigid ↓ |
         """
-        texts = self.texts()
-        if not isinstance(form, str) or form not in texts:
-            raise InputError(f"table: got {form!r}, expected one of: {', '.join(texts)}")
-        return texts[form]()
+        shown = self.shown()
+        names = [name for name in WRITERS if shown.matrix or name not in OF_PAIRS]
+        if not isinstance(form, str) or form not in names:
+            raise InputError(f"table: got {form!r}, expected one of: {', '.join(names)}")
+        return WRITERS[form](shown)
 
     def __str__(self) -> str:
         return self.table()

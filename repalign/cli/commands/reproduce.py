@@ -10,13 +10,14 @@ from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.engine import EngineOptions
 from repalign.cli.inputs import NAMED, WRITTEN
 from repalign.cli.options import FormatOption, MachineDeviceOption
-from repalign.cli.tables import shown_records, shown_reproduction
+from repalign.cli.tables import shown_reproduction
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.settings import ReproduceSettings
 from repalign.files import made_folder, open_regular
 from repalign.printable import printable
 from repalign.workflows.figures.style import default_style
+from repalign.workflows.tables.formats import shown_records
 from repalign.workflows.tables.records import as_csv, as_json
 
 if TYPE_CHECKING:

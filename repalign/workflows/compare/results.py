@@ -1,7 +1,7 @@
 """What ``compare`` returns: tidy error records, what stands behind them, and their renderings."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,12 +13,12 @@ from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.similarity.records import OWN_COLUMNS, MeasureRecord
 from repalign.workflows.study.matches import MatchRecord
 from repalign.workflows.tables.errors import error_table, pair_notes
+from repalign.workflows.tables.formats import Shown
 from repalign.workflows.tables.matrix import Matrix, make_matrix
 from repalign.workflows.tables.measures import measures_table
-from repalign.workflows.tables.records import as_csv, sealed
-from repalign.workflows.tables.render import as_latex, as_markdown, as_text
+from repalign.workflows.tables.records import sealed
 from repalign.workflows.tables.table import Table, side_name
-from repalign.workflows.tables.warnings import fold_warnings, warnings_below
+from repalign.workflows.tables.warnings import fold_warnings
 from repalign.workflows.tidy import TidyResult
 
 if TYPE_CHECKING:
@@ -230,19 +230,14 @@ class CompareResult(TidyResult):
         """Return the measures of similarity."""
         return measures_table([record.to_dict() for record in self.measures])
 
-    def texts(self) -> dict[str, Callable[[], str]]:
-        """Return how each format is written: also one quantity of every pair, as a matrix."""
-        return {
-            **super().texts(),
-            "matrix": lambda: as_csv(self.matrix().to_records()),
-            "matrix-table": lambda: (
-                as_text(list(self.matrix().tables())) + warnings_below(self.shown_warnings())
-            ),
-            "matrix-markdown": lambda: as_markdown(
-                list(self.matrix().tables()), self.shown_warnings()
-            ),
-            "matrix-latex": lambda: as_latex(list(self.matrix().tables()), self.shown_warnings()),
-        }
+    def shown(self, show: str | None = None) -> Shown:
+        """Return the result in the shapes that formats want; ``show`` is what a matrix holds."""
+        return replace(
+            super().shown(),
+            tables=lambda: self._tables(show),
+            paper_tables=None,
+            matrix=lambda: self.matrix(show),
+        )
 
     @property
     def is_study(self) -> bool:
@@ -257,8 +252,11 @@ class CompareResult(TidyResult):
 
     def tables(self) -> list[Table]:
         """Return the tables that people read: the paper's and the measures, or a matrix."""
+        return self._tables()
+
+    def _tables(self, show: str | None = None) -> list[Table]:
         if self.is_study:
-            return list(self.matrix().tables())
+            return list(self.matrix(show).tables())
         tables = [self.error_table()] if self.records else []
         return tables + ([self.measures_table()] if self.measures else [])
 

@@ -10,7 +10,6 @@ import pandas
 import pytest
 
 from repalign.cli import output
-from repalign.cli.formats import as_json
 from repalign.exceptions import InputError
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
@@ -18,7 +17,7 @@ from repalign.workflows.figures.steps import step_of, training_curves
 from repalign.workflows.report.page import make_report
 from repalign.workflows.result_files import read_results
 from repalign.workflows.tables.quantities import quantities_in
-from repalign.workflows.tables.records import sealed
+from repalign.workflows.tables.records import as_json, sealed
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 

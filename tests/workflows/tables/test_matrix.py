@@ -1,9 +1,9 @@
 import pytest
 
-from repalign.cli.formats import as_csv
 from repalign.exceptions import InputError
 from repalign.workflows.tables.matrix import arranged, make_matrix
 from repalign.workflows.tables.quantities import quantities_in, reading_across_targets
+from repalign.workflows.tables.records import as_csv
 from repalign.workflows.tables.render import as_text
 
 
