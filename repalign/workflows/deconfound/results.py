@@ -102,6 +102,6 @@ class DeconfoundResult(TidyResult):
 
     def tables(self) -> Sequence[Table]:
         """Return the tables that people read."""
-        from repalign.workflows.tables.deconfound import batch_tables
+        from repalign.workflows.tables.scores import batch_tables
 
         return batch_tables(self)

@@ -146,12 +146,12 @@ class DisentangleResult(TidyResult):
 
     def tables(self) -> Sequence[Table]:
         """Return the tables that people read."""
-        from repalign.workflows.tables.disentangle import score_tables
+        from repalign.workflows.tables.scores import score_tables
 
         return score_tables(self)
 
     def paper_tables(self) -> Sequence[Table]:
         """Return the scores in the layout of the paper's Table 2."""
-        from repalign.workflows.tables.disentangle import paper_tables
+        from repalign.workflows.tables.scores import paper_tables
 
         return paper_tables(self)
