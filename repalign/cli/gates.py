@@ -127,8 +127,8 @@ def judge_gates(gates: "Gates", result: "CompareResult", talk: Talk) -> None:
         talk.broken(line)
     if verdict.broken:
         raise GateError(f"{len(verdict.broken)} of {verdict.n_judged} gates do not hold")
-    told = f"all {verdict.n_judged} gates hold" if verdict.n_judged > 1 else "the gate holds"
-    talk.note(f"{told}, judged {verdict.split}")
+    note = f"all {verdict.n_judged} gates hold" if verdict.n_judged > 1 else "the gate holds"
+    talk.note(f"{note}, judged {verdict.split}")
 
 
 def _as_usage(action: Callable[[], T]) -> T:

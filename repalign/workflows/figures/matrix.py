@@ -73,7 +73,7 @@ def plot_matrix(matrix: Matrix, *, order: str = "layers", titled: bool = True) -
         label=for_figure(quantity.heading_across_targets),
     )
     if titled:
-        figure.suptitle(for_figure(matrix.what), fontsize="medium")
+        figure.suptitle(for_figure(matrix.caption), fontsize="medium")
     lines = wrap("; ".join(map(for_figure, notes)), LINE_OF_NOTES)
     figure.supxlabel("\n".join(lines), fontsize="small", color="#666666")
     return figure

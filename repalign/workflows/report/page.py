@@ -174,7 +174,7 @@ def _heat_map(results: Results, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "drawing": as_svg(plot_matrix(matrix, titled=False), f"map-{name.replace('+', '-')}"),
-        "caption": matrix.what,
+        "caption": matrix.caption,
         "columns": [view.name for view in matrix.columns],
         "rows": rows,
         "has_closest": bool(closest),

@@ -66,7 +66,7 @@ class Matrix:
     n_rows: tuple[int, int] = (0, 0)
 
     @property
-    def what(self) -> str:
+    def caption(self) -> str:
         """What the numbers are, on which rows, and which way is closer."""
         unit = " error / rms radius" if self.quantity.is_error else ""
         return f"{self.quantity.name}{unit}, {self.rows_text}, {self.quantity.closer} is closer"
@@ -83,17 +83,17 @@ class Matrix:
     @property
     def notes(self) -> tuple[str, ...]:
         """What it leaves out."""
-        told = []
+        notes = []
         n_cells = len(self.rows) * len(self.columns)
         if len(self.values) < n_cells:
             n_blank = n_cells - len(self.values)
-            told.append(f"blank: {n_blank} of {n_cells} pairs were not compared in this direction")
+            notes.append(f"blank: {n_blank} of {n_cells} pairs were not compared in this direction")
         n_undefined = sum(value is None for value in self.values.values())
         if n_undefined:
-            told.append(f"{UNDEFINED}: {n_undefined} undefined")
+            notes.append(f"{UNDEFINED}: {n_undefined} undefined")
         if self.others:
-            told.append(f"also measured: {', '.join(self.others)} (--show)")
-        return tuple(told)
+            notes.append(f"also measured: {', '.join(self.others)} (--show)")
+        return tuple(notes)
 
     def closest(self) -> dict[tuple[int, str], int]:
         """Return the column of the closest target of every source, by row and model of targets.
@@ -101,23 +101,23 @@ class Matrix:
         Only of models of several views, all of which were compared with the source.
         """
         sign = 1 if self.quantity.closer == "lower" else -1
-        found = {}
+        closest = {}
         for model, columns in blocks_of(self.columns):
             for row in range(len(self.rows)):
                 cells = {column: self.values.get((row, column)) for column in columns}
                 values = {column: sign * cell for column, cell in cells.items() if cell is not None}
                 if len(columns) > 1 and len(values) == len(columns):
-                    found[row, model] = min(values, key=values.__getitem__)
-        return found
+                    closest[row, model] = min(values, key=values.__getitem__)
+        return closest
 
     def tables(self) -> Iterator[Table]:
         """Yield a table for each model of the targets, or one where each has one view alone."""
         heading = self.quantity.heading_across_targets
-        what = f"{heading} {self.rows_text}, from rows to columns"
+        title = f"{heading} {self.rows_text}, from rows to columns"
         blocks = list(blocks_of(self.columns))
         if all(len(places) == 1 for _, places in blocks):
             names = tuple(column.name for column in self.columns)
-            yield Table(names, tuple(self._lines(range(len(names)), {})), what, self.notes)
+            yield Table(names, tuple(self._lines(range(len(names)), {})), title, self.notes)
             return
         for model, places in blocks:
             is_last = places[-1] == len(self.columns) - 1
@@ -125,7 +125,7 @@ class Matrix:
             yield Table(
                 (*(self.columns[place].short for place in places), *(["closest"] if best else [])),
                 tuple(self._lines(places, best)),
-                f"{what} of {model}",
+                f"{title} of {model}",
                 self.notes if is_last else (),
             )
 
@@ -147,7 +147,7 @@ class Matrix:
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return a record a row: the source, then its value for every target."""
-        corner = f"{self.what}; source \\ target"
+        corner = f"{self.caption}; source \\ target"
         return [
             {corner: row.name}
             | {
@@ -196,7 +196,7 @@ def make_matrix(records: Sequence[Record], name: str | None = None) -> Matrix:
         rows=rows,
         columns=columns,
         values={(rows.index(a), columns.index(b)): value for (a, b), value in values.items()},
-        others=tuple(each.name for each in known if each.name != quantity.name),
+        others=tuple(q.name for q in known if q.name != quantity.name),
         n_rows=(min(counts), max(counts)),
     )
 
@@ -209,12 +209,12 @@ def chosen_quantity(known: Sequence[Quantity], name: str | None) -> Quantity:
     """
     if name is None:
         return favourite(known)
-    for each in known:
-        if each.name == full_name(name):
-            return each
+    for quantity in known:
+        if quantity.name == full_name(name):
+            return quantity
     raise InputError(
         f"--show: {name!r} is not measured here; expected one of "
-        f"{', '.join(each.name for each in known)}"
+        f"{', '.join(quantity.name for quantity in known)}"
     )
 
 

@@ -31,7 +31,7 @@ def as_json(value: Any) -> str:
     text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    return _NOT_ASCII.sub(lambda found: _json_letter(found.group()), text)
+    return _NOT_ASCII.sub(lambda match: _json_letter(match.group()), text)
 
 
 DIGEST = "sha256"

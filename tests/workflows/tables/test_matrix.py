@@ -74,7 +74,7 @@ def test_one_of_several_is_chosen() -> None:
 def test_a_measure_is_a_quantity_too() -> None:
     matrix = make_matrix([measured("a", "b", 0.9), record("a", "b", 0.1)], "linear-cka")
     assert matrix.values == {(0, 1): 0.9, (1, 0): 0.9}  # the same in both directions
-    assert matrix.what == "linear-cka, all 60 rows, higher is closer"
+    assert matrix.caption == "linear-cka, all 60 rows, higher is closer"
 
 
 def test_people_see_a_table_a_model_with_blocks() -> None:
