@@ -1,17 +1,11 @@
-"""The formats of results: one list, from which options, endings, help and renderings follow."""
+"""The formats of results: one list, from which options, endings and help follow."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from repalign.cli.tables import Shown, drawn, drawn_grids
-from repalign.exceptions import InputError
-from repalign.workflows.tables.markup import as_latex, as_markdown
-from repalign.workflows.tables.records_text import as_csv, as_json
+from repalign.cli.tables import drawn
+from repalign.workflows.tables.formats import OF_PAIRS, WRITERS, Shown
 from repalign.workflows.tables.warnings import warnings_below
-
-if TYPE_CHECKING:
-    from repalign.workflows.tables.matrix import Matrix
 
 
 @dataclass(frozen=True)
@@ -22,17 +16,19 @@ class Format:
         name: As ``--format`` takes it.
         suffix: Ending of the files that are written so.
         holds: What it holds, for the help; may be empty.
-        render: Makes the text; whether that is for a terminal, which has colours, and shows the
-            warnings on stderr.
-        of_pairs: Whether only commands whose results are pairs of views have it; its ending
-            without ``--format`` means another one.
     """
 
     name: str
     suffix: str
-    holds: str
-    render: Callable[[Shown, bool], str]
-    of_pairs: bool = False
+    holds: str = ""
+
+    @property
+    def of_pairs(self) -> bool:
+        """Whether only commands whose results are pairs of views have it.
+
+        Its ending without ``--format`` means another one.
+        """
+        return self.name in OF_PAIRS
 
     @property
     def told(self) -> str:
@@ -40,80 +36,43 @@ class Format:
         return f"{self.name} ({', '.join(filter(None, (self.suffix, self.holds)))})"
 
 
-def _table(shown: Shown, on_terminal: bool) -> str:
-    below = "" if on_terminal else warnings_below(shown.warnings())
-    return drawn(shown.drawing(), on_terminal=on_terminal) + below
-
-
-def _matrix_table(shown: Shown, on_terminal: bool) -> str:
-    grids = list(matrix_of(shown).grids())
-    return _table(replace(shown, drawing=lambda: drawn_grids(grids)), on_terminal)
-
-
 MATRIX = "matrix"
 FORMATS = {
-    each.name: each
-    for each in (
-        Format("table", ".txt", "", _table),
-        Format("csv", ".csv", "one record a row", lambda shown, _: as_csv(shown.records())),
-        Format("json", ".json", "complete", lambda shown, _: as_json(shown.document())),
-        Format(
-            "markdown", ".md", "", lambda shown, _: as_markdown(shown.layouts(), shown.warnings())
-        ),
-        Format(
-            "latex",
-            ".tex",
-            "for the package booktabs",
-            lambda shown, _: as_latex(shown.paper_layouts(), shown.warnings()),
-        ),
+    form.name: form
+    for form in (
+        Format("table", ".txt"),
+        Format("csv", ".csv", "one record a row"),
+        Format("json", ".json", "complete"),
+        Format("markdown", ".md"),
+        Format("latex", ".tex", "for the package booktabs"),
         Format(
             MATRIX,
             ".csv",
             "one number (--show) for each pair of views; on a terminal and for the endings below "
             "as one of them",
-            lambda shown, _: as_csv(matrix_of(shown).to_records()),
-            of_pairs=True,
         ),
-        Format("matrix-table", ".txt", "", _matrix_table, of_pairs=True),
-        Format(
-            "matrix-markdown",
-            ".md",
-            "",
-            lambda shown, _: as_markdown(matrix_of(shown).layouts(), shown.warnings()),
-            of_pairs=True,
-        ),
-        Format(
-            "matrix-latex",
-            ".tex",
-            "",
-            lambda shown, _: as_latex(matrix_of(shown).layouts(), shown.warnings()),
-            of_pairs=True,
-        ),
+        Format("matrix-table", ".txt"),
+        Format("matrix-markdown", ".md"),
+        Format("matrix-latex", ".tex"),
     )
 }
-SUFFIXES = {each.suffix: each.name for each in FORMATS.values() if not each.of_pairs}
+SUFFIXES = {form.suffix: form.name for form in FORMATS.values() if not form.of_pairs}
 # How a matrix is written into files of these endings.
-MATRICES = {each.suffix: each.name for each in FORMATS.values() if each.of_pairs}
+MATRICES = {form.suffix: form.name for form in FORMATS.values() if form.of_pairs}
 # Types that hold the names, so that the command line knows them without a list of its own.
 if TYPE_CHECKING:
     FormatName = str
     MatrixFormatName = str
 else:
-    FormatName = Literal[tuple(each.name for each in FORMATS.values() if not each.of_pairs)]
+    FormatName = Literal[tuple(form.name for form in FORMATS.values() if not form.of_pairs)]
     MatrixFormatName = Literal[tuple(FORMATS)]
 
 
 def render(shown: Shown, form: str, *, on_terminal: bool = False) -> str:
-    """Return a result in one of the formats."""
-    return FORMATS[form].render(shown, on_terminal)
-
-
-def matrix_of(shown: Shown) -> "Matrix":
-    """Return the matrix of a result.
-
-    Raises:
-        InputError: It has none.
-    """
-    if shown.matrix is None:
-        raise InputError("--format matrix: only compare has pairs of views; choose another format")
-    return shown.matrix()
+    """Return a result in one of the formats; on a terminal warnings are on stderr."""
+    if not form.endswith("table"):
+        return WRITERS[form](shown)
+    tables = shown.tables() if form == "table" else shown.matrix_tables()
+    return drawn(tables, on_terminal=on_terminal) + (
+        "" if on_terminal else warnings_below(shown.warnings())
+    )

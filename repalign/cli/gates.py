@@ -70,19 +70,20 @@ def read_gates(
     Raises:
         BadParameter: They cannot be read.
     """
-    from repalign.workflows.gates import Gates, parse_bounds, read_baseline
+    from repalign.workflows import gates
 
     if baseline is None and tolerance is not None:
         raise typer.BadParameter("--tolerance needs --baseline, an earlier result")
     bounds = _as_usage(
-        lambda: (*parse_bounds(above or (), "above"), *parse_bounds(below or (), "below"))
+        lambda: (
+            *gates.parse_bounds(above or (), "above"),
+            *gates.parse_bounds(below or (), "below"),
+        )
     )
-    if baseline is None:
-        return Gates(bounds)
-    earlier = read_baseline(baseline, tolerance or 0.0)
-    for note in earlier.earlier.notes:
+    chosen = gates.read_gates(bounds, baseline, tolerance or 0.0)
+    for note in () if chosen.baseline is None else chosen.baseline.notes:
         talk.note(note)
-    return Gates(bounds, earlier)
+    return chosen
 
 
 def check_gates(
@@ -126,8 +127,8 @@ def judge_gates(gates: "Gates", result: "CompareResult", talk: Talk) -> None:
         talk.broken(line)
     if verdict.broken:
         raise GateError(f"{len(verdict.broken)} of {verdict.n_judged} gates do not hold")
-    told = f"all {verdict.n_judged} gates hold" if verdict.n_judged > 1 else "the gate holds"
-    talk.note(f"{told}, judged {verdict.split}")
+    note = f"all {verdict.n_judged} gates hold" if verdict.n_judged > 1 else "the gate holds"
+    talk.note(f"{note}, judged {verdict.split}")
 
 
 def _as_usage(action: Callable[[], T]) -> T:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from repalign.cli.formats import FORMATS, MATRICES, MATRIX, SUFFIXES, render
-from repalign.cli.tables import Shown
 from repalign.cli.talk import Talk
 from repalign.exceptions import InputError
 from repalign.files import STDOUT, check_output, writing
+from repalign.workflows.tables.formats import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,7 +83,7 @@ def check_figure(path: Path) -> None:
     Raises:
         InputError: No figure can be written with that ending, or there.
     """
-    from repalign.workflows.figures.drawing import new_figure
+    from repalign.workflows.figures.style import new_figure
 
     check_output(path)
     _check_kind(new_figure(), path)
@@ -95,18 +95,18 @@ def save_figure(figure: "Figure", path: Path, talk: Talk | None = None) -> None:
     Raises:
         InputError: No figure can be written with that ending.
     """
-    from repalign.workflows.figures.drawing import written
+    from repalign.workflows.figures.style import write_figure
 
     _check_kind(figure, path)
-    written(figure, path)
+    write_figure(figure, path)
     _tell(path, talk)
 
 
 def _check_kind(figure: "Figure", path: Path) -> None:
-    from repalign.workflows.figures.drawing import figure_kind
+    from repalign.workflows.figures.style import figure_format
 
     try:
-        figure_kind(figure, path)
+        figure_format(figure, path)
     except InputError as failure:
         raise InputError(f"--plot {failure}") from None
 

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from repalign.exceptions import InputError
-from repalign.workflows.report.input import Results, read_results
+from repalign.workflows.result_files import Results, read_results
 from repalign.workflows.tables.quantities import (
     SPLITS,
     Quantity,
     Reading,
     full_name,
     holds,
-    pair_of,
     quantities_in,
     reading,
 )
+from repalign.workflows.tables.table import pair_of
 
 Record = Mapping[str, Any]
 Pair = tuple[str, str]
@@ -47,21 +47,8 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """An earlier result, which a new one may be worse than by so much."""
-
-    earlier: Results
-    tolerance: float
-
-    @property
-    def name(self) -> str:
-        """Name of its file."""
-        return self.earlier.name
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What the gates say of a result: a line for each that is broken, and how many were asked."""
+class Verdict:
+    """Which gates a result breaks, a line each, how many there are, and the split judged."""
 
     broken: tuple[str, ...]
     n_judged: int
@@ -75,10 +62,12 @@ class Gates:
     Attributes:
         bounds: Limits of values.
         baseline: Earlier result to keep up with.
+        tolerance: By how much a value may be worse than there.
     """
 
     bounds: tuple[Bound, ...] = ()
-    baseline: Baseline | None = None
+    baseline: Results | None = None
+    tolerance: float = 0.0
 
     def __bool__(self) -> bool:
         return bool(self.bounds) or self.baseline is not None
@@ -90,7 +79,7 @@ class Gates:
             InputError: A bound is of something that is not measured, or the baseline has other
                 pairs or measures something else.
         """
-        names = [each.name for each in quantities]
+        names = [quantity.name for quantity in quantities]
         for bound in self.bounds:
             if bound.quantity not in names:
                 raise InputError(
@@ -99,45 +88,43 @@ class Gates:
                 )
         if self.baseline is None:
             return
-        earlier = self.baseline.earlier
-        absent = [each.name for each in quantities_in(earlier.everything) if each.name not in names]
+        records = self.baseline.everything
+        absent = [q.name for q in quantities_in(records) if q.name not in names]
         if absent:
             raise InputError(
-                f"--baseline {earlier.name}: holds {', '.join(absent)}, which this comparison does "
-                "not measure: ask for the same maps"
+                f"--baseline {self.baseline.name}: holds {', '.join(absent)}, which this "
+                "comparison does not measure: ask for the same maps"
             )
-        before, now = {pair_of(record) for record in earlier.everything}, set(pairs)
+        before, now = set(map(pair_of, records)), set(pairs)
         for text, missing in (
             ("has not the pair", now - before),
             ("has a pair that is not compared here:", before - now),
         ):
             if missing:
-                raise InputError(f"--baseline {earlier.name}: {text} {_some(missing)}")
+                raise InputError(f"--baseline {self.baseline.name}: {text} {_some(missing)}")
 
-    def judge(self, records: Sequence[Record]) -> Judgement:
+    def judge(self, records: Sequence[Record]) -> Verdict:
         """Return which gates the records of a result break."""
-        measured = list(_values(records))
-        values = {(pair, quantity.name): by_split for pair, quantity, by_split in measured}
-        told: list[str | None] = []
-        for bound in self.bounds:
-            for pair, quantity, by_split in measured:
-                if quantity.name == bound.quantity:
-                    split = next(split for split in SPLITS if split in by_split)
-                    told.append(_beyond(pair, quantity, split, by_split[split], bound))
-        if self.baseline is not None:
-            for pair, quantity, before in _values(self.baseline.earlier.everything):
-                now = values.get((pair, quantity.name), {})
-                told.append(_worse(pair, quantity, (before, now), self.baseline.tolerance))
-        splits = {split for by_split in values.values() for split in by_split}
-        judged_on = next(split for split in SPLITS if split in splits)
-        return Judgement(tuple(line for line in told if line), len(told), judged_on)
+        values = _values(records)
+        lines = [
+            _beyond(pair, quantity, _split(by_split), by_split, bound)
+            for bound in self.bounds
+            for (pair, quantity), by_split in values.items()
+            if quantity.name == bound.quantity
+        ]
+        earlier = {} if self.baseline is None else _values(self.baseline.everything)
+        for (pair, quantity), before in earlier.items():
+            now = values.get((pair, quantity), {})
+            lines.append(_worse(pair, quantity, before, now, self.tolerance))
+        split = _split({record["split"] for record in records})
+        return Verdict(tuple(line for line in lines if line), len(lines), split)
 
 
 def parse_bounds(texts: Sequence[str], side: Side) -> Iterator[Bound]:
     """Yield the bounds of texts such as ``rigid=0.15``.
 
     Raises:
-        InputError: A text is no name with a number.
+        InputError: A text is not a name with a number.
     """
     for text in texts:
         name, _, limit = text.partition("=")
@@ -149,41 +136,49 @@ def parse_bounds(texts: Sequence[str], side: Side) -> Iterator[Bound]:
         yield Bound(full_name(name.strip()), side, float(number))
 
 
-def read_baseline(path: Path, tolerance: float) -> Baseline:
-    """Read an earlier result, as .json or .csv.
+def read_gates(bounds: tuple[Bound, ...], baseline: Path | None, tolerance: float = 0.0) -> Gates:
+    """Return gates with an earlier result, from a .json or .csv.
 
     Raises:
-        InputError: It is none, or the tolerance is negative.
+        InputError: It is not a result, or the tolerance is negative.
     """
-    if not tolerance >= 0 or math.isinf(tolerance):
+    if not 0 <= tolerance < math.inf:
         raise InputError(f"--tolerance: got {tolerance}, expected a number of at least 0")
-    return Baseline(read_results(path), tolerance)
+    return Gates(bounds, None if baseline is None else read_results(baseline), tolerance)
 
 
-def _values(
-    records: Sequence[Record],
-) -> Iterator[tuple[Pair, Quantity, dict[str, Reading]]]:
-    """Yield every quantity of every pair, by split."""
+def _values(records: Sequence[Record]) -> dict[tuple[Pair, Quantity], dict[str, Reading]]:
+    """Return the readings of every quantity of every pair, by split."""
     by_pair: dict[Pair, list[Record]] = {}
     for record in records:
         by_pair.setdefault(pair_of(record), []).append(record)
-    for pair, members in by_pair.items():
-        for quantity in quantities_in(members):
-            found = [record for record in members if holds(record, quantity)]
-            yield pair, quantity, {each["split"]: reading(each, quantity) for each in found}
+    return {
+        (pair, quantity): {r["split"]: reading(r, quantity) for r in members if holds(r, quantity)}
+        for pair, members in by_pair.items()
+        for quantity in quantities_in(members)
+    }
 
 
-def _beyond(pair: Pair, quantity: Quantity, split: str, got: Reading, bound: Bound) -> str | None:
-    if bound.holds(got.value):
+def _split(splits: Iterable[str]) -> str:
+    """Return the split that decides: held-out where there is that."""
+    known = set(splits)
+    return next(split for split in SPLITS if split in known)
+
+
+def _beyond(
+    pair: Pair, quantity: Quantity, split: str, by_split: Mapping[str, Reading], bound: Bound
+) -> str | None:
+    value, low, high = by_split[split]
+    if bound.holds(value):
         return None
-    what = f"{quantity.rows_label(split)} {quantity.name}"
-    line = f"{_pair_text(pair)}: {what} is {_number(got.value)}, expected {bound}"
-    if got.value is None:
+    subject = f"{' → '.join(pair)}: {quantity.rows_label(split)} {quantity.name}"
+    line = f"{subject} is {_number(value)}, expected {bound}"
+    if value is None:
         return f"{line}; it is undefined"
-    if got.low is None or got.high is None:
+    if low is None or high is None:
         return line
-    interval = f"95 % {_number(got.low)} to {_number(got.high)}"
-    if got.low <= bound.limit <= got.high:
+    interval = f"95 % {_number(low)} to {_number(high)}"
+    if low <= bound.limit <= high:
         interval += " holds the bound: chance may have broken it"
     return f"{line} ({interval})"
 
@@ -191,26 +186,25 @@ def _beyond(pair: Pair, quantity: Quantity, split: str, got: Reading, bound: Bou
 def _worse(
     pair: Pair,
     quantity: Quantity,
-    values: tuple[Mapping[str, Reading], Mapping[str, Reading]],
+    before: Mapping[str, Reading],
+    now: Mapping[str, Reading],
     tolerance: float,
 ) -> str | None:
     """Return what is worse than in the baseline by more than the tolerance."""
-    before, now = values
-    split = next((split for split in SPLITS if split in before and split in now), None)
-    what = f"{_pair_text(pair)}: {quantity.name}"
-    if split is None:
-        return f"{what} was judged {' and '.join(before)} in the baseline, which it is not here"
-    was, got = before[split].value, now[split]
-    if was is None:
+    splits = before.keys() & now.keys()
+    if not splits:
+        return (
+            f"{' → '.join(pair)}: {quantity.name} was judged {' and '.join(before)} in the "
+            "baseline, which it is not here"
+        )
+    split = _split(splits)
+    expected = before[split].value
+    if expected is None:
         return None  # nothing was promised
     sign = 1 if quantity.closer == "lower" else -1
-    bound = Bound(quantity.name, "above" if sign > 0 else "below", was + sign * tolerance)
-    line = _beyond(pair, quantity, split, got, bound)
-    return None if line is None else f"{line}; the baseline has {_number(was)}"
-
-
-def _pair_text(pair: Pair) -> str:
-    return " → ".join(pair)
+    bound = Bound(quantity.name, "above" if sign > 0 else "below", expected + sign * tolerance)
+    line = _beyond(pair, quantity, split, now, bound)
+    return None if line is None else f"{line}; the baseline has {_number(expected)}"
 
 
 def _number(value: float | None) -> str:
@@ -218,6 +212,6 @@ def _number(value: float | None) -> str:
 
 
 def _some(pairs: Iterable[Pair]) -> str:
-    texts = sorted(map(_pair_text, pairs))
-    more = len(texts) - MOST_NAMED
-    return ", ".join(texts[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    texts = sorted(map(" → ".join, pairs))
+    n_more = len(texts) - MOST_NAMED
+    return ", ".join(texts[:MOST_NAMED]) + (f" and {n_more} more" if n_more > 0 else "")

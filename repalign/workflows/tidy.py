@@ -1,14 +1,13 @@
 """Results that are tidy records: a row a record, the same columns in every rendering."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.exceptions import InputError
 from repalign.printable import counted
-from repalign.workflows.tables.layout import Layout
-from repalign.workflows.tables.markup import as_html, as_latex, as_markdown
-from repalign.workflows.tables.records_text import as_csv, as_json
-from repalign.workflows.tables.warnings import warnings_below
+from repalign.workflows.tables.formats import OF_PAIRS, WRITERS, Shown
+from repalign.workflows.tables.render import as_html
+from repalign.workflows.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas
@@ -41,17 +40,13 @@ class TidyResult:
         """Return everything, ready for JSON."""
         raise NotImplementedError
 
-    def text(self) -> str:
-        """Return the tables as text."""
+    def tables(self) -> Sequence[Table]:
+        """Return the tables that people read."""
         raise NotImplementedError
 
-    def layouts(self) -> Sequence[Layout]:
-        """Return the tables as Markdown and HTML write them."""
-        raise NotImplementedError
-
-    def paper_layouts(self) -> Sequence[Layout]:
-        """Return the tables as LaTeX writes them."""
-        return self.layouts()
+    def paper_tables(self) -> Sequence[Table]:
+        """Return the tables in the layout of the paper, for LaTeX."""
+        return self.tables()
 
     def shown_warnings(self) -> Sequence[str]:
         """Return the warnings that stand below tables."""
@@ -61,15 +56,15 @@ class TidyResult:
         """Say what was asked about, for a line."""
         return ", ".join(dict.fromkeys(str(record.source) for record in self.records))
 
-    def texts(self) -> dict[str, Callable[[], str]]:
-        """Return how each format is written, under its name on the command line."""
-        return {
-            "table": lambda: self.text() + warnings_below(self.shown_warnings()),
-            "csv": lambda: as_csv(self.to_records()),
-            "json": lambda: as_json(self.to_dict()),
-            "markdown": lambda: as_markdown(self.layouts(), self.shown_warnings()),
-            "latex": lambda: as_latex(self.paper_layouts(), self.shown_warnings()),
-        }
+    def shown(self) -> Shown:
+        """Return the result in the shapes that formats want."""
+        return Shown(
+            records=self.to_records,
+            document=self.to_dict,
+            tables=self.tables,
+            paper_tables=self.paper_tables,
+            warnings=self.shown_warnings,
+        )
 
     def table(self, form: str = "table") -> str:
         """Return the result in a format of the command line: text unless one is named.
@@ -86,10 +81,11 @@ class TidyResult:
             >>> print(result.table("markdown").splitlines()[0])
             |  | Rigid ↓ |
         """
-        texts = self.texts()
-        if not isinstance(form, str) or form not in texts:
-            raise InputError(f"table: got {form!r}, expected one of: {', '.join(texts)}")
-        return texts[form]()
+        shown = self.shown()
+        names = [name for name in WRITERS if shown.matrix or name not in OF_PAIRS]
+        if not isinstance(form, str) or form not in names:
+            raise InputError(f"table: got {form!r}, expected one of: {', '.join(names)}")
+        return WRITERS[form](shown)
 
     def __str__(self) -> str:
         return self.table()
@@ -104,4 +100,4 @@ class TidyResult:
         shown = list(self.shown_warnings())
         n_hidden = len(shown[MOST_WARNINGS:])
         more = [f"and {n_hidden} more in result.warnings"] if n_hidden else []
-        return as_html(self.layouts(), [*shown[:MOST_WARNINGS], *more])
+        return as_html(self.tables(), [*shown[:MOST_WARNINGS], *more])

@@ -21,13 +21,12 @@ from repalign.cli.formats import (
     SUFFIXES,
     FormatName,
     MatrixFormatName,
-    as_csv,
-    as_json,
     render,
 )
 from repalign.cli.options import MatrixFormatOption
-from repalign.cli.tables import shown_records
+from repalign.workflows.tables.formats import shown_records
 from repalign.workflows.tables.matrix import make_matrix
+from repalign.workflows.tables.records import as_csv, as_json
 
 ROOT = Path(__file__).parents[2]
 RECORDS = [

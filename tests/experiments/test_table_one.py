@@ -14,7 +14,7 @@ from repalign.experiments.table_one_reading import (
 from repalign.experiments.table_one_table import table_of
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.tables.text import as_text
+from repalign.workflows.tables.render import text_lines
 
 CHEAP = CompareSettings(n_null=39, n_rotations=1, n_halves=0)
 
@@ -101,16 +101,17 @@ def test_pairs_that_do_not_beat_chance_are_not_said_to_agree(related, unrelated)
 
 def test_the_table_has_the_papers_row_under_ours(related, same_input, unrelated) -> None:
     table = table_of(table_one(related, same_input, unrelated))
-    assert [block.title for block in table.blocks] == [
+    headings = [place for place, line in enumerate(table.lines) if line.is_heading]
+    assert [table.lines[place].label for place in headings] == [
         f"{related.pair.title} (paper: Pythia-160M 0/1); 400 × 5",
         f"{same_input.pair.title}; 400 × 5",
         f"{unrelated.pair.title}; 400 × 5",
     ]
-    paper = table.blocks[0].lines[-1]
+    paper = table.lines[headings[1] - 1]
     assert paper.label == "paper"
-    assert paper.cells == ("", ".219", "", ".150", ".131", ".202", "25")
-    assert not any(line.label == "paper" for block in table.blocks[1:] for line in block.lines)
-    assert max(len(line) for line in as_text(table, width=80).splitlines()) <= 100
+    assert [cell for cell in paper.cells if cell] == [".219", ".150", ".131", ".202", "25"]
+    assert not any(line.label == "paper" for line in table.lines[headings[1] :])
+    assert max(len(text) for text, _ in text_lines(table, 80)) <= 100
 
 
 def test_the_csv_has_the_columns_of_compare_and_the_papers_values_behind(related) -> None:

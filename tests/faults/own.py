@@ -17,8 +17,8 @@ from repalign.store.exchange.map_file import SavedMap, load_map, save_map
 from repalign.store.joining.index import RowIndex
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.deconfound.cache import FoldCache
-from repalign.workflows.report.input import Results, read_results
-from repalign.workflows.report.run import make_report
+from repalign.workflows.report.page import make_report
+from repalign.workflows.result_files import Results, read_results
 from tests.faults.counts import Counts
 from tests.faults.damage import damaged_bytes, damaged_csv, damaged_json
 from tests.faults.targets import Target, damage_all
@@ -159,7 +159,7 @@ def result_targets(folder: Path) -> list[Target]:
             targets.append(
                 Target(
                     told, path, use, damage,
-                    expected=InputError, is_sealed=True, share=share,
+                    expected=InputError, is_sealed=ending == "json", share=share,
                 )
             )  # fmt: skip
     return targets

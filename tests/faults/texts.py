@@ -10,10 +10,10 @@ import numpy as np
 
 from repalign import compare
 from repalign.cli.formats import FORMATS, MATRIX, render
-from repalign.cli.tables import shown_comparison, shown_records
 from repalign.printable import for_html
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.tables.formats import shown_records
 from tests.faults.counts import Counts
 
 PIECES = (
@@ -39,7 +39,7 @@ def inject_texts(folder: Path, count: int, *, seed: int = 0) -> Counts:
         named = _named(result, text)
         for form in FORMATS:
             records = [shown_records([{"name": text, text: 1}])]
-            for shown in (shown_comparison(named), *(records if form not in OF_PAIRS else [])):
+            for shown in (named.shown(), *(records if form not in OF_PAIRS else [])):
                 made = render(shown, form)
                 wrong = _what_acts(made, form, text)
                 counts.add("wrong" if wrong else "equal", f"{text!r} as {form}: {wrong}")

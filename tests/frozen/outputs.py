@@ -1,6 +1,7 @@
 """Make every frozen output anew, and compare outputs value by value."""
 
 import csv
+import html
 import io
 import json
 import platform
@@ -100,7 +101,7 @@ def plain(path: Path) -> Any:
     if path.suffix == ".csv":
         return without_places(list(csv.DictReader(io.StringIO(text))))
     tables = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", text, re.DOTALL)
-    return [re.sub(r"<[^>]*>", "", cell) for cell in tables]
+    return [html.unescape(re.sub(r"<[^>]*>", "", cell)) for cell in tables]
 
 
 def without_places(value: Any) -> Any:

@@ -3,8 +3,8 @@ import math
 import pytest
 
 from repalign.exceptions import InputError
-from repalign.workflows.gates import Baseline, Bound, Gates, parse_bounds
-from repalign.workflows.report.input import PairResults, Results
+from repalign.workflows.gates import Bound, Gates, parse_bounds
+from repalign.workflows.result_files import PairResults, Results
 from repalign.workflows.tables.quantities import favourite, quantities_of
 
 
@@ -67,7 +67,7 @@ def test_every_pair_has_its_line_and_says_where_the_interval_holds_the_bound() -
 
 def test_the_baseline_allows_what_is_better_and_the_tolerance() -> None:
     before = earlier(record(error=0.2))
-    gates = Gates(baseline=Baseline(before, 0.02))
+    gates = Gates(baseline=before, tolerance=0.02)
     assert broken(gates, record(error=0.21)) == ()
     assert broken(gates, record(error=0.01)) == ()
     assert broken(gates, record(error=0.23)) == (
@@ -85,7 +85,7 @@ def test_an_efficiency_may_not_fall() -> None:
             for name, error in maps.items()
         ]
 
-    gates = Gates(baseline=Baseline(earlier(*pair(0.75)), 0.1))
+    gates = Gates(baseline=earlier(*pair(0.75)), tolerance=0.1)
     assert broken(gates, *pair(0.9)) == ()
     (line,) = broken(gates, *pair(0.6))
     assert "held-out efficiency is 0.6, expected at least 0.65" in line
@@ -93,7 +93,7 @@ def test_an_efficiency_may_not_fall() -> None:
 
 
 def test_what_was_judged_otherwise_is_no_evidence() -> None:
-    gates = Gates(baseline=Baseline(earlier(record(split="held-out")), 0.02))
+    gates = Gates(baseline=earlier(record(split="held-out")), tolerance=0.02)
     (line,) = broken(gates, record(split="in-sample"))
     assert line == "a → b: rigid was judged held-out in the baseline, which it is not here"
 
@@ -102,7 +102,7 @@ def test_what_cannot_be_judged_is_refused_before() -> None:
     rigid = quantities_of(["rigid"])
     with pytest.raises(InputError, match="'linear' is not measured here; expected one of rigid"):
         Gates((Bound("linear", "above", 1),)).check(rigid, ())
-    gates = Gates(baseline=Baseline(earlier(record("b"), record("c")), 0))
+    gates = Gates(baseline=earlier(record("b"), record("c")))
     gates.check(rigid, [("a", "b"), ("a", "c")])
     with pytest.raises(InputError, match="has not the pair a → d"):
         gates.check(rigid, [("a", "b"), ("a", "c"), ("a", "d")])
@@ -126,7 +126,7 @@ def test_a_similarity_may_not_fall() -> None:
         return told | {"value": value}
 
     before = Results("earlier.json", (PairResults((), None, (measured(0.9),)),), {}, {})
-    gates = Gates((Bound("linear-cka", "below", 0.5),), Baseline(before, 0.1))
+    gates = Gates((Bound("linear-cka", "below", 0.5),), before, 0.1)
     gates.check(quantities_of([], ["linear-cka"]), [("a", "b")])
     assert broken(gates, measured(0.95)) == ()
     assert broken(gates, measured(0.85)) == ()

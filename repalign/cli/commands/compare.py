@@ -23,7 +23,7 @@ from repalign.cli.inputs import SHOWN, WRITTEN
 from repalign.cli.names import names_of
 from repalign.cli.options import MachineDeviceOption, MatrixFormatOption, MemoryOption, OutputOption
 from repalign.cli.requests import request_of
-from repalign.cli.tables import shown_comparison, shown_matches
+from repalign.cli.tables import shown_matches
 from repalign.cli.talk import talk_of
 from repalign.printable import byte_size
 from repalign.store.foreign.formats import SUFFIX_LIST
@@ -202,7 +202,7 @@ def compare(
         cache.trim()
         talk.detail(f"{engine.n_found} results found in the cache, {engine.n_computed} computed")
     result = replace(result, request=request_of(context, settings))
-    output.show(shown_comparison(result, show), chosen, to, talk)
+    output.show(result.shown(show), chosen, to, talk)
     sides = [end["name"] for pair in result.pairs for end in (pair.source, pair.target)]
     talk.warn_of_pairs([pair.warnings for pair in result.pairs], sides)
     if plot is not None:

@@ -8,7 +8,6 @@ import typer
 from repalign.cli.commands.study_options import StudyOptions
 from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.tables import shown_batches
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.store.foreign.formats import SUFFIX_LIST
@@ -84,7 +83,7 @@ def deconfound(
             resume=resume,
             machine=shared.machine(talk, on_stage),
         )
-    shared.show(result, shown_batches(result), chosen, talk)
+    shared.show(result, result.shown(), chosen, talk)
 
 
 def _own_table(store: str) -> str:

@@ -9,7 +9,6 @@ from repalign.cli import output
 from repalign.cli.commands.study_options import StudyOptions
 from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.inputs import WRITTEN
-from repalign.cli.tables import shown_scores
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST
 from repalign.workflows.disentangle.settings import FACTORS, TRUST, FactorSettings
@@ -96,6 +95,6 @@ def disentangle(
             settings=settings,
             machine=shared.machine(talk, on_stage),
         )
-    shared.show(result, shown_scores(result), chosen, talk)
+    shared.show(result, result.shown(), chosen, talk)
     if plot is not None:
         output.save_figure(result.plot(), plot, talk)

@@ -6,8 +6,8 @@ import typer
 
 from repalign.cli import output
 from repalign.cli.options import FormatOption, OutputOption
-from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
+from repalign.workflows.tables.formats import shown_records
 
 
 def doctor(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:

@@ -14,11 +14,11 @@ from repalign.cli.engine import ActorOptions
 from repalign.cli.failures import explain
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
-from repalign.cli.tables import shown_records
 from repalign.cli.talk import Talk, talk_of
 from repalign.exceptions import ModelError
 from repalign.models.naming.loaders import FORMS
 from repalign.workflows.extract.settings import ExtractSettings
+from repalign.workflows.tables.formats import shown_records
 
 if TYPE_CHECKING:
     from repalign.workflows.extract.settings import ExtractResult

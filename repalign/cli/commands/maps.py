@@ -8,8 +8,8 @@ import typer
 from repalign.cli import output
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
-from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
+from repalign.workflows.tables.formats import shown_records
 
 app = typer.Typer(no_args_is_help=True, help="Look at maps that compare --save-maps wrote.")
 

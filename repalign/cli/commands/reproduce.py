@@ -10,14 +10,15 @@ from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.engine import EngineOptions
 from repalign.cli.inputs import NAMED, WRITTEN
 from repalign.cli.options import FormatOption, MachineDeviceOption
-from repalign.cli.tables import shown_records, shown_reproduction
+from repalign.cli.tables import shown_reproduction
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.settings import ReproduceSettings
 from repalign.files import made_folder, open_regular
 from repalign.printable import printable
-from repalign.workflows.figures.drawing import in_default_style
-from repalign.workflows.tables.records_text import as_csv, as_json
+from repalign.workflows.figures.style import default_style
+from repalign.workflows.tables.formats import shown_records
+from repalign.workflows.tables.records import as_csv, as_json
 
 if TYPE_CHECKING:
     from repalign.experiments.reproduce.experiment import Experiment, Preset
@@ -189,6 +190,6 @@ def _told(names: tuple[str, str, str]) -> str:
 def _keep(result: "Reproduction", where: Path) -> None:
     output.emit(as_csv(result.to_records()), where / "results.csv")
     output.emit(as_csv([each.to_record() for each in result.summaries()]), where / "summary.csv")
-    figure = in_default_style(result.experiment.plot)(result)
+    figure = default_style()(result.experiment.plot)(result)
     output.save_figure(figure, where / "figure.png")
     output.emit(as_json(result.to_dict()), where / "results.json")

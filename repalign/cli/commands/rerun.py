@@ -1,7 +1,7 @@
 """``repalign rerun``."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,10 +17,9 @@ from repalign.workflows.compare.settings import CompareSettings
 
 if TYPE_CHECKING:
     from repalign.store.sources.source import EmbeddingSource
-    from repalign.workflows.rerun import Recorded
 
-# So many differences are told; the others are counted.
-MOST_TOLD = 20
+# So many differences are shown; the others are counted.
+MOST_SHOWN = 20
 # What follows the result on the line goes to the command that is run again.
 TAKES_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -58,49 +57,46 @@ def rerun(
 
     Example: repalign rerun results.json --check -o again.csv
     """
-    from repalign.workflows.rerun import changed_numbers, read_recorded
+    from repalign.workflows.rerun import (
+        changed_inputs,
+        changed_numbers,
+        changed_versions,
+        read_recorded,
+    )
 
     talk = talk_of(context)
     recorded = read_recorded(results)
-    for note in recorded.results.notes:
+    for note in recorded.notes:
         talk.note(note)
-    command = _command(context, recorded)
-    overridden = [*([] if form is None else ["--format", form]), *context.args]
-    overridden += [] if to is None else ["--output", str(to)]
-    name, *words = recorded.words
+    name, *words = recorded.request.command
+    assert context.parent is not None, "it is run by the program"
+    group: Any = context.parent.command
+    command = group.get_command(context.parent, name)
     if set(words) & set(command.get_help_option_names(context)):
         raise InputError(f"{results}: its command only shows help; expected one that compares")
     before = command.make_context(name, list(words), context)
     _check_reads_only(command, before, results)
-    call = command.make_context(name, [*words, *overridden], context)
+    overriding = [*([] if form is None else ["--format", form]), *context.args]
+    overriding += [] if to is None else ["--output", str(to)]
+    call = command.make_context(name, [*words, *overriding], context)
     with call:
-        _tell_inputs(list(_changed(recorded, call)), talk, is_allowed=changed)
-        _tell_ways(recorded, differing(command, before.params, call.params), talk)
-        talk.detail(shlex.join(["repalign", name, *words, *overridden]))
+        changes = list(changed_inputs(recorded, _inputs(call)))
+        for line in changes:
+            talk.note(f"changed: {line}")
+        if changes and not changed:
+            raise InputError(
+                f"{len(changes)} inputs are not what they were, {changes[0]}; give --changed to "
+                "go on with them"
+            )
+        for line in changed_versions(recorded):
+            talk.note(f"changed: {line}")
+        for option, then, now in differing(command, before.params, call.params):
+            talk.note(f"changed: {option}: {then} then, now {now}")
+        talk.detail(shlex.join(["repalign", name, *words, *overriding]))
         result = command.invoke(call)
     if check:
-        lines = list(changed_numbers(recorded, result.to_records(), tolerance))
-        _tell_numbers(lines, len(recorded.results.everything), talk)
-
-
-def _changed(recorded: "Recorded", call: Any) -> Iterator[str]:
-    """Yield what has changed of the content that a call would read."""
-    from repalign.workflows.rerun import changed_files, changed_inputs
-
-    yield from changed_files(recorded)
-    yield from changed_inputs(recorded, _inputs(call))
-
-
-def _tell_ways(
-    recorded: "Recorded", overridden: Sequence[tuple[str, Any, Any]], talk: Talk
-) -> None:
-    """Say which versions and which options are not those of then."""
-    from repalign.workflows.rerun import changed_versions
-
-    for line in changed_versions(recorded):
-        talk.note(f"changed: {line}")
-    for option, was, now in overridden:
-        talk.note(f"changed: {option}: {was} then, now {now}")
+        differences = list(changed_numbers(recorded, result.to_records(), tolerance))
+        _show_differences(differences, len(recorded.everything), talk)
 
 
 def _inputs(call: Any) -> "list[EmbeddingSource]":
@@ -108,24 +104,17 @@ def _inputs(call: Any) -> "list[EmbeddingSource]":
     from repalign.store.foreign.identifiers import read_id_lines
     from repalign.workflows.study.choosing import Asked, chosen_pairs
 
-    asked = call.params
-    stores, against, ids = asked["stores"], asked["against"], asked["ids"]
-    names = names_of(asked["name"] or [], [*stores, *([] if against is None else [against])])
+    options = call.params
+    stores, against, ids = options["stores"], options["against"], options["ids"]
+    names = names_of(options["name"] or [], [*stores, *([] if against is None else [against])])
     row_ids = None if ids is None else read_id_lines(ids)
-    settings = given_of(CompareSettings, call, asked).settings(CompareSettings())
+    settings = given_of(CompareSettings, call, options).settings(CompareSettings())
     pairs = chosen_pairs(Asked(stores, against, names, row_ids), settings)
     return [source for pair in pairs for source in pair]
 
 
-def _command(context: typer.Context, recorded: "Recorded") -> Any:
-    """Return the command of the record, as the program itself has it."""
-    assert context.parent is not None, "it is run by the program"
-    group: Any = context.parent.command
-    return group.get_command(context.parent, recorded.words[0])
-
-
 def _check_reads_only(command: Any, call: Any, path: Path) -> None:
-    """Refuse a record that names files to write: nobody's file decides where results go.
+    """Refuse a record that names files to write: no file decides where results go.
 
     Raises:
         InputError: It does.
@@ -139,31 +128,16 @@ def _check_reads_only(command: Any, call: Any, path: Path) -> None:
             )
 
 
-def _tell_inputs(lines: Sequence[str], talk: Talk, *, is_allowed: bool) -> None:
-    """Say which inputs have changed.
-
-    Raises:
-        InputError: Some have, which was not allowed.
-    """
-    for line in lines:
-        talk.note(f"changed: {line}")
-    if lines and not is_allowed:
-        raise InputError(
-            f"{len(lines)} inputs are not what they were, {lines[0]}; give --changed to go on "
-            "with them"
-        )
-
-
-def _tell_numbers(lines: Sequence[str], n_records: int, talk: Talk) -> None:
-    """Say which numbers differ from the record.
+def _show_differences(lines: Sequence[str], n_records: int, talk: Talk) -> None:
+    """Show which numbers differ from the record.
 
     Raises:
         GateError: Some do.
     """
-    for line in lines[:MOST_TOLD]:
+    for line in lines[:MOST_SHOWN]:
         talk.broken(line)
-    if len(lines) > MOST_TOLD:
-        talk.broken(f"and {len(lines) - MOST_TOLD} more")
+    if len(lines) > MOST_SHOWN:
+        talk.broken(f"and {len(lines) - MOST_SHOWN} more")
     if lines:
         raise GateError(f"{len(lines)} of {n_records} records differ from what was recorded")
     talk.note(f"all {n_records} records are what was recorded")

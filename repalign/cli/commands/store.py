@@ -9,10 +9,10 @@ from repalign.cli import output
 from repalign.cli.declared import Given, options, standing_for
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
-from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST, ExportFormat
 from repalign.store.writing.options import WriteOptions
+from repalign.workflows.tables.formats import shown_records
 
 # Of the digest of a sample in a table: enough to tell samples apart.
 SHOWN_DIGITS = 8

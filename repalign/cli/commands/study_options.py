@@ -15,8 +15,8 @@ from repalign.cli.options import (
     OutputOption,
     OverwriteOption,
 )
-from repalign.cli.tables import Shown
 from repalign.printable import byte_size
+from repalign.workflows.tables.formats import Shown
 
 if TYPE_CHECKING:
     from repalign.cli.talk import OnStage, Talk

@@ -8,8 +8,8 @@ import typer
 from repalign.cli import output
 from repalign.cli.inputs import NAMED, WRITTEN
 from repalign.cli.options import FormatOption, OutputOption
-from repalign.cli.tables import shown_records
 from repalign.cli.talk import talk_of
+from repalign.workflows.tables.formats import shown_records
 
 if TYPE_CHECKING:
     from repalign.zoo.train import Trained

@@ -17,7 +17,7 @@ from repalign.experiments.reproduce.experiment import (
     Work,
 )
 from repalign.printable import for_figure
-from repalign.workflows.figures.drawing import new_figure
+from repalign.workflows.figures.style import new_figure
 from repalign.zoo.recipe import Recipe, find_recipe
 
 if TYPE_CHECKING:

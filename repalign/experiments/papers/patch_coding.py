@@ -16,7 +16,7 @@ from repalign.experiments.reproduce.given_data import GivenData
 from repalign.printable import for_figure
 from repalign.simulation.fitting import Budget
 from repalign.simulation.patches import PatchCoder, PatchPairs, patch_side, train_patches
-from repalign.workflows.figures.drawing import new_figure
+from repalign.workflows.figures.style import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from repalign.experiments.reproduce.experiment import (
 )
 from repalign.simulation.fitting import Budget
 from repalign.simulation.radial import SPREAD, RadialClasses, train_radial
-from repalign.workflows.figures.drawing import new_figure, plain_axes
+from repalign.workflows.figures.style import new_panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,8 +107,7 @@ def sentences(result: "Reproduction") -> Sequence[str]:
 
 def plot(result: "Reproduction") -> "Figure":
     """Draw mean CCA over training."""
-    figure = new_figure(6.4, 4.0)
-    panel = plain_axes(figure)
+    figure, panel = new_panel(6.4, 4.0)
     for name, colour in zip(result.cases, COLOURS, strict=False):
         draw_curve(panel, result.curve(name, CCA), colour=colour, label=name)
     panel.set_ylim(0, 1.02)

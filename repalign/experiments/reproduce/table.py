@@ -3,33 +3,33 @@
 from collections.abc import Mapping, Sequence
 
 from repalign.experiments.reproduce.results import Reproduction, Summary
-from repalign.workflows.tables.grid import UNDEFINED, Grid, GridRow
+from repalign.workflows.tables.table import UNDEFINED, Line, Table
 
 PUBLISHED = "  published"
 
 
-def table_of(result: Reproduction) -> Grid:
+def table_of(result: Reproduction) -> Table:
     """Return the table, what it means below it; points of curves are left to the figure."""
     found = {(each.case, each.measure): each for each in result.results()}
     experiment = result.experiment
     measures = experiment.shown or tuple(dict.fromkeys(measure for _, measure in found))
     n_seeds = len(result.seeds)
-    return Grid(
+    title = (
         f"{experiment.name}, {result.preset}: {experiment.shows} ({experiment.paper}). "
-        f"Means of {n_seeds} seeds ± half of the 95 % interval.",
-        measures,
-        tuple(row for case in result.cases for row in _rows(case, measures, found)),
-        result.sentences(),
+        f"Means of {n_seeds} seeds ± half of the 95 % interval."
     )
+    lines = [line for case in result.cases for line in _rows(case, measures, found)]
+    return Table(tuple(measures), tuple(lines), title, tuple(result.sentences()))
 
 
 def _rows(
     case: str, measures: Sequence[str], found: Mapping[tuple[str, str], Summary]
-) -> list[GridRow]:
+) -> list[Line]:
     own = [found.get((case, measure)) for measure in measures]
-    rows = [GridRow(case, tuple(map(_mean, own)))]
+    means = tuple(map(_mean, own))
+    rows = [Line(case, means if any(means) else ())]
     published = tuple(map(_published, own))
-    return [*rows, GridRow(PUBLISHED, published, is_detail=True)] if any(published) else rows
+    return [*rows, Line(PUBLISHED, published, is_detail=True)] if any(published) else rows
 
 
 def _mean(each: Summary | None) -> str:

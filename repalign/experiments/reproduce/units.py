@@ -16,7 +16,7 @@ from repalign.experiments.reproduce.experiment import Case, Experiment, Measured
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.files import open_regular, writing
 from repalign.workflows.machine import Machine
-from repalign.workflows.tables.seals import DIGEST, digest_of, sealed
+from repalign.workflows.tables.records import DIGEST, digest_of, sealed
 
 FOLDER = "units"
 

@@ -1,7 +1,7 @@
 """What ``compare`` returns: tidy error records, what stands behind them, and their renderings."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,18 +11,13 @@ from repalign.options import recorded_columns
 from repalign.printable import printable
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.study.matches import MatchRecord
-from repalign.workflows.tables.errors import ErrorTable, error_table
-from repalign.workflows.tables.grid import Grid
-from repalign.workflows.tables.grid import as_text as grid_text
-from repalign.workflows.tables.layout import Layout, side_name
-from repalign.workflows.tables.markup import as_latex, as_markdown
+from repalign.workflows.tables.errors import error_table, pair_notes
+from repalign.workflows.tables.formats import Shown
 from repalign.workflows.tables.matrix import Matrix, make_matrix
-from repalign.workflows.tables.measures import measures_grid
-from repalign.workflows.tables.notes import pair_notes
-from repalign.workflows.tables.records_text import as_csv
-from repalign.workflows.tables.seals import sealed, sealed_records
-from repalign.workflows.tables.text import as_text
-from repalign.workflows.tables.warnings import fold_warnings, warnings_below
+from repalign.workflows.tables.measures import measures_table
+from repalign.workflows.tables.records import sealed
+from repalign.workflows.tables.table import Table, side_name
+from repalign.workflows.tables.warnings import fold_warnings
 from repalign.workflows.tidy import TidyResult
 
 if TYPE_CHECKING:
@@ -278,28 +273,24 @@ class CompareResult(TidyResult):
         }
         return sealed(document)
 
-    def error_table(self) -> ErrorTable:
-        """Return the cells of the table in the paper's layout."""
+    def error_table(self) -> Table:
+        """Return the errors in the paper's layout."""
         return error_table(
             [record.to_dict() for record in self.records], [pair_notes(pair) for pair in self.pairs]
         )
 
-    def measures_grid(self) -> Grid:
-        """Return the measures of similarity as a table."""
-        return measures_grid([record.to_dict() for record in self.measures])
+    def measures_table(self) -> Table:
+        """Return the measures of similarity."""
+        return measures_table([record.to_dict() for record in self.measures])
 
-    def texts(self) -> dict[str, Callable[[], str]]:
-        """Return how each format is written: also one quantity of every pair, as a matrix."""
-        return {
-            **super().texts(),
-            "csv": lambda: as_csv(sealed_records(self.to_records())),
-            "matrix": lambda: as_csv(self.matrix().to_records()),
-            "matrix-table": lambda: (
-                grid_text(list(self.matrix().grids())) + warnings_below(self.shown_warnings())
-            ),
-            "matrix-markdown": lambda: as_markdown(self.matrix().layouts(), self.shown_warnings()),
-            "matrix-latex": lambda: as_latex(self.matrix().layouts(), self.shown_warnings()),
-        }
+    def shown(self, show: str | None = None) -> Shown:
+        """Return the result in the shapes that formats want; ``show`` is what a matrix holds."""
+        return replace(
+            super().shown(),
+            tables=lambda: self._tables(show),
+            paper_tables=None,
+            matrix=lambda: self.matrix(show),
+        )
 
     @property
     def is_study(self) -> bool:
@@ -312,20 +303,15 @@ class CompareResult(TidyResult):
         names = [side["name"] for pair in self.pairs for side in (pair.source, pair.target)]
         return fold_warnings(texts, names)
 
-    def text(self) -> str:
-        """Return the tables as text: the paper's and the measures, or of many pairs a matrix."""
-        if self.is_study:
-            return grid_text(list(self.matrix().grids()))
-        parts = [as_text(self.error_table())] if self.records else []
-        parts += [grid_text([self.measures_grid()])] if self.measures else []
-        return "\n".join(parts)
+    def tables(self) -> list[Table]:
+        """Return the tables that people read: the paper's and the measures, or a matrix."""
+        return self._tables()
 
-    def layouts(self) -> list[Layout]:
-        """Return the tables as Markdown, LaTeX and HTML write them: of many pairs a matrix."""
+    def _tables(self, show: str | None = None) -> list[Table]:
         if self.is_study:
-            return self.matrix().layouts()
-        layouts = [self.error_table().layout()] if self.records else []
-        return layouts + ([self.measures_grid().layout()] if self.measures else [])
+            return list(self.matrix(show).tables())
+        tables = [self.error_table()] if self.records else []
+        return tables + ([self.measures_table()] if self.measures else [])
 
     def size(self) -> str:
         """Say what was compared."""
@@ -350,10 +336,10 @@ class CompareResult(TidyResult):
         Many pairs, or one quantity to ``show``, are a heat map; ``order="cluster"`` puts similar
         views of it together.
         """
-        from repalign.workflows.figures.drawing import written
         from repalign.workflows.figures.errors import plot_errors
         from repalign.workflows.figures.matrix import plot_matrix
+        from repalign.workflows.figures.style import write_figure
 
         if show is None and order == "layers" and self.records and not self.is_study:
-            return written(plot_errors([record.to_dict() for record in self.records]), path)
-        return written(plot_matrix(self.matrix(show), order=order), path)
+            return write_figure(plot_errors([record.to_dict() for record in self.records]), path)
+        return write_figure(plot_matrix(self.matrix(show), order=order), path)

@@ -1,12 +1,12 @@
 """What ``deconfound`` returns: tidy records and the fitted transforms."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.options import recorded_columns
 from repalign.workflows.deconfound.settings import BatchSettings
-from repalign.workflows.tables.layout import Layout
+from repalign.workflows.tables.table import Table
 from repalign.workflows.tidy import TidyResult
 
 if TYPE_CHECKING:
@@ -100,15 +100,8 @@ class DeconfoundResult(TidyResult):
             "records": self.to_records(),
         }
 
-    def text(self) -> str:
-        """Return the tables as text."""
-        from repalign.workflows.tables.deconfound import batch_tables
-        from repalign.workflows.tables.grid import as_text
+    def tables(self) -> Sequence[Table]:
+        """Return the tables that people read."""
+        from repalign.workflows.tables.scores import batch_tables
 
-        return as_text(list(batch_tables(self)))
-
-    def layouts(self) -> list[Layout]:
-        """Return the tables as Markdown and HTML write them."""
-        from repalign.workflows.tables.deconfound import batch_tables
-
-        return [grid.layout() for grid in batch_tables(self)]
+        return batch_tables(self)

@@ -1,6 +1,6 @@
 """What ``disentangle`` returns: tidy records, the matrices behind them, the fitted transforms."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from repalign.arguments import checked
 from repalign.options import recorded_columns
 from repalign.workflows.disentangle.settings import FactorSettings
-from repalign.workflows.tables.layout import Layout
+from repalign.workflows.tables.table import Table
 from repalign.workflows.tidy import TidyResult
 
 if TYPE_CHECKING:
@@ -139,26 +139,19 @@ class DisentangleResult(TidyResult):
 
         It is written to ``path`` (.png, .pdf, .svg) where one is given.
         """
-        from repalign.workflows.figures.drawing import written
         from repalign.workflows.figures.information import plot_information
+        from repalign.workflows.figures.style import write_figure
 
-        return written(plot_information(self.matrices), path)
+        return write_figure(plot_information(self.matrices), path)
 
-    def text(self) -> str:
-        """Return the tables as text."""
-        from repalign.workflows.tables.disentangle import score_tables
-        from repalign.workflows.tables.grid import as_text
+    def tables(self) -> Sequence[Table]:
+        """Return the tables that people read."""
+        from repalign.workflows.tables.scores import score_tables
 
-        return as_text(list(score_tables(self)))
+        return score_tables(self)
 
-    def layouts(self) -> list[Layout]:
-        """Return the tables as Markdown and HTML write them."""
-        from repalign.workflows.tables.disentangle import score_tables
-
-        return [grid.layout() for grid in score_tables(self)]
-
-    def paper_layouts(self) -> list[Layout]:
+    def paper_tables(self) -> Sequence[Table]:
         """Return the scores in the layout of the paper's Table 2."""
-        from repalign.workflows.tables.disentangle import paper_tables
+        from repalign.workflows.tables.scores import paper_tables
 
-        return [grid.layout() for grid in paper_tables(self)]
+        return paper_tables(self)

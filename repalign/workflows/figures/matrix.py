@@ -1,17 +1,16 @@
 """A heat map of one quantity among many views: models in blocks, the best match marked."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from repalign.aliases import FloatArray
 from repalign.printable import for_figure
-from repalign.workflows.figures.clustering import clustered
-from repalign.workflows.figures.drawing import ORANGE, cut_middle, in_default_style, new_figure
-from repalign.workflows.tables.grid import number
-from repalign.workflows.tables.matrix import Matrix, View, blocks_of
+from repalign.workflows.figures.style import ORANGE, cut_middle, default_style, new_figure
+from repalign.workflows.tables.matrix import Matrix, View, arranged, blocks_of
+from repalign.workflows.tables.table import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,44 +27,7 @@ LONGEST_NAME = 28
 LINE_OF_NOTES = 90
 
 
-@dataclass(frozen=True)
-class Side:
-    """The names along one side, and how large the cells are."""
-
-    views: tuple[View, ...]
-
-    @property
-    def cell(self) -> float:
-        """Inches of a cell."""
-        return min(LARGEST_CELL, LONGEST_SIDE / len(self.views))
-
-    @property
-    def every(self) -> int:
-        """How many views share one name."""
-        return max(1, int(np.ceil(LEAST_NAMED / self.cell)))
-
-    @property
-    def font_size(self) -> float:
-        """Points of a name."""
-        return float(np.clip(72 * 0.75 * self.cell * self.every, 5, 9))
-
-    def ticks(self, *, is_blocked: bool) -> tuple[list[int], list[str]]:
-        """Return the places of names, and the names; the first of a block names its model too."""
-        short = _short_models(self.views)
-        places, names = [], []
-        for model, members in blocks_of(self.views):
-            for order, place in enumerate(members[:: self.every]):
-                view = self.views[place]
-                is_first = order == 0 or not is_blocked
-                name = short[model] if not view.view else cut_middle(view.view, LONGEST_NAME)
-                if view.view and is_first and len(short) > 1:
-                    name = f"{short[model]}  {name}"
-                places.append(place)
-                names.append(for_figure(name))
-        return places, names
-
-
-@in_default_style
+@default_style()
 def plot_matrix(matrix: Matrix, *, order: str = "layers", titled: bool = True) -> "Figure":
     """Draw a matrix; pairs that were not compared stay empty, and the figure says how many.
 
@@ -76,47 +38,44 @@ def plot_matrix(matrix: Matrix, *, order: str = "layers", titled: bool = True) -
         titled: Whether the figure says what it shows.
     """
     is_blocked = order != "cluster"
-    matrix = matrix if is_blocked else clustered(matrix)
-    down, across = Side(matrix.rows), Side(matrix.columns)
-    values = array_of(matrix)
-    figure = new_figure(3.4 + across.cell * len(across.views), 2.4 + down.cell * len(down.views))
+    if not is_blocked:
+        values = array_of(matrix)
+        matrix = arranged(matrix, leaf_order(values), leaf_order(values.T))
+    values, quantity = array_of(matrix), matrix.quantity
+    down, across = (_cell_size(views) for views in (matrix.rows, matrix.columns))
+    figure = new_figure(3.4 + across * len(matrix.columns), 2.4 + down * len(matrix.rows))
     axes = figure.subplots()
-    low, high = limits(values, matrix.quantity.closer)
+    low, high = limits(values, quantity.closer)
     # closer is darker, whichever way the numbers run
-    colours = "cividis" if matrix.quantity.closer == "lower" else "cividis_r"
-    drawn = axes.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto")
-    if min(down.cell, across.cell) >= LEAST_NUMBERED:
+    colours = "cividis" if quantity.closer == "lower" else "cividis_r"
+    image = axes.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto")
+    if min(down, across) >= LEAST_NUMBERED:
         _write_numbers(axes, values, (low, high), matrix)
-    places, names = across.ticks(is_blocked=is_blocked)
-    axes.set_xticks(places, names, rotation=60, ha="right", rotation_mode="anchor")
-    axes.tick_params(axis="x", labelsize=across.font_size, length=2)
-    places, names = down.ticks(is_blocked=is_blocked)
-    axes.set_yticks(places, names)
-    axes.tick_params(axis="y", labelsize=down.font_size, length=2)
-    axes.set_xlabel(_axis_name("target", matrix.columns))
-    axes.set_ylabel(_axis_name("source", matrix.rows))
+    slanted = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
+    _name_views(axes.xaxis, "target", matrix.columns, slanted, is_blocked=is_blocked)
+    _name_views(axes.yaxis, "source", matrix.rows, {}, is_blocked=is_blocked)
     axes.spines[:].set_visible(False)
-    notes = [*matrix.notes] if titled else [each for each in matrix.notes if "--show" not in each]
+    notes = [note for note in matrix.notes if titled or "--show" not in note]
     if is_blocked:
         _part_blocks(axes, matrix)
-        if mark_best(axes, matrix, min(down.cell, across.cell)):
+        if mark_best(axes, matrix, min(down, across)):
             notes.append("ringed: the closest target of each source, by model")
-    if np.nanmax(values, initial=low) > high:
+    is_cut = np.nanmax(values, initial=low) > high
+    if is_cut:
         notes.append(f"colours end at {number(high)}")
-    every = max(down.every, across.every)
-    if every > 1:
-        notes.append(f"one view in {every} is named")
-    ends = "max" if np.nanmax(values, initial=low) > high else "neither"
+    if min(down, across) < LEAST_NAMED:
+        notes.append(f"one view in {_label_step(min(down, across))} is named")
     figure.colorbar(
-        drawn,
+        image,
         ax=axes,
         shrink=0.7,
-        extend=ends,
-        label=for_figure(matrix.quantity.heading_across_targets),
+        extend="max" if is_cut else "neither",
+        label=for_figure(quantity.heading_across_targets),
     )
     if titled:
-        figure.suptitle(for_figure(matrix.what), fontsize="medium")
-    figure.supxlabel("\n".join(_lines(notes)), fontsize="small", color="#666666")
+        figure.suptitle(for_figure(matrix.caption), fontsize="medium")
+    lines = wrap("; ".join(map(for_figure, notes)), LINE_OF_NOTES)
+    figure.supxlabel("\n".join(lines), fontsize="small", color="#666666")
     return figure
 
 
@@ -147,6 +106,31 @@ def limits(values: FloatArray, closer: str) -> tuple[float, float]:
     return min(low, high / 2), high
 
 
+def leaf_order(values: FloatArray) -> list[int]:
+    """Return the rows in the order of the leaves of an average-linkage tree.
+
+    Two rows are as far apart as their values differ (root mean square) where both are known; rows
+    that share no column are as far apart as any.
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(values) < 3:
+        return list(range(len(values)))
+    distances = np.full((len(values), len(values)), np.nan)
+    for row, base in enumerate(values):
+        differences = values - base
+        known = np.isfinite(differences)
+        total = np.where(known, differences, 0.0)
+        with np.errstate(invalid="ignore"):
+            distances[row] = np.sqrt((total**2).sum(axis=1) / known.sum(axis=1))
+    farthest = np.nanmax(distances, initial=1.0 if np.isnan(distances).all() else 0.0)
+    distances = np.where(np.isnan(distances), farthest, distances)
+    np.fill_diagonal(distances, 0.0)
+    tree = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
+    return [int(leaf) for leaf in leaves_list(tree)]
+
+
 def mark_best(axes: "Axes", matrix: Matrix, cell: float) -> bool:
     """Ring the closest target of every source and join the rings of one pair of models."""
     runs: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -167,50 +151,64 @@ def mark_best(axes: "Axes", matrix: Matrix, cell: float) -> bool:
     return bool(runs)
 
 
-def _write_numbers(
-    axes: "Axes", values: FloatArray, ends: tuple[float, float], matrix: Matrix
+def _cell_size(views: Sequence[View]) -> float:
+    """Return the inches of a cell along a side."""
+    return min(LARGEST_CELL, LONGEST_SIDE / len(views))
+
+
+def _label_step(cell: float) -> int:
+    """Return how many views share one name."""
+    return max(1, int(np.ceil(LEAST_NAMED / cell)))
+
+
+def _name_views(
+    axis: Any, side: str, views: Sequence[View], style: Any, *, is_blocked: bool
 ) -> None:
-    low, high = ends
-    for row, column in matrix.values:
-        value = values[row, column]
-        share = (value - low) / (high - low) if np.isfinite(value) else 0.0
-        is_dark = (share < 0.6) == (matrix.quantity.closer == "lower")
-        axes.text(
-            column,
-            row,
-            number(float(value)) if np.isfinite(value) else number(None),
-            ha="center",
-            va="center",
-            color="#ffffff" if is_dark and np.isfinite(value) else "#111111",
-            size=7,
-        )
-
-
-def _part_blocks(axes: "Axes", matrix: Matrix) -> None:
-    """Draw a white line between models."""
-    for _, members in list(blocks_of(matrix.rows))[1:]:
-        axes.axhline(members[0] - 0.5, color="white", linewidth=2)
-    for _, members in list(blocks_of(matrix.columns))[1:]:
-        axes.axvline(members[0] - 0.5, color="white", linewidth=2)
-
-
-def _axis_name(side: str, views: Sequence[View]) -> str:
-    short = _short_models(views)
-    has_views = any(view.view for view in views)
-    return f"{side}: {for_figure(*short.values())}" if len(short) == 1 and has_views else side
+    """Name the views along an axis; the first of a block has the name of its model too."""
+    cell = _cell_size(views)
+    step = _label_step(cell)
+    models = _short_models(views)
+    ticks = {}
+    for model, members in blocks_of(views):
+        for place in members[::step]:
+            name = models[model]
+            if views[place].view:
+                name = cut_middle(views[place].view, LONGEST_NAME)
+                if len(models) > 1 and (place == members[0] or not is_blocked):
+                    name = f"{models[model]}  {name}"
+            ticks[place] = for_figure(name)
+    axis.set_ticks(list(ticks), list(ticks.values()), **style)
+    axis.set_tick_params(labelsize=float(np.clip(72 * 0.75 * cell * step, 5, 9)), length=2)
+    is_one_model = len(models) == 1 and any(view.view for view in views)
+    axis.set_label_text(f"{side}: {for_figure(*models.values())}" if is_one_model else side)
 
 
 def _short_models(views: Sequence[View]) -> dict[str, str]:
     """Return names without folder and ending, unless two of them were the same then."""
     models = list(dict.fromkeys(view.model for view in views))
     short = [model.rsplit("/", 1)[-1].removesuffix(".h5") for model in models]
-    chosen = short if len(set(short)) == len(short) else models
+    names = short if len(set(short)) == len(short) else models
     return {
-        model: cut_middle(name, LONGEST_NAME) for model, name in zip(models, chosen, strict=True)
+        model: cut_middle(name, LONGEST_NAME) for model, name in zip(models, names, strict=True)
     }
 
 
-def _lines(notes: Sequence[str]) -> Iterator[str]:
-    from textwrap import wrap
+def _write_numbers(
+    axes: "Axes", values: FloatArray, ends: tuple[float, float], matrix: Matrix
+) -> None:
+    low, high = ends
+    for row, column in matrix.values:
+        value = float(values[row, column])
+        is_known = bool(np.isfinite(value))
+        share = (value - low) / (high - low) if is_known else 0.0
+        is_dark = is_known and (share < 0.6) == (matrix.quantity.closer == "lower")
+        text = number(value if is_known else None)
+        colour = "#ffffff" if is_dark else "#111111"
+        axes.text(column, row, text, ha="center", va="center", color=colour, size=7)
 
-    yield from wrap("; ".join(map(for_figure, notes)), LINE_OF_NOTES)
+
+def _part_blocks(axes: "Axes", matrix: Matrix) -> None:
+    """Draw a white line between models."""
+    for views, draw in ((matrix.rows, axes.axhline), (matrix.columns, axes.axvline)):
+        for _, members in list(blocks_of(views))[1:]:
+            draw(members[0] - 0.5, color="white", linewidth=2)

@@ -1,23 +1,30 @@
 """The table of Table 1 of the paper, with what makes it readable: baseline, splits, nulls."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from textwrap import wrap
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from repalign.core.inference.kinds import NULL_OF, PAIR_SHUFFLES, nulls_of
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.exceptions import InputError
-from repalign.workflows.tables.layout import Layout, Line, decimals, side_name, without_minus
+from repalign.workflows.tables.table import (
+    GAP,
+    UNDEFINED,
+    Line,
+    Table,
+    distinct,
+    pair_of,
+    short_number,
+    short_percent,
+)
+
+if TYPE_CHECKING:
+    from repalign.workflows.compare.results import IcaReport, PairReport
 
 Record = Mapping[str, Any]
 
 EFFICIENCY = "% eff. ↑"
-UNDEFINED = "n/a"
-GAP = "  "
-# Between the two sides of a pair and the numbers of its rows and columns.
-TITLE_GAP = "   "
 # What errors are divided by.
 DENOMINATORS = {
     "diameter": "diameter of all target rows",
@@ -38,7 +45,9 @@ EFFICIENCY_SPLITS = (
 )
 ROTATIONS = f"null: mean ± sd of {NULL_OF['random rotations'].told}"
 UNCONVERGED = "*: ICA did not converge"
-WIDTH = 79
+# Letters of a line where no terminal has another width.
+WIDTH = 100
+WELL_MATCHED = 0.9
 NULLS = nulls_of("compare")
 NULL_LINES = tuple(
     label
@@ -70,164 +79,126 @@ class ErrorColumn:
         return KIND_OF[self.map].is_supervised and not self.is_efficiency
 
 
-@dataclass(frozen=True)
-class ErrorLine:
-    """One line of a block: errors of one split, or their intervals, nulls or p-values."""
-
-    label: str
-    cells: tuple[str, ...]
-    is_error: bool
-
-
-@dataclass(frozen=True)
-class ErrorBlock:
-    """All lines of one pair, and what stands behind them."""
-
-    title: str
-    lines: tuple[ErrorLine, ...]
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ErrorTable:
-    """A block a pair, a column a map."""
-
-    columns: tuple[ErrorColumn, ...]
-    blocks: tuple[ErrorBlock, ...]
-    denominator: str = "diameter"
-
-    @property
-    def caption(self) -> tuple[str, ...]:
-        """Explain what the table shows, and only that, in lines of a terminal."""
-        return tuple(
-            line for part in self.legend for line in wrap(part, WIDTH, break_on_hyphens=False)
-        )
-
-    @property
-    def legend(self) -> tuple[str, ...]:
-        """Explain what the table shows, and only that."""
-        lines = [line for block in self.blocks for line in block.lines]
-        divided = DENOMINATORS[self.denominator]
-        parts = [
-            f"error: mean ‖prediction − target‖ / {divided}, ↓ closer",
-            *self._evidence(lines),
-        ]
-        shown = {line.label.strip() for line in lines}
-        parts += [
-            f"{kind.p_line}: {kind.told}" for kind in PAIR_SHUFFLES[1:] if kind.p_line in shown
-        ]
-        if any(cell.endswith("*") for line in lines for cell in line.cells):
-            parts.append(UNCONVERGED)
-        return tuple(parts)
-
-    def _evidence(self, lines: Sequence[ErrorLine]) -> Iterator[str]:
-        """Yield what intervals, nulls and efficiencies are, as far as there are any."""
-        splits = [line.label for line in lines if line.is_error]
-        shown = {line.label.strip() for line in lines}
-        intervals = [text for split, text in INTERVALS.items() if split in splits]
-        given = ", given this diameter" if self.denominator == "diameter" else ""
-        told = [f"95 % interval{given}: {'; '.join(intervals)}"] if "95 %" in shown else []
-        if any(kind.line in shown for kind in PAIR_SHUFFLES[:1]):
-            told.append(SHUFFLED)
-        if told:
-            yield "; ".join(told)
-        columns = [place for place, each in enumerate(self.columns) if each.is_efficiency]
-        if columns:
-            compared = [EFFICIENCY_SPLITS] if set(INTERVALS) <= set(splits) else []
-            has_null = any("±" in line.cells[place] for line in lines for place in columns)
-            yield "; ".join([EFFICIENCY_IS, *compared, *([ROTATIONS] if has_null else [])])
-
-    def layout(self) -> Layout:
-        """Return the table as Markdown and LaTeX write it: a pair is a heading of its lines."""
-        flags = [False, *(column.is_supervised for column in self.columns)]
-        over = None
-        if any(flags):
-            over = (flags.index(True), len(flags) - 1 - flags[::-1].index(True), "Supervised")
-        lines: list[Line] = []
-        sizes: dict[str, list[str]] = {}
-        for block in self.blocks:
-            pair, _, size = block.title.partition(TITLE_GAP)
-            sizes.setdefault(size, []).append(pair)
-            blank = ("",) * len(self.columns)
-            lines.append(Line((pair, *blank), is_heading=True, starts_block=bool(lines)))
-            lines += [Line((line.label, *line.cells)) for line in block.lines]
-        counts = [
-            size if len(sizes) == 1 else f"{', '.join(pairs)}: {size}"
-            for size, pairs in sizes.items()
-        ]
-        return Layout(
-            columns=("", *(column.heading for column in self.columns)),
-            lines=tuple(lines),
-            over=over,
-            notes=tuple(note for block in self.blocks for note in block.notes),
-            caption=tuple(f"{part}." for part in (*filter(None, counts), *self.legend)),
-        )
-
-
-def error_table(
-    records: Sequence[Record], notes: Sequence[Sequence[str]] | None = None
-) -> ErrorTable:
+def error_table(records: Sequence[Record], notes: Sequence[Sequence[str]] = ()) -> Table:
     """Arrange records in the layout of the paper, with the notes of each pair in order.
 
     Raises:
         InputError: A record is of a map that is unknown here, and would have no column.
     """
-    found = dict.fromkeys(record["map"] for record in records)
-    unknown = [str(name) for name in found if name not in KIND_OF]
+    columns = error_columns(records)
+    lines: list[Line] = []
+    by_pair: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        by_pair.setdefault(pair_of(record), []).append(record)
+    for number, (pair, members) in enumerate(by_pair.items()):
+        pair_notes = tuple(notes[number]) if notes else ()
+        lines.append(Line(" → ".join(pair), size=_size(members), notes=pair_notes))
+        lines += error_lines(members, columns)
+    denominators = {record.get("denominator") or "diameter" for record in records}
+    return errors_as_table(columns, lines, "rms" if denominators == {"rms"} else "diameter")
+
+
+def errors_as_table(
+    columns: Sequence[ErrorColumn], lines: Sequence[Line], denominator: str = "diameter"
+) -> Table:
+    """Return lines of errors below the headings of their pairs as a table, with its legend."""
+    headings = [place for place, line in enumerate(lines) if line.is_heading]
+    return Table(
+        tuple(column.heading for column in columns),
+        tuple(
+            replace(line, starts_block=place in headings[1:]) for place, line in enumerate(lines)
+        ),
+        legend=tuple(_legend(columns, lines, denominator)),
+        supervised=tuple(column.is_supervised for column in columns),
+        has_blocks=True,
+        width=WIDTH,
+    )
+
+
+def error_columns(records: Sequence[Record]) -> list[ErrorColumn]:
+    """Return the columns of the maps of some records, in the order of the paper.
+
+    Raises:
+        InputError: A map is unknown.
+    """
+    names = distinct(record["map"] for record in records)
+    unknown = [str(name) for name in names if name not in KIND_OF]
     if unknown:
         raise InputError(f"map: got {', '.join(unknown)}, expected some of: {', '.join(ALL_MAPS)}")
     columns = []
-    for name in (name for name in ALL_MAPS if name in found):
+    for name in (name for name in ALL_MAPS if name in names):
         columns.append(ErrorColumn(name, is_efficiency=False))
         if KIND_OF[name].needs_ica:
             columns.append(ErrorColumn(name, is_efficiency=True))
-    blocks = []
-    for number, (title, splits) in enumerate(_pairs(records).items()):
-        lines = tuple(line for split in splits for line in _lines(split, columns))
-        blocks.append(ErrorBlock(title, lines, tuple(notes[number]) if notes else ()))
-    denominators = {record.get("denominator") or "diameter" for record in records}
-    denominator = "rms" if denominators == {"rms"} else "diameter"
-    return ErrorTable(tuple(columns), tuple(blocks), denominator)
+    return columns
 
 
-def title_of(record: Record) -> str:
-    """Return the two sides of a record."""
-    return f"{side_name(record, 'source')} → {side_name(record, 'target')}"
-
-
-def _pairs(records: Sequence[Record]) -> dict[str, list[list[Record]]]:
-    """Group records by pair and, within a pair, by split, in order of appearance."""
-    pairs: dict[str, dict[str, list[Record]]] = {}
-    for record in records:
-        pairs.setdefault(title_of(record), {}).setdefault(record["split"], []).append(record)
-    titled = {}
-    for title, splits in pairs.items():
-        counts = [f"{split[0]['n_rows']} rows {name}" for name, split in splits.items()]
-        widths = next(iter(splits.values()))[0]
-        dims = f"{widths['source_dim']} → {widths['target_dim']} columns"
-        titled[f"{title}{TITLE_GAP}{', '.join(counts)}; {dims}"] = list(splits.values())
-    return titled
-
-
-def _lines(split: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[ErrorLine]:
-    """Return the lines in which the records of one split have something to say."""
-    by_map = {record["map"]: record for record in split}
+def error_lines(records: Sequence[Record], columns: Sequence[ErrorColumn]) -> list[Line]:
+    """Return the lines of one pair: of each split those in which its records say something."""
     cells: list[tuple[str, Callable[[Record, ErrorColumn], str]]] = [
-        (split[0]["split"], _error_cell),
         ("95 %", _interval_cell),
         *((label, partial(_null_cell, line=label)) for label in NULL_LINES),
         ("p search", _search_cell),
     ]
     lines = []
-    for label, cell in cells:
-        found = tuple(
-            "" if column.map not in by_map else cell(by_map[column.map], column)
-            for column in columns
-        )
-        is_error = cell is _error_cell
-        if is_error or any(found):
-            lines.append(ErrorLine(label if is_error else GAP + label, found, is_error))
+    for split in distinct(record["split"] for record in records):
+        by_map = {record["map"]: record for record in records if record["split"] == split}
+        shown = [by_map.get(column.map) for column in columns]
+        lines.append(Line(split, _cells(shown, columns, _error_cell)))
+        details = [
+            Line(GAP + label, _cells(shown, columns, cell), is_detail=True) for label, cell in cells
+        ]
+        lines += [line for line in details if any(line.cells)]
     return lines
+
+
+def _cells(
+    records: Sequence[Record | None],
+    columns: Sequence[ErrorColumn],
+    cell: Callable[[Record, ErrorColumn], str],
+) -> tuple[str, ...]:
+    """Return a cell a column, blank where there is no record."""
+    return tuple(
+        "" if record is None else cell(record, column)
+        for record, column in zip(records, columns, strict=True)
+    )
+
+
+def _size(records: Sequence[Record]) -> str:
+    """Return the rows of each split and the widths of one pair."""
+    rows: dict[str, int] = {}
+    for record in records:
+        rows.setdefault(record["split"], record["n_rows"])
+    counts = ", ".join(f"{count} rows {split}" for split, count in rows.items())
+    return f"{counts}; {records[0]['source_dim']} → {records[0]['target_dim']} columns"
+
+
+def _legend(
+    columns: Sequence[ErrorColumn], lines: Sequence[Line], denominator: str
+) -> Iterator[str]:
+    """Explain what a table shows, and only that."""
+    splits = [line.label for line in lines if line.cells and not line.is_detail]
+    shown = {line.label.strip() for line in lines if line.cells}
+    yield f"error: mean ‖prediction − target‖ / {DENOMINATORS[denominator]}, ↓ closer"
+    evidence = []
+    if "95 %" in shown:
+        unit = ", given this diameter" if denominator == "diameter" else ""
+        intervals = [text for split, text in INTERVALS.items() if split in splits]
+        evidence.append(f"95 % interval{unit}: {'; '.join(intervals)}")
+    if PAIR_SHUFFLES[0].line in shown:
+        evidence.append(SHUFFLED)
+    if evidence:
+        yield "; ".join(evidence)
+    places = [place for place, column in enumerate(columns) if column.is_efficiency]
+    if places:
+        compared = [EFFICIENCY_SPLITS] if set(INTERVALS) <= set(splits) else []
+        has_null = any("±" in line.cells[place] for line in lines if line.cells for place in places)
+        yield "; ".join([EFFICIENCY_IS, *compared, *([ROTATIONS] if has_null else [])])
+    for kind in PAIR_SHUFFLES[1:]:
+        if kind.p_line in shown:
+            yield f"{kind.p_line}: {kind.told}"
+    if any(cell.endswith("*") for line in lines for cell in line.cells):
+        yield UNCONVERGED
 
 
 def _error_cell(record: Record, column: ErrorColumn) -> str:
@@ -275,12 +246,44 @@ def _null_cell(record: Record, column: ErrorColumn, *, line: str) -> str:
     return ""
 
 
-def short_number(value: float) -> str:
-    """Return three decimals as the paper prints them: .219 for 0.219."""
-    text = decimals(value, 3)
-    return text[1:] if text.startswith("0.") else text
+def pair_notes(pair: "PairReport") -> tuple[str, ...]:
+    """Say in a line each what set the denominator and how the ICA of both sides went."""
+    first, second = pair.diameter_rows
+    exact = "exact" if pair.diameter_exact else f"at most {pair.diameter_upper:.4g}"
+    spread = f"diameter {pair.diameter:.4g} ({exact}) between rows {first} and {second}"
+    spread += f"; rms radius {pair.rms_radius:.4g}"
+    if pair.diameter_99 is not None:
+        spread += f"; 99 % of distances below {pair.diameter_99:.4g}"
+    notes = [spread, *(_ica_note(report) for report in pair.ica)]
+    if pair.matched_correlations:
+        notes.append(_matching_note(pair.matched_correlations, pair.matched_identifiable))
+    return tuple(notes)
 
 
-def short_percent(value: float) -> str:
-    """Return a fraction in whole per cent, without the sign."""
-    return without_minus(f"{100 * value:.0f}")
+def _matching_note(correlations: Sequence[float], identifiable: Sequence[bool]) -> str:
+    """Count matches among components that mean something: chance may match all others as well."""
+    mean = sum(correlations) / len(correlations)
+    note = f"matched components: mean |correlation| {mean:.2f}"
+    counted = [
+        value for value, is_known in zip(correlations, identifiable, strict=True) if is_known
+    ]
+    if not counted:
+        return f"{note}, which says nothing: none is less Gaussian than chance on both sides"
+    good = sum(value > WELL_MATCHED for value in counted)
+    both = "" if len(counted) == len(correlations) else " less Gaussian than chance on both sides"
+    return f"{note}, {good} of {len(counted)}{both} above {WELL_MATCHED}"
+
+
+def _ica_note(report: "IcaReport") -> str:
+    state = "converged" if report.converged else "NOT converged"
+    middle = sorted(report.kurtosis)[len(report.kurtosis) // 2]
+    note = (
+        f"ICA of the {report.side}: {state} in {report.iterations} passes (gradient "
+        f"{report.gradient_rms:.0e}), rank {report.rank} of {report.dim}, median kurtosis "
+        f"{middle:.2g}"
+    )
+    if report.identifiable is not None:
+        note += f", {report.identifiable} components less Gaussian than chance"
+    if report.agreement is None:
+        return f"{note}; one start"
+    return f"{note}; best of {report.n_starts} starts agree to {report.agreement:.2f}"

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from repalign.workflows.tables.grid import UNDEFINED, Grid, GridRow, number
 from repalign.workflows.tables.matrix import chosen_quantity
 from repalign.workflows.tables.quantities import SPLITS, quantities_in
+from repalign.workflows.tables.table import UNDEFINED, Line, Table, number
 
 if TYPE_CHECKING:
     from repalign.workflows.compare.results import CompareResult
@@ -17,7 +17,7 @@ MOST_NAMED = 2
 MORE = "other maps, measures and splits, and the best source of each target: .csv and .json"
 
 
-def matches_grid(result: "CompareResult", name: str | None = None) -> Grid:
+def matches_table(result: "CompareResult", name: str | None = None) -> Table:
     """Arrange the best target of every source by one map or measure, held-out where judged."""
     names = {match.by for match in result.matches}
     known = quantities_in(result.to_records())
@@ -27,19 +27,15 @@ def matches_grid(result: "CompareResult", name: str | None = None) -> Grid:
     matches = [match for match in result.matches if match.by == quantity.name]
     split = next((split for split in SPLITS if any(m.split == split for m in matches)), SPLITS[0])
     matches = [match for match in matches if (match.split, match.side) == (split, "source")]
-    rows = []
+    lines = []
     for (model, other), block in groupby(matches, key=lambda match: (match.model, match.other)):
-        rows.append(GridRow(f"{model} → {other}", ()))
-        rows += [GridRow(f"  {match.view or model}", _cells(match)) for match in block]
+        lines.append(Line(f"{model} → {other}"))
+        lines += [Line(f"  {match.view or model}", _cells(match)) for match in block]
     value = quantity.heading
     if any(match.column == "error_over_rms_radius" for match in matches):
         value += " / rms radius"
-    return Grid(
-        f"Best match of each view, {split}",
-        ("best", value, "plausible", "p search"),
-        tuple(rows),
-        (MORE,),
-    )
+    columns = ("best", value, "plausible", "p search")
+    return Table(columns, tuple(lines), f"Best match of each view, {split}", (MORE,))
 
 
 def _cells(match: "MatchRecord") -> tuple[str, ...]:

@@ -3,14 +3,12 @@
 The numbers of a row belong to different targets, so that errors are over the RMS radius here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from repalign.exceptions import InputError
-from repalign.workflows.tables.grid import Grid, GridRow, number
-from repalign.workflows.tables.layout import Layout
 from repalign.workflows.tables.quantities import (
     SPLITS,
     Quantity,
@@ -20,10 +18,10 @@ from repalign.workflows.tables.quantities import (
     quantities_in,
     reading_across_targets,
 )
+from repalign.workflows.tables.table import UNDEFINED, Line, Table, distinct, number
 
 Record = Mapping[str, Any]
 SIDES = ("source", "target")
-UNDEFINED = "n/a"
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class Matrix:
     n_rows: tuple[int, int] = (0, 0)
 
     @property
-    def what(self) -> str:
+    def caption(self) -> str:
         """What the numbers are, on which rows, and which way is closer."""
         unit = " error / rms radius" if self.quantity.is_error else ""
         return f"{self.quantity.name}{unit}, {self.rows_text}, {self.quantity.closer} is closer"
@@ -85,17 +83,17 @@ class Matrix:
     @property
     def notes(self) -> tuple[str, ...]:
         """What it leaves out."""
-        told = []
+        notes = []
         n_cells = len(self.rows) * len(self.columns)
         if len(self.values) < n_cells:
             n_blank = n_cells - len(self.values)
-            told.append(f"blank: {n_blank} of {n_cells} pairs were not compared in this direction")
+            notes.append(f"blank: {n_blank} of {n_cells} pairs were not compared in this direction")
         n_undefined = sum(value is None for value in self.values.values())
         if n_undefined:
-            told.append(f"{UNDEFINED}: {n_undefined} undefined")
+            notes.append(f"{UNDEFINED}: {n_undefined} undefined")
         if self.others:
-            told.append(f"also measured: {', '.join(self.others)} (--show)")
-        return tuple(told)
+            notes.append(f"also measured: {', '.join(self.others)} (--show)")
+        return tuple(notes)
 
     def closest(self) -> dict[tuple[int, str], int]:
         """Return the column of the closest target of every source, by row and model of targets.
@@ -103,56 +101,53 @@ class Matrix:
         Only of models of several views, all of which were compared with the source.
         """
         sign = 1 if self.quantity.closer == "lower" else -1
-        found = {}
+        closest = {}
         for model, columns in blocks_of(self.columns):
             for row in range(len(self.rows)):
                 cells = {column: self.values.get((row, column)) for column in columns}
                 values = {column: sign * cell for column, cell in cells.items() if cell is not None}
                 if len(columns) > 1 and len(values) == len(columns):
-                    found[row, model] = min(values, key=values.__getitem__)
-        return found
+                    closest[row, model] = min(values, key=values.__getitem__)
+        return closest
 
-    def grids(self) -> Iterator[Grid]:
+    def tables(self) -> Iterator[Table]:
         """Yield a table for each model of the targets, or one where each has one view alone."""
         heading = self.quantity.heading_across_targets
-        what = f"{heading} {self.rows_text}, from rows to columns"
+        title = f"{heading} {self.rows_text}, from rows to columns"
         blocks = list(blocks_of(self.columns))
         if all(len(places) == 1 for _, places in blocks):
             names = tuple(column.name for column in self.columns)
-            yield Grid(what, names, tuple(self._rows(range(len(names)), {})), self.notes)
+            yield Table(names, tuple(self._lines(range(len(names)), {})), title, self.notes)
             return
         for model, places in blocks:
             is_last = places[-1] == len(self.columns) - 1
             best = {row: at for (row, of), at in self.closest().items() if of == model}
-            yield Grid(
-                f"{what} of {model}",
+            yield Table(
                 (*(self.columns[place].short for place in places), *(["closest"] if best else [])),
-                tuple(self._rows(places, best)),
+                tuple(self._lines(places, best)),
+                f"{title} of {model}",
                 self.notes if is_last else (),
             )
 
-    def layouts(self) -> list[Layout]:
-        """Return the tables as Markdown, LaTeX and HTML write them."""
-        return [grid.layout() for grid in self.grids()]
-
-    def _rows(self, columns: Sequence[int], best: Mapping[int, int]) -> Iterator[GridRow]:
+    def _lines(self, columns: Sequence[int], best: Mapping[int, int]) -> Iterator[Line]:
         """Yield the lines of some columns; a model of several views is a block with a heading."""
         for model, members in blocks_of(self.rows):
             if not any((row, column) in self.values for row in members for column in columns):
                 continue
             is_block = len(members) > 1
             if is_block:
-                yield GridRow(f"from {model}", ("",) * (len(columns) + bool(best)))
+                yield Line(f"from {model}")
             for row in members:
                 name = f"  {self.rows[row].short}" if is_block else self.rows[row].name
                 cells = [self._cell(row, column) for column in columns]
                 if best:
                     cells.append(self.columns[best[row]].short if row in best else "")
-                yield GridRow(name, tuple(cells))
+                # a view that was compared with none of them is a heading without lines
+                yield Line(name, tuple(cells) if any(cells) else ())
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return a record a row: the source, then its value for every target."""
-        corner = f"{self.what}; source \\ target"
+        corner = f"{self.caption}; source \\ target"
         return [
             {corner: row.name}
             | {
@@ -201,7 +196,7 @@ def make_matrix(records: Sequence[Record], name: str | None = None) -> Matrix:
         rows=rows,
         columns=columns,
         values={(rows.index(a), columns.index(b)): value for (a, b), value in values.items()},
-        others=tuple(each.name for each in known if each.name != quantity.name),
+        others=tuple(q.name for q in known if q.name != quantity.name),
         n_rows=(min(counts), max(counts)),
     )
 
@@ -214,12 +209,12 @@ def chosen_quantity(known: Sequence[Quantity], name: str | None) -> Quantity:
     """
     if name is None:
         return favourite(known)
-    for each in known:
-        if each.name == full_name(name):
-            return each
+    for quantity in known:
+        if quantity.name == full_name(name):
+            return quantity
     raise InputError(
         f"--show: {name!r} is not measured here; expected one of "
-        f"{', '.join(each.name for each in known)}"
+        f"{', '.join(quantity.name for quantity in known)}"
     )
 
 
@@ -248,10 +243,10 @@ def _view(record: Record, side: str) -> View:
     )
 
 
-def _ordered(found: Iterator[View]) -> list[View]:
+def _ordered(views_of_pairs: Iterable[View]) -> list[View]:
     """Return views without repetition: models as they come, layers as they follow each other."""
-    views = list(dict.fromkeys(found))
-    models = list(dict.fromkeys(view.model for view in views))
+    views = distinct(views_of_pairs)
+    models = distinct(view.model for view in views)
     come = {view: place for place, view in enumerate(views)}
     return sorted(
         views,

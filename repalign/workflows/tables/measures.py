@@ -3,8 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from repalign.core.similarity.measures import measure_called
-from repalign.workflows.tables.errors import Record, short_number, title_of
-from repalign.workflows.tables.grid import Grid, GridRow, distinct
+from repalign.workflows.tables.table import (
+    UNDEFINED,
+    Line,
+    Record,
+    Table,
+    distinct,
+    pair_of,
+    short_number,
+)
 
 TITLE = "Measures of similarity: ↑ higher is closer, ↓ lower is closer"
 HELD_OUT = "held-out: on rows not used for fitting; measures that fit nothing use all rows"
@@ -12,22 +19,24 @@ SHUFFLED = "null and p: the same on shuffled pairs"
 MORE = "--help and docs/measures.md say what each leaves as it is"
 
 
-def measures_grid(records: Sequence[Record]) -> Grid:
+def measures_table(records: Sequence[Record]) -> Table:
     """Arrange records of measures: a block a pair, a column a measure.
 
     Raises:
         InputError: A measure is unknown.
     """
     names = distinct(record["measure"] for record in records)
-    rows: list[GridRow] = []
-    for pair in distinct(title_of(record) for record in records):
-        of_pair = [record for record in records if title_of(record) == pair]
-        rows.append(GridRow(pair, ()))
-        for split in distinct(record["split"] for record in of_pair):
-            by_name = {record["measure"]: record for record in of_pair if record["split"] == split}
-            rows += _lines(split, by_name, names)
+    by_pair: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        by_pair.setdefault(pair_of(record), []).append(record)
+    lines: list[Line] = []
+    for pair, members in by_pair.items():
+        lines.append(Line(" → ".join(pair)))
+        for split in distinct(record["split"] for record in members):
+            by_name = {record["measure"]: record for record in members if record["split"] == split}
+            lines += _lines(split, by_name, names)
     headings = tuple(measure_called(name).heading for name in names)
-    return Grid(TITLE, headings, tuple(rows), (_note(records),))
+    return Table(headings, tuple(lines), TITLE, (_note(records),))
 
 
 def _note(records: Sequence[Record]) -> str:
@@ -37,11 +46,11 @@ def _note(records: Sequence[Record]) -> str:
     return "; ".join([HELD_OUT] * is_held_out + [SHUFFLED] * is_shuffled + [MORE])
 
 
-def _lines(split: str, by_name: Mapping[str, Record], names: Sequence[str]) -> list[GridRow]:
+def _lines(split: str, by_name: Mapping[str, Record], names: Sequence[str]) -> list[Line]:
     counts = distinct(record["n_rows"] for record in by_name.values())
     count = f"{' and '.join(map(str, counts))} rows"
     label = f"{split}, {count}" if any(map(_fits, by_name)) else f"all {count}"
-    lines = [GridRow(label, tuple(_cell(by_name.get(name), "value") for name in names))]
+    lines = [Line(label, tuple(_cell(by_name.get(name), "value") for name in names))]
     for title, key in (
         ("  95 %", "ci"),
         ("  null", "null"),
@@ -49,8 +58,7 @@ def _lines(split: str, by_name: Mapping[str, Record], names: Sequence[str]) -> l
         ("  p search", "p_search"),
     ):
         cells = tuple(_cell(by_name.get(name), key) for name in names)
-        if any(cells):
-            lines.append(GridRow(title, cells, is_detail=True))
+        lines += [Line(title, cells, is_detail=True)] if any(cells) else []
     return lines
 
 
@@ -69,7 +77,7 @@ def _cell(record: Record | None, key: str) -> str:
         return f"{_signed(low)}{between}{_signed(high)}"
     value = record[key]
     if value is None:
-        return "n/a" if key == "value" else ""
+        return UNDEFINED if key == "value" else ""
     return _signed(value)
 
 

@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple
 from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
 from repalign.core.similarity.measures import measure_called
 from repalign.exceptions import InputError
-from repalign.workflows.tables.layout import side_name
 
 Record = Mapping[str, Any]
 Closer = Literal["higher", "lower"]
@@ -68,11 +67,11 @@ class Reading(NamedTuple):
 def quantities_of(names: Iterable[str], measures: Iterable[str] = ()) -> tuple[Quantity, ...]:
     """Return what a comparison with these maps and measures has to show, in their order."""
     chosen = list(dict.fromkeys(names))
-    found = [_error_of(name) for name in chosen]
+    quantities = [_error_of(name) for name in chosen]
     if {"permutation", "rigid", "ica"} <= set(chosen):
         columns = ("efficiency", "efficiency_low", "efficiency_high")
-        found.append(Quantity(EFFICIENCY, "ICA efficiency ↑", "higher", "ica", columns))
-    return (*found, *map(_value_of, dict.fromkeys(measures)))
+        quantities.append(Quantity(EFFICIENCY, "ICA efficiency ↑", "higher", "ica", columns))
+    return (*quantities, *map(_value_of, dict.fromkeys(measures)))
 
 
 def quantities_in(records: Iterable[Record]) -> tuple[Quantity, ...]:
@@ -96,8 +95,8 @@ def full_name(name: str) -> str:
 
 
 def favourite(quantities: Iterable[Quantity]) -> Quantity:
-    """Return what is shown where one must be chosen and nobody did."""
-    by_name = {each.name: each for each in quantities}
+    """Return what is shown where nothing was chosen."""
+    by_name = {quantity.name: quantity for quantity in quantities}
     for name in FAVOURITES:
         if name in by_name:
             return by_name[name]
@@ -127,11 +126,6 @@ def reading_across_targets(record: Record, quantity: Quantity) -> Reading:
         return Reading(None, None, None)
     unit = diameter / radius
     return Reading(*(None if number is None else number * unit for number in value))
-
-
-def pair_of(record: Record) -> tuple[str, str]:
-    """Return the names of source and target, with their views."""
-    return side_name(record, "source"), side_name(record, "target")
 
 
 def _error_of(name: str) -> Quantity:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 from repalign.printable import printable
-from repalign.workflows.tables.grid import WIDTH
+from repalign.workflows.tables.table import WIDTH
 
 # So many warnings that differ in names and numbers alone are one line.
 FOLDED = 3

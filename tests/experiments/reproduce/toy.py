@@ -12,7 +12,7 @@ from repalign.experiments.reproduce.experiment import (
     Published,
     Work,
 )
-from repalign.workflows.figures.drawing import new_figure
+from repalign.workflows.figures.style import new_figure
 
 
 @dataclass(frozen=True)

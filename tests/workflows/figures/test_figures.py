@@ -5,7 +5,6 @@ import pytest
 
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.figures.drawing import new_figure, svg_of, written
 from repalign.workflows.figures.errors import MOST_PANELS, plot_errors
 from repalign.workflows.figures.matrix import array_of, limits, plot_matrix
 from repalign.workflows.figures.pair import (
@@ -15,6 +14,7 @@ from repalign.workflows.figures.pair import (
     plot_spectra,
     plot_splits,
 )
+from repalign.workflows.figures.style import as_svg, new_figure, write_figure
 from repalign.workflows.tables.matrix import make_matrix
 
 
@@ -53,7 +53,7 @@ def test_views_of_one_file_have_their_own_cells_and_names_that_are_no_mathematic
     assert [label.get_text() for label in axes.get_yticklabels()] == ["one", "two"]
     assert [text.get_text() for text in axes.texts] == [".100", ".200"]
     assert axes.get_ylabel() == "source: a"
-    svg_of(axes.figure, "x")  # would not end if the name were set as mathematics
+    as_svg(axes.figure, "x")  # would not end if the name were set as mathematics
 
 
 def test_names_that_would_be_the_same_stay_long() -> None:
@@ -96,7 +96,7 @@ def test_splits_join_the_two_errors_of_every_map(result) -> None:
     axes = plot_splits(result.to_records()).axes[0]
     errors = {(r.map, r.split): r.error for r in result.records}
     maps = [label.get_text() for label in axes.get_yticklabels()]
-    assert maps == ["mean", "permutation", "permutation+scale", "rigid", "linear", "ica"]
+    assert maps == list(dict.fromkeys(r.map for r in result.records))
     for name, line in zip(maps, axes.lines, strict=True):
         assert list(line.get_xdata()) == [errors[name, s] for s in ("in-sample", "held-out")]
 
@@ -117,8 +117,8 @@ def test_components_spectra_and_kurtosis_fall(result) -> None:
     assert heights == sorted((abs(c) for c in pair.matched_correlations), reverse=True)
     shares = plot_spectra(pair.spectra).axes[0].lines[0].get_ydata()
     assert sum(shares) == pytest.approx(1)
-    reports = [{"side": report.side, "kurtosis": report.kurtosis} for report in pair.ica]
-    lines = plot_kurtosis(reports).axes[0].lines
+    kurtosis = {report.side: report.kurtosis for report in pair.ica}
+    lines = plot_kurtosis(kurtosis).axes[0].lines
     assert list(lines[1].get_ydata()) == sorted(pair.ica[1].kurtosis, reverse=True)
 
 
@@ -237,10 +237,10 @@ def test_settings_of_the_user_do_not_reach_a_figure(tmp_path: Path) -> None:
     import matplotlib
 
     records = [record("a", "b", 0.1), record("b", "c", 0.2)]
-    written(plot_matrix(make_matrix(records)), tmp_path / "plain.png")
-    page = svg_of(plot_matrix(make_matrix(records)), "x")
+    write_figure(plot_matrix(make_matrix(records)), tmp_path / "plain.png")
+    page = as_svg(plot_matrix(make_matrix(records)), "x")
     with matplotlib.rc_context({"text.usetex": True, "axes.facecolor": "red", "font.size": 30}):
-        written(plot_matrix(make_matrix(records)), tmp_path / "styled.png")
-        assert svg_of(plot_matrix(make_matrix(records)), "x") == page
+        write_figure(plot_matrix(make_matrix(records)), tmp_path / "styled.png")
+        assert as_svg(plot_matrix(make_matrix(records)), "x") == page
         assert matplotlib.rcParams["font.size"] == 30
     assert (tmp_path / "styled.png").read_bytes() == (tmp_path / "plain.png").read_bytes()

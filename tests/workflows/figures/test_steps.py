@@ -2,7 +2,7 @@
 
 from io import BytesIO
 
-from repalign.workflows.figures.steps import Course, plot_steps
+from repalign.workflows.figures.steps import TrainingCurve, plot_steps
 from repalign.workflows.tables.quantities import Quantity, Reading
 
 RIGID = Quantity("rigid", "Rigid ↓", "lower", "rigid")
@@ -12,12 +12,12 @@ def test_long_names_leave_the_axes_their_width_and_lose_the_folder_that_all_shar
     folder = "/home/somebody/a/long/way/to/the/stores/of/this/study"
     labels = [f"{folder}/a-*.h5::block-{number} → {folder}/b-*.h5::final" for number in range(3)]
     points = {step: Reading(0.1 * step, None, None) for step in (0, 10, 100)}
-    figure = plot_steps([Course(label, points) for label in labels], RIGID, "in-sample")
+    figure = plot_steps([TrainingCurve(label, points) for label in labels], RIGID, "in-sample")
     figure.savefig(BytesIO(), format="svg")  # places everything
     (axes,) = figure.axes
     assert axes.get_position().width > 0.8
     (legend,) = figure.legends
     names = [text.get_text() for text in legend.get_texts()]
     assert names == [f"a-*::block-{number} → b-*::final" for number in range(3)]
-    other = plot_steps([Course("x/a.h5::final → y/a.h5::final", points)], RIGID, "in-sample")
+    other = plot_steps([TrainingCurve("x/a.h5::final → y/a.h5::final", points)], RIGID, "in-sample")
     assert other.legends[0].get_texts()[0].get_text() == "x/a::final → y/a::final"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import repalign
-from repalign.workflows.tables.errors import short_number
+from repalign.workflows.tables.table import short_number
 
 
 @pytest.fixture(scope="module")

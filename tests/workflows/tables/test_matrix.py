@@ -1,10 +1,10 @@
 import pytest
 
-from repalign.cli.formats import as_csv
 from repalign.exceptions import InputError
-from repalign.workflows.tables.grid import as_text
 from repalign.workflows.tables.matrix import arranged, make_matrix
 from repalign.workflows.tables.quantities import quantities_in, reading_across_targets
+from repalign.workflows.tables.records import as_csv
+from repalign.workflows.tables.render import as_text
 
 
 def record(source: str, target: str, error: float | None, *, split="held-out", name="rigid"):
@@ -74,11 +74,11 @@ def test_one_of_several_is_chosen() -> None:
 def test_a_measure_is_a_quantity_too() -> None:
     matrix = make_matrix([measured("a", "b", 0.9), record("a", "b", 0.1)], "linear-cka")
     assert matrix.values == {(0, 1): 0.9, (1, 0): 0.9}  # the same in both directions
-    assert matrix.what == "linear-cka, all 60 rows, higher is closer"
+    assert matrix.caption == "linear-cka, all 60 rows, higher is closer"
 
 
 def test_people_see_a_table_a_model_with_blocks() -> None:
-    lines = as_text(list(make_matrix(PAIRS).grids())).splitlines()
+    lines = as_text(list(make_matrix(PAIRS).tables())).splitlines()
     assert lines == [
         "Rigid error / rms radius ↓ held-out, 60 rows, from rows to columns of B",
         "           block-1  block-2  closest",
@@ -99,7 +99,7 @@ def test_targets_are_compared_over_their_rms_radius() -> None:
     assert matrix.closest() == {(0, "B"): 1}
     assert make_matrix(PAIRS).closest() == {(0, "B"): 0}
     assert arranged(matrix, [1, 0], [1, 0]).closest() == {(1, "B"): 0}
-    lines = as_text(list(matrix.grids())).splitlines()
+    lines = as_text(list(matrix.tables())).splitlines()
     assert lines[3] == "  block-1     .400     .300  block-2"
     higher = [measured("A::1", "B::1", 0.9), measured("A::1", "B::2", 0.8)]
     assert make_matrix(higher).closest()[0, "B"] == 1  # rows: A::1, B::1, B::2
@@ -115,14 +115,14 @@ def test_the_interval_of_an_error_is_in_the_unit_of_its_value() -> None:
 def test_a_table_leaves_out_models_that_were_not_compared_with_its_columns() -> None:
     pairs = [record(f"A::{i}", f"B::{j}", 0.1) for i in "12" for j in "12"]
     pairs += [record(f"B::{i}", f"C::{j}", 0.1) for i in "12" for j in "12"]
-    first, second = make_matrix(pairs).grids()
-    assert [row.label for row in first.rows] == ["from A", "  1", "  2"]
-    assert [row.label for row in second.rows] == ["from B", "  1", "  2"]
+    first, second = make_matrix(pairs).tables()
+    assert [row.label for row in first.lines] == ["from A", "  1", "  2"]
+    assert [row.label for row in second.lines] == ["from B", "  1", "  2"]
 
 
 def test_models_of_one_view_share_a_table() -> None:
     pairs = [record("a", "b", 0.1), record("a", "c", None), record("b", "c", 0.3)]
-    lines = as_text(list(make_matrix(pairs).grids())).splitlines()
+    lines = as_text(list(make_matrix(pairs).tables())).splitlines()
     assert lines[:4] == [
         "Rigid error / rms radius ↓ held-out, 60 rows, from rows to columns",
         "      b     c",

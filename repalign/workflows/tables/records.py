@@ -1,6 +1,7 @@
 """Records as CSV, and anything as JSON."""
 
 import csv
+import hashlib
 import io
 import json
 import re
@@ -8,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repalign.printable import for_csv, printable
-from repalign.workflows.tables.layout import Record, column_names, plain_value
+from repalign.workflows.tables.table import Record, column_names, plain_value
 
 
 def as_csv(records: Sequence[Record]) -> str:
@@ -30,7 +31,25 @@ def as_json(value: Any) -> str:
     text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    return _NOT_ASCII.sub(lambda found: _json_letter(found.group()), text)
+    return _NOT_ASCII.sub(lambda match: _json_letter(match.group()), text)
+
+
+DIGEST = "sha256"
+
+
+def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with the digest of its content, by which a change of it is noticed."""
+    return {**document, DIGEST: digest_of(document)}
+
+
+def digest_of(document: Mapping[str, Any]) -> str:
+    """Return the sha256 of a document as JSON has it, whatever the order of its keys.
+
+    The digest itself, where there is one, does not count.
+    """
+    content = {name: value for name, value in document.items() if name != DIGEST}
+    text = json.dumps(finite(content), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def finite(value: Any) -> Any:

@@ -11,10 +11,15 @@ from matplotlib.textpath import TextPath
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings, preset
-from repalign.workflows.tables.errors import short_number, short_percent
-from repalign.workflows.tables.grid import number
-from repalign.workflows.tables.layout import Layout, Line, text_cells
-from repalign.workflows.tables.markup import PAGE_WIDTH, as_latex, as_markdown
+from repalign.workflows.tables.render import PAGE_WIDTH, as_latex, as_markdown
+from repalign.workflows.tables.table import (
+    Line,
+    Table,
+    number,
+    short_number,
+    short_percent,
+    text_cells,
+)
 
 # Computer Modern as matplotlib has it, at the size of footnotes; the cut for that size is wider.
 FONT = FontProperties(fname=f"{matplotlib.get_data_path()}/fonts/ttf/cmr10.ttf")
@@ -37,7 +42,7 @@ def width_of(cell: str) -> float:
 
 
 def test_the_audit_table_fits_the_text_of_a_page(audit: CompareResult) -> None:
-    text = as_latex([audit.error_table().layout()])
+    text = as_latex([audit.error_table()])
     tables = re.findall(r"\\begin\{tabular\}.*?\\end\{tabular\}", text, re.DOTALL)
     assert len(tables) == 3
     shown = ""
@@ -49,16 +54,16 @@ def test_the_audit_table_fits_the_text_of_a_page(audit: CompareResult) -> None:
         assert sum(widths) <= PAGE_WIDTH
         shown += table
     for column in audit.error_table().columns:
-        assert column.heading.split(" ")[0].replace("%", r"\%") in shown
+        assert column.split(" ")[0].replace("%", r"\%") in shown
 
 
 def test_pairs_are_headings_and_counts_stand_in_the_caption(audit: CompareResult) -> None:
-    layout = audit.error_table().layout()
-    assert layout.lines[0].cells[0] == "array 1 → array 2"
-    markdown = as_markdown([layout])
+    table = audit.error_table()
+    assert table.lines[0].label == "array 1 → array 2"
+    markdown = as_markdown([table])
     assert "| array 1 → array 2 |" in markdown
     assert "\n\n240 rows in-sample, 240 rows held-out; 3 → 3 columns. error: mean" in markdown
-    latex = as_latex([layout])
+    latex = as_latex([table])
     assert r"\emph{array 1 $\to$ array 2}" in latex
     assert r"\caption{240 rows in-sample" in latex
     assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 1
@@ -69,28 +74,28 @@ def test_many_pairs_are_cut_into_tables_that_fit_the_height_of_a_page() -> None:
         line
         for pair in range(9)
         for line in (
-            Line((f"pair {pair}", ""), is_heading=True, starts_block=pair > 0),
-            *(Line((f"line {number}", ".5")) for number in range(8)),
+            Line(f"pair {pair}", starts_block=pair > 0),
+            *(Line(f"line {number}", (".5",)) for number in range(8)),
         )
     ]
-    layout = Layout(("", "Rigid"), tuple(lines), title="Errors", caption=("told",), notes=("n",))
-    tables = as_latex([layout]).split(r"\begin{table}")[1:]
+    whole = Table(("Rigid",), tuple(lines), "Errors", ("n",), legend=("told",))
+    tables = as_latex([whole]).split(r"\begin{table}")[1:]
     assert len(tables) == 3
     assert [table.count(r"\emph") for table in tables] == [4, 4, 1]
     assert [table.count("line 7") for table in tables] == [4, 4, 1]
     assert [table.count(r"\midrule") for table in tables] == [4, 4, 1]
-    assert r"\caption{Errors. told}" in tables[0]
+    assert r"\caption{Errors. told.}" in tables[0]
     for table in tables[1:]:
         assert "\\addtocounter{table}{-1}\n\\caption{Errors (continued).}" in table
     assert ["% n" in table for table in tables] == [False, False, True]
 
 
 def test_lines_without_blocks_are_cut_anywhere_and_a_high_block_nowhere() -> None:
-    lines = tuple(Line((str(number), "1")) for number in range(100))
-    assert as_latex([Layout(("", "x"), lines)]).count(r"\begin{table}") == 3
-    one = (Line(("pair", ""), is_heading=True), *lines)
-    assert as_latex([Layout(("", "x"), one)]).count(r"\begin{table}") == 1
-    assert as_latex([Layout(("", "x"), ())]).count(r"\begin{table}") == 1
+    lines = tuple(Line(str(number), ("1",)) for number in range(100))
+    assert as_latex([Table(("x",), lines)]).count(r"\begin{table}") == 3
+    block = (Line("pair"), *lines)
+    assert as_latex([Table(("x",), block)]).count(r"\begin{table}") == 1
+    assert as_latex([Table(("x",), ())]).count(r"\begin{table}") == 1
 
 
 def test_the_legend_explains_what_is_shown_and_nothing_else() -> None:
@@ -109,10 +114,11 @@ def test_the_legend_explains_what_is_shown_and_nothing_else() -> None:
 
 def test_a_heading_spans_the_table_and_a_span_is_cut_with_its_columns() -> None:
     names = tuple(f"a long heading {place}" for place in range(6))
-    lines = (Line(("one", *("",) * 6), is_heading=True), Line(("x", *"123456")))
-    text = as_latex([Layout(("", *names), lines, over=(3, 5, "Over"))])
+    lines = (Line("one"), Line("x", tuple("123456")))
+    flags = (False, False, True, True, True, False)
+    text = as_latex([Table(names, lines, supervised=flags)])
     assert text.count(r"\begin{tabular}") == 2
-    spans = [int(found) for found in re.findall(r"\\multicolumn\{(\d)\}\{c\}\{Over\}", text)]
+    spans = [int(found) for found in re.findall(r"\\multicolumn\{(\d)\}\{c\}\{Supervised\}", text)]
     assert sum(spans) == 3
 
 
@@ -139,8 +145,8 @@ def test_all_measures_of_a_pair_are_tables_of_latex() -> None:
 
 def test_negative_numbers_have_a_minus_and_names_keep_their_hyphen() -> None:
     cells = ("block-1", "-.05", "-67 ± 2", "-4 to -1", "-.1–.2", "1e-08", "-2.4e+29", "n/a")
-    layout = Layout(tuple("abcdefgh"), (Line(cells),), n_labels=1)
-    row = next(line for line in as_latex([layout]).splitlines() if line.startswith("block"))
+    table = Table(tuple("bcdefgh"), (Line(cells[0], cells[1:]),), corner="a")
+    row = next(line for line in as_latex([table]).splitlines() if line.startswith("block"))
     assert row.removesuffix(r" \\").split(" & ") == [
         "block-1",
         "$-$.05",
@@ -155,7 +161,7 @@ def test_negative_numbers_have_a_minus_and_names_keep_their_hyphen() -> None:
 
 @pytest.mark.parametrize("name", ["[2em]", "*", "*[x]", "  [a"])
 def test_no_name_is_the_argument_of_a_line_break_or_rule(name: str) -> None:
-    lines = (Line(("a", "1")), Line((name, "2"), starts_block=True), Line((name, "3")))
-    text = as_latex([Layout((name, "x"), lines)])
+    lines = (Line("a", ("1",)), Line(name, ("2",), starts_block=True), Line(name, ("3",)))
+    text = as_latex([Table(("x",), lines, corner=name)])
     assert not re.search(r"(\\\\|\\toprule|\\midrule)\s*[*\[]", text)
     assert name.strip() in text

@@ -1,29 +1,22 @@
 import pytest
 
-from repalign.workflows.tables.grid import (
-    Grid,
-    GridRow,
-    as_text,
-    interval,
-    number,
-    text_lines,
-)
-from repalign.workflows.tables.markup import as_latex, as_markdown
+from repalign.workflows.tables.render import as_latex, as_markdown, as_text, text_lines
+from repalign.workflows.tables.table import Line, Table, interval, number
 
-GRID = Grid(
-    "scores of a.npy",
+TABLE = Table(
     ("raw", "pca+random rotation", "ica"),
     (
-        GridRow("concentration ↑, top 25 % − rest", ("", "", "")),
-        GridRow("MIG ↑", (".100", ".200", "n/a")),
-        GridRow("  95 %", (".050–.150", ".150–.250", "n/a"), is_detail=True),
+        Line("concentration ↑, top 25 % − rest"),
+        Line("MIG ↑", (".100", ".200", "n/a")),
+        Line("  95 %", (".050–.150", ".150–.250", "n/a"), is_detail=True),
     ),
+    "scores of a.npy",
     ("100 rows",),
 )
 
 
 def test_text_has_headings_of_several_lines_above_their_columns() -> None:
-    assert as_text([GRID]).splitlines() == [
+    assert as_text([TABLE]).splitlines() == [
         "scores of a.npy",
         "                   pca+random",
         "              raw    rotation  ica",
@@ -36,7 +29,7 @@ def test_text_has_headings_of_several_lines_above_their_columns() -> None:
 
 
 def test_columns_that_do_not_fit_come_below() -> None:
-    lines = [line for line, _ in text_lines(GRID, width=24)]
+    lines = [line for line, _ in text_lines(TABLE, width=24)]
     assert max(map(len, lines)) <= 24
     assert [line for line in lines if line.startswith("MIG")] == [
         "MIG ↑        .100",
@@ -46,8 +39,8 @@ def test_columns_that_do_not_fit_come_below() -> None:
 
 
 def test_markdown_and_latex_keep_the_titles_whole() -> None:
-    assert "| MIG ↑ | .100 | .200 | n/a |" in as_markdown([GRID.layout()])
-    latex = as_latex([GRID.layout()])
+    assert "| MIG ↑ | .100 | .200 | n/a |" in as_markdown([TABLE])
+    latex = as_latex([TABLE])
     assert r"pca+random rotation & ica \\" in latex
     assert r"\multicolumn{4}{l}{\emph{concentration $\uparrow$" in latex
 
