@@ -1,6 +1,5 @@
 """The foreign formats: one list, which readers, help, documentation and contract tests follow."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -61,7 +60,7 @@ FORMATS = (
         "numpy_files:read_npy",
         views="none",
         ids="none",
-        access=f"{IN_PLACE}; column order {COPIED}",
+        access=IN_PLACE,
         suffixes=(".npy",),
     ),
     ForeignFormat(
@@ -69,7 +68,7 @@ FORMATS = (
         "numpy_files:read_npz",
         views="names of the arrays",
         ids=f"array {NAMED}",
-        access=f"{IN_PLACE}; if compressed, {COPIED}",
+        access=COPIED,
         suffixes=(".npz",),
     ),
     ForeignFormat(
@@ -97,7 +96,7 @@ FORMATS = (
     ),
     ForeignFormat(
         "`.parquet` (extra `parquet`)",
-        "parquet_files:read_parquet",
+        "tables:read_parquet",
         views="names of list columns; `columns` for the columns of single numbers",
         ids=f"column {NAMED}, the index of pandas, or the only column of text",
         access=COPIED,
@@ -113,7 +112,7 @@ FORMATS = (
     ),
     ForeignFormat(
         "`.h5ad` (AnnData)",
-        "anndata_files:read_anndata",
+        "anndata_files:read_h5ad",
         views="`X`, `obsm/…` (also without `obsm/`), `layers/…`, dense",
         ids="names of the observations",
         access=IN_PLACE,
@@ -121,7 +120,7 @@ FORMATS = (
     ),
     ForeignFormat(
         "other `.h5`, `.hdf5`",
-        "hdf5.files:read_hdf5",
+        "hdf5_files:read_hdf5",
         views="paths of the datasets",
         ids=f"dataset {NAMED}",
         access=IN_PLACE,
@@ -132,12 +131,12 @@ FORMATS = (
         "matlab_files:read_matlab",
         views="names of the variables",
         ids="if there is one variable per row: their names",
-        access=f"by scipy, {COPIED}",
+        access="by scipy, in memory",
         suffixes=(".mat",),
     ),
     ForeignFormat(
         "zarr directory, also of AnnData (extra `zarr`)",
-        "directories.zarr_trees:read_zarr",
+        "zarr_trees:read_zarr",
         views="paths of the arrays; of AnnData as for `.h5ad`",
         ids=f"array {NAMED}; of AnnData the names of the observations",
         access=IN_PLACE,
@@ -145,14 +144,14 @@ FORMATS = (
     ),
     ForeignFormat(
         "directory of `Dataset.save_to_disk` (extra `parquet`)",
-        "directories.arrow_files:read_saved_dataset",
+        "tables:read_saved_dataset",
         views="as for `.parquet`",
         ids="as for `.parquet`",
         access=COPIED,
         marks=("state.json", "dataset_dict.json"),
     ),
     ForeignFormat(
-        "thingsvision directory: `features.*` or numbered parts, or one folder per module",
+        "thingsvision directory: `features.*`, or one folder per module",
         "thingsvision:read_thingsvision",
         views="names of the modules",
         ids="`file_names.txt`",
@@ -171,9 +170,3 @@ def of_folder(path: Path) -> ForeignFormat:
 
 # One ending of each, for help.
 SUFFIX_LIST = ", ".join(each.suffixes[0] for each in FORMATS if each.suffixes)
-
-
-def table_rows() -> Iterator[str]:
-    """Yield the rows of the table of formats in docs/embeddings.md."""
-    for each in FORMATS:
-        yield f"| {each.heading} | {each.views} | {each.ids} | {each.access} |"

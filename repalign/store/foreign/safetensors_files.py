@@ -1,4 +1,4 @@
-"""Tensors in ``.safetensors`` files, read by position."""
+"""Tensors in ``.safetensors`` files, mapped into memory."""
 
 import json
 import struct
@@ -14,7 +14,7 @@ from repalign.store.foreign.contents import (
     check_matrix_shape,
     choose_view,
 )
-from repalign.store.rows.file import open_file_rows
+from repalign.store.rows.mapped import MappedRows
 
 # safetensors names for the types that numpy can hold; all little endian
 TYPES = {
@@ -44,11 +44,12 @@ def read_safetensors(request: ForeignRequest) -> ForeignMatrix:
     entry = header[view]
     if entry["dtype"] not in TYPES:
         raise InputError(f"{label}: has values of type {entry['dtype']}; save it as F32")
-    raw = open_file_rows(
+    values = np.memmap(
         request.path,
-        shape=check_matrix_shape(entry["shape"], label=label),
         dtype=np.dtype(TYPES[entry["dtype"]]),
+        mode="r",
         offset=data_start + int(entry["data_offsets"][0]),
+        shape=check_matrix_shape(entry["shape"], label=label),
     )
     ids_name = request.id_column or IDS_KEY
     ids_label = f"{request.path} (metadata {ids_name!r})"
@@ -59,7 +60,7 @@ def read_safetensors(request: ForeignRequest) -> ForeignMatrix:
         )
     return ForeignMatrix(
         view=view,
-        raw=raw,
+        raw=MappedRows.of(values, request.path),
         layout="safetensors",
         ids=ids,
         ids_from="" if ids is None else ids_label,

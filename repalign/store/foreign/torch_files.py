@@ -1,18 +1,17 @@
 """Tensors in ``.pt`` and ``.pth`` files, loaded with ``weights_only`` and never otherwise."""
 
-import sys
+import re
 import warnings
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from repalign.aliases import Rows
+from numpy.typing import NDArray
+
 from repalign.damage_errors import PICKLE_ERRORS, ZIP_ERRORS
 from repalign.exceptions import InputError, reading
-from repalign.expansion import check_copy
-from repalign.rows import ArrayRows
-from repalign.store.foreign.archives import data_start
 from repalign.store.foreign.contents import (
     ID_NAMES,
     MAX_COLUMNS,
@@ -22,16 +21,13 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
-from repalign.store.rows.file import FileRows, open_file_rows
-from repalign.store.rows.spool import BLOCK_BYTES, spool_blocks, transposed
+from repalign.store.rows.mapped import MappedRows
 
 if TYPE_CHECKING:
     import torch
 
 LAYERED_KEY = "feats"  # the platonic-rep layout: {"feats": (rows, layers, columns), …}
 MAX_DEPTH = 3  # of containers in each other
-BYTE_ORDER = "byteorder"  # member of an archive
-_NOT_TORCH = "not a readable torch file"
 
 
 def read_torch(request: ForeignRequest) -> ForeignMatrix:
@@ -41,17 +37,29 @@ def read_torch(request: ForeignRequest) -> ForeignMatrix:
     ``layer0``, ``layer1``, …; ``layer-1`` is the last one.
     """
     content = _load(request.path)
-    tensors = _tensors(content)
+    tensors = _list_tensors(content)
     features = tensors.get(LAYERED_KEY)
-    if features is not None and features.ndim == 3:
-        return _open_layer(request, features)
-    ids, ids_from = _ids(request, content)
+    is_layered = features is not None and features.ndim == 3
+    if features is not None and is_layered:
+        content, tensors = None, _split_layers(features, path=request.path)
+        last = re.fullmatch(r"layer-(\d{1,9})", request.view or "")
+        if last is not None:
+            request = replace(request, view=f"layer{features.shape[1] - int(last[1])}")
+    ids, ids_from = _read_ids(request, content)
     view = choose_view(request, {name: tuple(tensor.shape) for name, tensor in tensors.items()})
-    return _matrix(request, view, tensors[view], layout="torch tensors", ids=ids, ids_from=ids_from)
+    values, is_bfloat16 = tensor_values(tensors[view], label=f"{request.path}::{view}")
+    return ForeignMatrix(
+        view=view,
+        raw=MappedRows.of(values, request.path),
+        layout="platonic-rep features" if is_layered else "torch tensors",
+        ids=ids,
+        ids_from=ids_from,
+        bfloat16=is_bfloat16,
+    )
 
 
-def tensor_rows(tensor: "torch.Tensor", *, label: str) -> tuple[ArrayRows, bool]:
-    """Return the rows of a tensor without copying it, and whether they are bfloat16 words.
+def tensor_values(tensor: "torch.Tensor", *, label: str) -> tuple[NDArray[Any], bool]:
+    """Return a matrix without copying it, and whether it holds bfloat16 words.
 
     Raises:
         InputError: not dense, not a matrix, or larger than the memory behind it.
@@ -74,82 +82,66 @@ def tensor_rows(tensor: "torch.Tensor", *, label: str) -> tuple[ArrayRows, bool]
     if is_bfloat16:
         values = values.view(torch.uint16)
     try:
-        return ArrayRows(values.numpy()), is_bfloat16
+        return values.numpy(), is_bfloat16
     except TypeError as error:
-        raise InputError(f"{label}: {_wrong_type(tensor)}") from error
+        raise InputError(
+            f"{label}: has values of type {tensor.dtype}; save it as float32"
+        ) from error
 
 
 def _load(path: Path) -> Any:
-    """Load what a file holds; of an archive, the tensors without their values if torch can.
+    """Load what a file holds; the tensors of an archive are mapped where they lie.
 
     Raises:
-        InputError: It holds other things than plain tensors, or is not as torch writes it.
+        InputError: it holds other things than plain tensors, or is not as torch writes it.
     """
-    with reading(path, *ZIP_ERRORS, problem=_NOT_TORCH):
-        is_archive = zipfile.is_zipfile(path)
-    if not is_archive:
-        return _load_to("cpu", path)  # the format before torch 1.6
-    with _open_archive(path) as archive:
-        _check_archive(path, archive)
-    content = _load_to("meta", path)
-    if content is None or any(_place(tensor) is None for tensor in _tensors(content).values()):
-        return _load_to("cpu", path)
-    return content
-
-
-def _open_archive(path: Path) -> zipfile.ZipFile:
-    with reading(path, *ZIP_ERRORS, problem=_NOT_TORCH):
-        return zipfile.ZipFile(path)
-
-
-def _check_archive(path: Path, archive: zipfile.ZipFile) -> None:
-    """Check that an archive is one that torch writes: stored as it is, in this byte order."""
-    members = archive.infolist()
-    packed = next((info.filename for info in members if info.compress_type), None)
-    if packed is not None:
-        raise InputError(
-            f"{path}: its member {packed!r} is compressed, which torch does not write; "
-            "unpack the archive and save the tensors again with torch.save"
-        )
-    check_copy(path, sum(info.file_size for info in members), label=str(path))
-    for info in members:
-        if PurePosixPath(info.filename).name == BYTE_ORDER:
-            with reading(path, *ZIP_ERRORS, problem=_NOT_TORCH):
-                content = archive.read(info)
-            order = content.decode(errors="replace")
-            if order != sys.byteorder:
-                raise InputError(
-                    f"{path}: has values in {order!r} byte order, expected {sys.byteorder!r}; "
-                    "save it again on a machine like this one"
-                )
-
-
-def _load_to(device: str, path: Path) -> Any:
-    """Load a file; None where it holds tensors that a device cannot have."""
     import torch
 
+    problem = "not a readable torch file"
+    with reading(path, *ZIP_ERRORS, problem=problem):
+        is_archive = zipfile.is_zipfile(path)
+    members: list[zipfile.ZipInfo] = []
+    if is_archive:
+        with reading(path, *ZIP_ERRORS, problem=problem), zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    if any(info.compress_type for info in members):  # torch would map the packed bytes
+        raise InputError(
+            f"{path}: is a compressed archive, which torch does not write; unpack it and save the "
+            "tensors again with torch.save"
+        )
     # torch's own advice is to load without the safeguard, which runs the code of a file: it is
     # not passed on
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # on what it checks, for sparse tensors
-            return torch.load(path, map_location=device, weights_only=True)
-    except NotImplementedError:
-        return None  # sparse and quantised tensors are read into memory, and then refused
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
     except PICKLE_ERRORS as error:
         raise InputError(
             f"{path}: holds no plain tensors ({type(error).__name__} while reading it with "
             "weights_only); save a tensor or a dict of tensors"
         ) from error
+    if is_archive:
+        _check_stored(content, sum(info.file_size for info in members), path=path)
+    return content
 
 
-def _place(tensor: "torch.Tensor") -> int | None:
-    """Return where in the file the memory behind a tensor starts, None where torch does not say."""
-    storage = tensor.untyped_storage() if tensor.is_meta else None
-    return getattr(storage, "_checkpoint_offset", None)
+def _check_stored(content: Any, n_stored: int, *, path: Path) -> None:
+    """Check that tensors hold no more bytes than their archive, which torch does not compare."""
+    import torch
+
+    sizes = {
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+        for tensor in _list_tensors(content).values()
+        if tensor.layout is torch.strided and not tensor.is_meta
+    }
+    if sum(sizes.values()) > n_stored:
+        raise InputError(
+            f"{path}: claims {sum(sizes.values())} bytes of values and holds {n_stored}; save the "
+            "tensors again with torch.save"
+        )
 
 
-def _tensors(content: Any) -> dict[str, "torch.Tensor"]:
+def _list_tensors(content: Any) -> dict[str, "torch.Tensor"]:
     """Return the tensors of at least one dimension, by name; nested names joined by a dot.
 
     A container that stands in several places is read once: a small file may name it for ever.
@@ -172,128 +164,26 @@ def _tensors(content: Any) -> dict[str, "torch.Tensor"]:
     return tensors
 
 
-def _open_layer(request: ForeignRequest, features: "torch.Tensor") -> ForeignMatrix:
-    """Open one layer of features of rows × layers × columns."""
-    n_rows, n_layers, n_columns = features.shape
+def _split_layers(features: "torch.Tensor", *, path: Path) -> dict[str, "torch.Tensor"]:
+    """Return the layers of features of rows × layers × columns, by name."""
+    n_layers = features.shape[1]
     if n_layers > MAX_COLUMNS:
-        raise InputError(f"{request.path}: has {n_layers} layers; at most {MAX_COLUMNS} are read")
-    shapes = {f"layer{number}": (n_rows, n_columns) for number in range(n_layers)}
-    backwards = {f"layer-{n_layers - number}": f"layer{number}" for number in range(n_layers)}
-    wanted = backwards.get(request.view or "", request.view)
-    request = ForeignRequest(request.path, view=wanted, id_column=request.id_column)
-    view = choose_view(request, shapes)
-    layer = features[:, int(view.removeprefix("layer"))]
-    return _matrix(request, view, layer, layout="platonic-rep features", ids=None, ids_from="")
+        raise InputError(f"{path}: has {n_layers} layers; at most {MAX_COLUMNS} are read")
+    return {f"layer{number}": features[:, number] for number in range(n_layers)}
 
 
-def _matrix(
-    request: ForeignRequest,
-    view: str,
-    tensor: "torch.Tensor",
-    *,
-    layout: str,
-    ids: list[str] | None,
-    ids_from: str,
-) -> ForeignMatrix:
-    label = f"{request.path}::{view}"
-    raw: Rows
-    if _place(tensor) is None:
-        raw, is_bfloat16 = tensor_rows(tensor, label=label)
-    else:
-        raw, is_bfloat16 = _file_rows(request.path, tensor, label=label)
-    return ForeignMatrix(
-        view=view, raw=raw, layout=layout, ids=ids, ids_from=ids_from, bfloat16=is_bfloat16
-    )
-
-
-def _file_rows(path: Path, tensor: "torch.Tensor", *, label: str) -> tuple[FileRows, bool]:
-    """Return the rows of a tensor by their place in the file, and whether they are bfloat16 words.
-
-    Raises:
-        InputError: not a matrix, of a type without values here, or larger than what is stored.
-    """
-    import torch
-
-    n_rows, n_columns = check_matrix_shape(tensor.shape, label=label)
-    is_bfloat16 = tensor.dtype is torch.bfloat16
-    kind = torch.uint16 if is_bfloat16 else tensor.dtype
-    try:
-        dtype = torch.empty(0, dtype=kind).numpy().dtype
-    except TypeError as error:
-        raise InputError(f"{label}: {_wrong_type(tensor)}") from error
-    row_step, column_step = tensor.stride()
-    column_step = 1 if n_columns == 1 else column_step
-    # saved as x.T: what is consecutive in the file is a column
-    is_turned = n_rows > 1 and column_step > max(row_step, 1)
-    if is_turned:
-        n_rows, n_columns, row_step, column_step = n_columns, n_rows, column_step, row_step
-    width = (n_columns - 1) * column_step + 1
-    first = int(tensor.storage_offset())
-    _check_stored(path, tensor, first + (n_rows - 1) * row_step + width, label=label)
-    rows = open_file_rows(
-        path,
-        shape=(n_rows, width),
-        dtype=dtype,
-        offset=cast("int", _place(tensor)) + first * dtype.itemsize,
-        row_step=row_step * dtype.itemsize,
-    )
-    if column_step != 1:  # saved as x[:, ::2]
-        rows = _every(rows, column_step, n_columns, label=label)
-    return transposed(rows, label=label) if is_turned else rows, is_bfloat16
-
-
-def _every(rows: FileRows, step: int, n_columns: int, *, label: str) -> FileRows:
-    """Copy every so many columns to a temporary file."""
-    n_rows, width = rows.shape
-    block = max(1, BLOCK_BYTES // (width * rows.dtype.itemsize))
-    return spool_blocks(
-        (rows.read(start, start + block)[:, ::step] for start in range(0, n_rows, block)),
-        n_rows=n_rows,
-        n_columns=n_columns,
-        dtype=rows.dtype,
-        label=label,
-    )
-
-
-def _check_stored(path: Path, tensor: "torch.Tensor", n_values: int, *, label: str) -> None:
-    """Check that the memory behind a tensor is a member of the archive, and long enough.
-
-    Where it starts is computed by torch from how it writes archives, not read from this one.
-
-    Raises:
-        InputError: It is not; or fewer values are stored than the tensor has.
-    """
-    place = _place(tensor)
-    with _open_archive(path) as archive:
-        before = [info for info in archive.infolist() if info.header_offset < (place or 0)]
-    member = max(before, key=lambda info: info.header_offset, default=None)
-    if member is None or data_start(path, member) != place:
-        raise InputError(f"{label}: is not where torch puts tensors; save it again with torch.save")
-    # as many values as the shape says, even if it names some of them twice
-    needed = max(n_values, tensor.numel()) * tensor.element_size()
-    if needed > member.file_size:
-        raise InputError(
-            f"{label}: claims {tuple(tensor.shape)} values and holds {member.file_size} bytes; "
-            "save tensor.contiguous()"
-        )
-
-
-def _wrong_type(tensor: "torch.Tensor") -> str:
-    return f"has values of type {tensor.dtype}; save it as float32"
-
-
-def _ids(request: ForeignRequest, found: Any) -> tuple[list[str] | None, str]:
+def _read_ids(request: ForeignRequest, content: Any) -> tuple[list[str] | None, str]:
     """Return the list of ids of a mapping, and where it stands."""
-    if not isinstance(found, Mapping):
+    if not isinstance(content, Mapping):
         return None, ""
     names = ID_NAMES if request.id_column is None else (request.id_column,)
-    name = next((name for name in names if isinstance(found.get(name), list | tuple)), None)
+    name = next((name for name in names if isinstance(content.get(name), list | tuple)), None)
     if name is None:
         if request.id_column is not None:
             raise InputError(
                 f"{request.path}: has no list {request.id_column!r} of ids; "
-                f"it has {', '.join(str(key) for key in found)}"
+                f"it has {', '.join(str(key) for key in content)}"
             )
         return None, ""
     label = f"{request.path}::{name}"
-    return texts_of(found[name], label=label), label
+    return texts_of(content[name], label=label), label

@@ -21,7 +21,7 @@ from repalign.store.foreign.contents import (
     texts_of,
 )
 from repalign.store.foreign.row_identities import RowIdentities
-from repalign.store.foreign.torch_files import tensor_rows
+from repalign.store.foreign.torch_files import tensor_values
 from repalign.store.joining.index import pooled_index
 from repalign.store.reading.store import Store, StoreView
 from repalign.store.rows.floats import FloatRows, unmasked
@@ -95,7 +95,8 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
     if isinstance(values, Rows):
         raw = values
     elif is_a(values, "torch", "Tensor"):
-        raw, is_bfloat16 = tensor_rows(values, label=name)
+        array, is_bfloat16 = tensor_values(values, label=name)
+        raw = ArrayRows(array)
     else:
         raw = _array_rows(_plain_array(values, name=name), name=name)
     rows = FloatRows(raw, label=name, bfloat16=is_bfloat16)
