@@ -35,7 +35,6 @@ INTERNALS = (
     "repalign.models.views.capture",
     "repalign.options",
     "repalign.process_state",
-    "repalign.store.format.stats",
     "repalign.store.rows",
     "repalign.workflows.compare.aligned",
     "repalign.workflows.compare.ica",

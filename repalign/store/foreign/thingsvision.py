@@ -39,7 +39,7 @@ def read_thingsvision(request: ForeignRequest) -> ForeignMatrix:
 
 def _features_file(folder: Path) -> Path | None:
     paths = (folder / f"features{suffix}" for suffix in SUFFIXES)
-    return next((path for path in paths if path.is_file()), None)
+    return next((path for path in paths if path.exists()), None)
 
 
 def _read(request: ForeignRequest, features: Path) -> ForeignMatrix:

@@ -9,6 +9,7 @@ from repalign.exceptions import StoreError
 from repalign.store.format.layout import (
     Description,
     IndexLayout,
+    check_version,
     parse_description,
     parse_index_layout,
     take,
@@ -222,10 +223,4 @@ def _check_version(content: Mapping[str, Any], where: str) -> None:
     """Refuse other formats and versions."""
     if content.get("format") != FORMAT:
         raise StoreError(f"{where}: not a {FORMAT}")
-    version = take(content, "format_version", int, where)
-    if version != FORMAT_VERSION:
-        advice = "update your installation" if version > FORMAT_VERSION else "the file is damaged"
-        raise StoreError(
-            f"{where}: format_version is {version}, this installation reads version "
-            f"{FORMAT_VERSION}; {advice}"
-        )
+    check_version(take(content, "format_version", int, where), where)

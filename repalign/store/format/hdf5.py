@@ -1,16 +1,14 @@
 """h5py, imported with the search for HDF5 filter plugins switched off.
 
-A file may name any filter, and HDF5 would load a shared library to serve it. Filters that were
-registered by an explicit import (hdf5plugin) keep working.
+A file may name any filter, and HDF5 would load a shared library to serve it.
 """
 
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
 
-from repalign.exceptions import InputError, MissingExtraError, RepalignError, reading
+from repalign.exceptions import InputError, RepalignError, reading
 
 _SEARCH = "HDF5_PLUGIN_PRELOAD"
 _OFF = "::"
@@ -28,7 +26,7 @@ else:
     finally:
         del os.environ[_SEARCH]
 
-__all__ = ["HDF5_ERRORS", "h5py", "import_blosc", "reading_hdf5"]
+__all__ = ["HDF5_ERRORS", "h5py", "reading_hdf5"]
 
 # h5py raises KeyError for objects that cannot be opened, TypeError for types that numpy does not
 # have, ValueError for names and types of no form, OverflowError and MemoryError for sizes that
@@ -51,18 +49,3 @@ def reading_hdf5(name: object, *, failure: type[RepalignError] = InputError) -> 
         name, *HDF5_ERRORS, problem="HDF5 cannot read it, is it damaged?", failure=failure
     ):
         yield
-
-
-def import_blosc() -> ModuleType:
-    """Return hdf5plugin, whose import registers the blosc2 filter.
-
-    Raises:
-        MissingExtraError: hdf5plugin is not installed.
-    """
-    try:
-        import hdf5plugin
-    except ImportError as error:
-        raise MissingExtraError(
-            "hdf5plugin", extra="blosc", purpose="a view compressed with blosc2"
-        ) from error
-    return hdf5plugin

@@ -28,7 +28,6 @@ class Header:
         n_rows: number of rows, at least one.
         shard: number of the shard; None for a packed store.
         roots: sha256 of the leaf digests of every column, by its path.
-        stats: per view ``max_norm`` and the sha256 of its mean and m2.
     """
 
     description: Description
@@ -36,7 +35,6 @@ class Header:
     n_rows: int
     shard: int | None
     roots: Mapping[str, str]
-    stats: Mapping[str, Mapping[str, Any]]
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -58,7 +56,6 @@ class Header:
                 "id_bytes": self.index.id_bytes,
                 "shard": self.shard,
                 "digests": dict(self.roots),
-                "stats": {name: dict(entry) for name, entry in self.stats.items()},
                 "fingerprint": self.fingerprint,
             }
         )
@@ -88,22 +85,7 @@ def parse_header(content: Mapping[str, Any], where: str) -> Header:
     }
     if declared.keys() != roots.keys():
         raise StoreError(f"{where}: key 'digests' names unknown columns; the file is damaged")
-    header = Header(description, index, n_rows, shard, roots, _parse_stats(content, where))
+    header = Header(description, index, n_rows, shard, roots)
     if take_sha256(content, "fingerprint", where) != header.fingerprint:
         raise StoreError(f"{where}: key 'fingerprint' is not that of the digests; file is damaged")
     return header
-
-
-def _parse_stats(content: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
-    """Return the declared statistics of the views."""
-    stats = take(content, "stats", dict, where)
-    inside = f"{where}: stats"
-    if stats.keys() != take(content, "views", dict, where).keys():
-        raise StoreError(f"{inside}: views differ from those of the store; the file is damaged")
-    return {
-        name: {
-            "max_norm": take(entry, "max_norm", float, inside),
-            "sha256": take_sha256(entry, "sha256", inside),
-        }
-        for name, entry in ((name, take(stats, name, dict, inside)) for name in stats)
-    }

@@ -12,13 +12,13 @@ import numpy as np
 from repalign.exceptions import InputError, StoreError
 from repalign.store.format.hdf5 import h5py
 from repalign.store.format.schema import (
+    FORMAT_VERSION,
     INDEX_COLUMNS,
     MAX_DESCRIPTION,
     MAX_DIM,
     MAX_VIEWS,
     VIEW_NAME,
     Column,
-    Compression,
     StoredDtype,
     index_column,
     view_column,
@@ -37,13 +37,11 @@ class ViewInfo:
         name: 1 to 64 of the characters ``A-Z a-z 0-9 _ . -``.
         dim: number of columns.
         dtype: float16, float32 or float64.
-        compression: gzip, blosc2 or None.
     """
 
     name: str
     dim: int
     dtype: StoredDtype = "float32"
-    compression: Compression | None = None
 
     def __post_init__(self) -> None:
         if not VIEW_NAME.fullmatch(self.name) or self.name in {".", ".."}:
@@ -56,20 +54,15 @@ class ViewInfo:
             raise InputError(
                 f"view {self.name}: dtype is {self.dtype}; use {', '.join(get_args(StoredDtype))}"
             )
-        if self.compression is not None and self.compression not in get_args(Compression):
-            raise InputError(
-                f"view {self.name}: compression is {self.compression}; use "
-                f"{', '.join(get_args(Compression))} or none"
-            )
 
     @property
     def column(self) -> Column:
         """The dataset that holds it."""
-        return view_column(self.name, self.dim, self.dtype, self.compression)
+        return view_column(self.name, self.dim, self.dtype)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values, without the name."""
-        return {"dim": self.dim, "dtype": self.dtype, "compression": self.compression}
+        return {"dim": self.dim, "dtype": self.dtype}
 
 
 @dataclass(frozen=True)
@@ -149,6 +142,24 @@ def here_and_now() -> dict[str, Any]:
     }
 
 
+def check_version(version: int, where: str) -> None:
+    """Refuse other versions of the format.
+
+    Raises:
+        StoreError: it is another one.
+    """
+    if version != FORMAT_VERSION:
+        advice = (
+            "update your installation"
+            if version > FORMAT_VERSION
+            else "extract or import the embeddings again with the same command"
+        )
+        raise StoreError(
+            f"{where}: format_version is {version}, this installation reads version "
+            f"{FORMAT_VERSION}; {advice}"
+        )
+
+
 def take(content: Mapping[str, Any], key: str, kind: type | tuple[type, ...], where: str) -> Any:
     """Return a value of parsed JSON after checking its type.
 
@@ -192,7 +203,6 @@ def parse_description(content: Mapping[str, Any], where: str) -> Description:
                     name,
                     take(declared, "dim", int, inside),
                     take(declared, "dtype", str, inside),
-                    take(declared, "compression", (str, type(None)), inside),
                 )
             )
         except InputError as error:

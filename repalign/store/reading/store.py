@@ -1,6 +1,6 @@
 """Reading a store: one packed file or a directory of shards, without loading it whole."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -15,13 +15,9 @@ from repalign.store.format.directory import DirectoryContent, read_directory
 from repalign.store.format.header import Header, columns_of
 from repalign.store.format.layout import Description, IndexLayout, ViewInfo
 from repalign.store.format.schema import FORMAT_VERSION
-from repalign.store.format.stats import ViewStats
 from repalign.store.joining.index import RowIndex
-from repalign.store.reading.file import StoreFile
 from repalign.store.reading.info import StoreInfo
-from repalign.store.reading.rows import StoredRows
-
-_BLOCK_BYTES = 2**25
+from repalign.store.reading.rows import StoredRows, StoreFile
 
 
 @checked
@@ -120,7 +116,7 @@ class Store:
 
     @property
     def fingerprint(self) -> str:
-        """What identifies the content, however it is cut into files or compressed."""
+        """What identifies the content, however it is cut into files."""
         if self._fingerprint is None:
             columns = columns_of(self.description, self.index_layout)
             roots = self.roots(*(column.path for column in columns))
@@ -194,15 +190,6 @@ class StoreView:
         """Floating type in which the values are stored."""
         return self._column.dtype
 
-    @property
-    def stats(self) -> ViewStats:
-        """Statistics that were gathered while writing."""
-        parts = (file.stats(self.info.name) for file in self._rows.files())
-        total = next(parts)
-        for part in parts:
-            total = total.merge(part)
-        return total
-
     def read(self, start: int, stop: int) -> FloatArray:
         """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
         return self._rows.read(self._column, start, stop)
@@ -210,20 +197,6 @@ class StoreView:
     def take(self, rows: IntArray) -> FloatArray:
         """Return the given rows; they are strictly increasing."""
         return self._rows.take(self._column, rows)
-
-    def blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, FloatArray]]:
-        """Iterate over all rows in blocks, as the number of the first row and the rows.
-
-        Args:
-            n_rows: rows of a block; by default about 32 MiB of whole chunks.
-        """
-        if n_rows is None:
-            leaf = self._column.leaf_rows
-            n_rows = max(1, _BLOCK_BYTES // (leaf * self._column.row_bytes)) * leaf
-        if n_rows < 1:
-            raise InputError(f"blocks of {n_rows} rows; give at least 1")
-        for start in range(0, len(self), n_rows):
-            yield start, self.read(start, min(len(self), start + n_rows))
 
 
 class StoreIndex:

@@ -100,8 +100,6 @@ def check_file(store: Store, number: int, mode: VerifyMode) -> None:
         reader = file.column(column.path)
         if mode == "full":
             reader.check_all()
-    for view in file.header.description.views:
-        file.stats(view.name)
     if mode == "full":  # identities that no row can have are refused when they are read
         start, stop = (int(row) for row in store.rows.starts[number : number + 2])
         for at in range(start, stop, INDEX_BLOCK):

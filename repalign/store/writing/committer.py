@@ -10,7 +10,6 @@ from repalign.exceptions import StoreError
 from repalign.store.format.layout import Description, IndexLayout
 from repalign.store.format.sealed_json import temporary_path
 from repalign.store.format.shard import commit_shard, shard_name
-from repalign.store.format.stats import stats_of
 from repalign.store.joining.index import RowIndex
 from repalign.store.reading.safety import check_sizes
 from repalign.store.writing.background import BackgroundThread
@@ -80,7 +79,6 @@ class ShardCommitter:
                 file.write(dataset, 0, values)
             for view in self._description.views:
                 file.write(view.column, 0, arrays[view.name])
-                file.set_stats(view.name, stats_of(arrays[view.name]))
             header = file.finish()
         check_sizes(header, path.stat().st_size, str(self._directory / shard_name(number)))
 

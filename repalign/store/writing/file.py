@@ -3,7 +3,6 @@
 import errno
 import os
 import resource
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from repalign.printable import byte_size
 from repalign.store.format.digests import column_root, digest_table, leaf_digests
-from repalign.store.format.hdf5 import h5py, import_blosc
+from repalign.store.format.hdf5 import h5py
 from repalign.store.format.header import Header, columns_of
 from repalign.store.format.layout import Description, IndexLayout
 from repalign.store.format.schema import (
@@ -20,16 +19,11 @@ from repalign.store.format.schema import (
     FORMAT,
     FORMAT_VERSION,
     HEADER,
-    STATS,
     Column,
 )
 from repalign.store.format.sealed_json import sha256_of
-from repalign.store.format.stats import ViewStats, stats_sha256, stats_table
 
-_GZIP_LEVEL = (
-    1  # higher levels gain under two per cent on activations and cost several times as much
-)
-# What a file takes beside its values, at least: descriptions, digests and statistics.
+# What a file takes beside its values, at least: descriptions, and digests.
 _OVERHEAD = 2**16
 
 
@@ -61,7 +55,6 @@ class FileWriter:
         self._shard = shard
         self._columns = columns_of(description, index)
         self._leaves: dict[str, list[bytes]] = {column.path: [] for column in self._columns}
-        self._stats: dict[str, ViewStats] = {}
         self._check_limit(path)
         # v110: all metadata has checksums, so that HDF5 itself notices most damage.
         # No chunk cache: whole chunks are written once.
@@ -79,7 +72,7 @@ class FileWriter:
         """Refuse what the limit on the size of a file stops: HDF5 cannot close such a file.
 
         Raises:
-            OSError: the limit is below what the values take uncompressed.
+            OSError: the limit is below what the values take.
         """
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
         needed = self._n_rows * sum(each.row_bytes for each in self._columns) + _OVERHEAD
@@ -92,18 +85,12 @@ class FileWriter:
 
     def _created(self, column: Column) -> Any:
         """Return the new, empty dataset of a column."""
-        filters: dict[str, Any] = {}
-        if column.compression == "gzip":
-            filters = {"compression": "gzip", "compression_opts": _GZIP_LEVEL, "shuffle": True}
-        elif column.compression == "blosc2":
-            filters = dict(import_blosc().Blosc2())
         return self._file.create_dataset(
             column.path,
             shape=column.shape(self._n_rows),
             dtype=column.dtype,
             chunks=column.chunks(self._n_rows),
             track_times=False,
-            **filters,
         )
 
     def write(self, column: Column, start: int, values: NDArray[Any]) -> None:
@@ -114,35 +101,16 @@ class FileWriter:
         )
         self._leaves[column.path] += leaf_digests(column, values)
 
-    def write_stored(
-        self, column: Column, leaf: int, stored: NDArray[np.uint8], digest: bytes
-    ) -> None:
-        """Write one chunk as it is stored in another file, filters applied."""
-        place = (leaf * column.leaf_rows,) if column.width is None else (leaf * column.leaf_rows, 0)
-        self._datasets[column.path].id.write_direct_chunk(place, stored)
-        self._leaves[column.path].append(digest)
-
-    def set_stats(self, view: str, stats: ViewStats) -> None:
-        """Give the statistics of a view."""
-        self._stats[view] = stats
-
     def finish(self) -> Header:
-        """Write digests, statistics and, last of all, the header; return it."""
+        """Write digests and, last of all, the header; return it."""
         for path, leaves in self._leaves.items():
             self._plain(f"{DIGESTS}/{path}", digest_table(leaves))
-        described: dict[str, Mapping[str, Any]] = {}
-        for view in self._description.views:
-            stats = self._stats[view.name]
-            table = stats_table(stats)
-            self._plain(f"{STATS}/{view.name}", table)
-            described[view.name] = {"max_norm": stats.max_norm, "sha256": stats_sha256(table)}
         header = Header(
             self._description,
             self._index,
             self._n_rows,
             self._shard,
             {path: column_root(leaves) for path, leaves in self._leaves.items()},
-            described,
         )
         text = header.to_text()
         encoded = text.encode("utf-8", errors="surrogatepass")

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import numpy as np
-
 from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
 from repalign.files import UNFINISHED, check_output, private_folder
@@ -119,8 +117,6 @@ def pack_opened(
                     done += 1
                     if on_progress:
                         on_progress(done, total)
-            for view in store.views:
-                file.set_stats(view, store.view(view).stats)
             packed = file.finish()
         check_sizes(packed, temporary.stat().st_size, str(target))
     return target
@@ -157,29 +153,7 @@ def new_file(target: Path, scratch: Path | None = None) -> Iterator[Path]:
 
 def _copy(store: Store, column: Column, file: FileWriter) -> Iterator[None]:
     """Copy a column leaf by leaf, checking each."""
-    if column.compression is None and store.rows.is_aligned(column) and column.dtype.kind != "S":
-        yield from _copy_chunks(store, column, file)
-        return
     for start in range(0, len(store), column.leaf_rows):
         stop = min(len(store), start + column.leaf_rows)
         file.write(column, start, store.rows.read(column, start, stop))
         yield
-
-
-def _copy_chunks(store: Store, column: Column, file: FileWriter) -> Iterator[None]:
-    """Copy the chunks of a column as they are stored, checking their values."""
-    chunk_bytes = column.chunks(len(store))[0] * column.row_bytes
-    for number, part in enumerate(store.rows.files()):
-        reader = part.column(column.path)
-        for leaf in range(column.n_leaves(part.header.n_rows)):
-            first, last = reader.bounds(leaf)
-            stored = reader.read_stored(leaf)
-            values = np.frombuffer(stored, column.dtype)
-            values = values.reshape(column.shape(-1))[: last - first]
-            reader.check(leaf, values)
-            start = int(store.rows.starts[number]) + first
-            if len(stored) == chunk_bytes:
-                file.write_stored(column, start // column.leaf_rows, stored, reader.digest(leaf))
-            else:  # a small last shard has smaller chunks
-                file.write(column, start, values)
-            yield

@@ -114,7 +114,7 @@ class ShardDirectory:
             return "is there already; choose another path, or allow overwriting"
         if restart:
             return "is an unfinished store of other settings; remove it, or allow overwriting"
-        return "is an unfinished store; continue it (StoreWriter.open), or allow overwriting"
+        return "is an unfinished store; continue it (resume=True), or allow overwriting"
 
     def take_over(self) -> Present:
         """Continue what is there, after checking that it is the same store, or begin it.
@@ -149,7 +149,7 @@ class ShardDirectory:
         if content.shards:
             with Store(self.path, allow_incomplete=True) as store:
                 for number in range(store.rows.n_files):
-                    check_file(store, number, self._options.verify_resumed)
+                    check_file(store, number, "quick")
         return Present(
             numbers=frozenset(committed_numbers(self.path)),
             n_rows=sum(shard.n_rows for shard in content.shards),

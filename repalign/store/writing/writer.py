@@ -26,7 +26,7 @@ class StoreWriter:
     While it is written a store is a directory of shards (``run.h5.parts`` for ``run.h5``). A path
     ending in ``.h5`` becomes one file at the end; any other path stays a directory. Leaving the
     context finishes the store; leaving it by an exception keeps the shards committed so far, and
-    :meth:`open` continues after them; where there are none, nothing is left behind.
+    ``resume`` continues after them; where there are none, nothing is left behind.
 
     Rows come in order by :meth:`append`, or as whole shards by number with :meth:`write_shard`,
     which several processes may do at once for different numbers (give ``options.n_shards`` and
@@ -38,7 +38,7 @@ class StoreWriter:
         views: columns of every view, by name.
         options: types, compression, sizes, notes.
         overwrite: replace what is there.
-        resume: continue what is there; :meth:`open` is the short form.
+        resume: continue what is there, or begin it.
         restart: replace an unfinished store of the same settings, which a killed writer left.
 
     Raises:
@@ -70,8 +70,7 @@ class StoreWriter:
         self.path = Path(path)
         self.options = options or WriteOptions()
         described = tuple(
-            ViewInfo(name, int(dim), self.options.dtype, self.options.compression)
-            for name, dim in views.items()
+            ViewInfo(name, int(dim), self.options.dtype) for name, dim in views.items()
         )
         environment = here_and_now() | dict(self.options.environment)
         self._description = Description(described, spec, environment, self.options.licence)
@@ -90,22 +89,6 @@ class StoreWriter:
         self._committed = set(found.numbers)
         if not self.is_complete:
             self._committer = ShardCommitter(self.directory, self._description)
-
-    @classmethod
-    def open(
-        cls,
-        path: str | Path,
-        *,
-        spec: Mapping[str, Any],
-        views: Mapping[str, int],
-        options: WriteOptions | None = None,
-    ) -> Self:
-        """Continue a store that was interrupted, or begin it.
-
-        Raises:
-            StoreError: what is there has another spec (the changed keys are named) or is damaged.
-        """
-        return cls(path, spec=spec, views=views, options=options, resume=True)
 
     def __enter__(self) -> Self:
         return self

@@ -185,7 +185,7 @@ def test_equal_content_has_one_fingerprint_in_stores_too(
 ) -> None:
     source = as_source(VALUES, ids=ids)
     import_store(source, tmp_path / "a.h5", view="one")
-    import_store(source, tmp_path / "b", view="another", compression="gzip")
+    import_store(source, tmp_path / "b", view="another")
     for name in ("a.csv", "a.npz", "a.npy"):
         export_store(open_embeddings(tmp_path / "a.h5"), tmp_path / name)
 

@@ -15,7 +15,7 @@ ROWS = np.arange(24, dtype=np.float32).reshape(12, 2)
 
 
 def writer_of(path: Path, **options) -> StoreWriter:
-    return StoreWriter.open(path, spec={}, views={"x": 2}, options=WriteOptions(**options))
+    return StoreWriter(path, resume=True, spec={}, views={"x": 2}, options=WriteOptions(**options))
 
 
 def write(writer: StoreWriter, number: int) -> None:
