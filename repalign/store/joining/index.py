@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ SHA_BYTES = 16  # the hash of an input is cut to its first 16 bytes
 MAX_ID_BYTES = 1024
 
 
+@runtime_checkable
 class ReadableIndex(Protocol):
     """A row index that is read in slices, from a file or from memory."""
 
