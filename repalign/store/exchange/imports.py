@@ -10,7 +10,7 @@ from repalign.arguments import checked
 from repalign.exceptions import InputError
 from repalign.files import file_sha256, protecting
 from repalign.store.format.schema import VIEW_NAME, StoredDtype
-from repalign.store.reading.info import StoreInfo
+from repalign.store.reading.store import StoreInfo
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.native import IMPORTED, is_store
 from repalign.store.sources.source import EmbeddingSource

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from repalign.aliases import FloatArray
 from repalign.exceptions import StoreError
 from repalign.files import check_regular, writing
-from repalign.store.format.layout import take
+from repalign.store.format.header import take
 from repalign.store.format.sealed_json import canonical_json, parse_json, sha256_of
 
 FORMAT_VERSION = 3

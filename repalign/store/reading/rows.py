@@ -20,11 +20,10 @@ from repalign.aliases import IntArray
 from repalign.arguments import check_kind
 from repalign.exceptions import InputError, StoreError, reading
 from repalign.store.format.digests import column_root, leaf_digest
+from repalign.store.format.directory import ShardRecord, check_shard
 from repalign.store.format.hdf5 import reading_hdf5
-from repalign.store.format.header import Header
-from repalign.store.format.layout import Description
+from repalign.store.format.header import Description, Header
 from repalign.store.format.schema import DIGEST_BYTES, DIGESTS, Column
-from repalign.store.format.shard import ShardRecord, check_shard
 from repalign.store.reading.safety import open_checked
 from repalign.store.rows.floats import is_all_finite
 
@@ -100,7 +99,7 @@ class ColumnReader:
             end = min(stop, last)
             target = out[row - start : end - start]
             if first == row and last == end:
-                self.read_leaf(leaf, target)
+                self._read_leaf(leaf, target)
             else:
                 target[:] = self._whole_leaf(leaf)[row - first : end - first]
             row = end
@@ -119,14 +118,14 @@ class ColumnReader:
             StoreError: anything is damaged.
         """
         for leaf in range(self._n_leaves):
-            self.read_leaf(leaf, self._empty_leaf(leaf))
+            self._read_leaf(leaf, self._empty_leaf(leaf))
 
     def bounds(self, leaf: int) -> tuple[int, int]:
         """Return first row and end of a leaf."""
         first = leaf * self.column.leaf_rows
         return first, min(first + self.column.leaf_rows, self.n_rows)
 
-    def read_leaf(self, leaf: int, out: NDArray[Any]) -> None:
+    def _read_leaf(self, leaf: int, out: NDArray[Any]) -> None:
         """Read a whole leaf into a contiguous array and check it; the last chunk may be longer.
 
         Raises:
@@ -164,7 +163,7 @@ class ColumnReader:
         """Return a leaf; the last one is kept for reads of a few rows at a time."""
         if self._last is None or self._last[0] != leaf:
             values = self._empty_leaf(leaf)
-            self.read_leaf(leaf, values)
+            self._read_leaf(leaf, values)
             self._last = (leaf, values)
         return self._last[1]
 

@@ -15,8 +15,7 @@ import numpy as np
 from repalign.exceptions import StoreError
 from repalign.printable import byte_size
 from repalign.store.format.hdf5 import h5py, reading_hdf5
-from repalign.store.format.header import Header, parse_header
-from repalign.store.format.layout import check_version
+from repalign.store.format.header import Header, check_version, parse_header
 from repalign.store.format.schema import (
     DIGEST_BYTES,
     DIGESTS,

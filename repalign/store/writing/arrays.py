@@ -14,8 +14,8 @@ from repalign.files import protecting
 from repalign.printable import printable
 from repalign.store.format.directory import parts_directory, remove_directory
 from repalign.store.joining.index import ReadableIndex, pooled_index
-from repalign.store.reading.info import StoreInfo
 from repalign.store.reading.rows import StoredRows
+from repalign.store.reading.store import StoreInfo
 from repalign.store.rows.floats import unmasked
 from repalign.store.writing.options import WriteOptions
 from repalign.store.writing.packing import OnProgress

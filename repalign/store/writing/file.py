@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from repalign.printable import byte_size
 from repalign.store.format.digests import column_root, digest_table, leaf_digests
 from repalign.store.format.hdf5 import h5py
-from repalign.store.format.header import Header, columns_of
-from repalign.store.format.layout import Description, IndexLayout
+from repalign.store.format.header import Description, Header, IndexLayout, columns_of
 from repalign.store.format.schema import (
     DIGESTS,
     FORMAT,

@@ -13,6 +13,7 @@ from repalign.exceptions import InputError, StoreError
 from repalign.files import STDOUT, check_no_input
 from repalign.store.format.directory import (
     begin_directory,
+    committed_numbers,
     file_identity,
     is_finished,
     is_unused,
@@ -20,12 +21,12 @@ from repalign.store.format.directory import (
     read_directory,
     remove_directory,
     remove_leftovers,
+    shard_name,
     write_manifest,
 )
-from repalign.store.format.layout import Description
+from repalign.store.format.header import Description
 from repalign.store.format.schema import DESCRIPTION, MANIFEST
 from repalign.store.format.sealed_json import canonical_json
-from repalign.store.format.shard import committed_numbers, shard_name
 from repalign.store.reading.store import Store
 from repalign.store.reading.verify import check_file
 from repalign.store.writing.options import WriteOptions

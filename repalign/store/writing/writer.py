@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike
 from repalign.aliases import FloatArray
 from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
-from repalign.store.format.layout import Description, IndexLayout, ViewInfo, here_and_now
+from repalign.store.format.directory import commit_shard, shard_name
+from repalign.store.format.header import Description, IndexLayout, ViewInfo, here_and_now
 from repalign.store.format.sealed_json import temporary_path
-from repalign.store.format.shard import commit_shard, shard_name
 from repalign.store.joining.index import RowIndex, concatenate_index, pooled_index
-from repalign.store.reading.info import StoreInfo
 from repalign.store.reading.safety import check_sizes
-from repalign.store.reading.store import Store
+from repalign.store.reading.store import Store, StoreInfo
 from repalign.store.rows.floats import is_all_finite, unmasked
 from repalign.store.writing.background import BackgroundThread
 from repalign.store.writing.file import FileWriter

@@ -16,11 +16,11 @@ import pytest
 from repalign.exceptions import StoreError
 from repalign.store import open_store, verify_store
 from repalign.store.format.digests import fingerprint_of
-from repalign.store.format.header import columns_of
-from repalign.store.format.layout import (
+from repalign.store.format.header import (
     Description,
     IndexLayout,
     ViewInfo,
+    columns_of,
     parse_description,
     parse_index_layout,
 )
