@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.printable import byte_size
-from repalign.store.format.digests import column_root, digest_table, leaf_digests
+from repalign.store.format.digests import column_root, digest_table, leaf_digest
 from repalign.store.format.hdf5 import h5py
 from repalign.store.format.header import Description, Header, IndexLayout, columns_of
 from repalign.store.format.schema import (
@@ -94,11 +94,17 @@ class FileWriter:
 
     def write(self, column: Column, start: int, values: NDArray[Any]) -> None:
         """Write rows from ``start`` on; all but the last call give whole leaves."""
-        self._datasets[column.path].write_direct(
-            np.ascontiguousarray(values, dtype=column.dtype),
-            dest_sel=np.s_[start : start + len(values)],
-        )
-        self._leaves[column.path] += leaf_digests(column, values)
+        dataset = self._datasets[column.path]
+        values = np.ascontiguousarray(values, dtype=column.dtype)
+        for at in range(0, len(values), column.leaf_rows):
+            leaf = values[at : at + column.leaf_rows]
+            row = start + at
+            if len(leaf) == dataset.chunks[0]:  # as it is, past the selections of HDF5
+                place = (row,) if column.width is None else (row, 0)
+                dataset.id.write_direct_chunk(place, leaf)
+            else:
+                dataset.write_direct(leaf, dest_sel=np.s_[row : row + len(leaf)])
+            self._leaves[column.path].append(leaf_digest(leaf))
 
     def finish(self) -> Header:
         """Write digests and, last of all, the header; return it."""
