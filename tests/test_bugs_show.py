@@ -72,8 +72,8 @@ FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
     "a.parquet": (lambda path: frame().to_parquet(path), "tables._value_blocks"),
     "a.npy": (lambda path: np.save(path, VALUES), "numpy_files._map_array"),
     "a.npz": (lambda path: np.savez(path, x=VALUES), "numpy_files._map_array"),
-    "a.safetensors": (lambda path: save_file({"x": VALUES}, path), "safetensors_files._ids"),
-    "a.pt": (lambda path: torch.save(torch.from_numpy(VALUES), path), "torch_files._check_stored"),
+    "a.safetensors": (lambda path: save_file({"x": VALUES}, path), "tensors._parse_ids"),
+    "a.pt": (lambda path: torch.save(torch.from_numpy(VALUES), path), "tensors._check_stored"),
     "a.hdf5": (save_hdf5, "hdf5_files.read_tree"),
     "a.h5ad": (save_anndata, "anndata_files._is_matrix"),
     "a.mat": (
@@ -100,7 +100,7 @@ def test_in_a_reader_of_foreign_files(tmp_path: Path, plant: Plant, name: str) -
 @pytest.mark.parametrize(
     ("name", "function"),
     [
-        ("a.npy", "store.rows.mapped.MappedRows._check_size"),
+        ("a.npy", "store.rows.files.MappedRows._check_size"),
         ("a.hdf5", "store.foreign.hdf5_files._read_values"),
         ("a.zarr", "store.foreign.zarr_trees.ZarrRows.read"),
     ],

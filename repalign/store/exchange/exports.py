@@ -17,7 +17,7 @@ from repalign.exceptions import InputError, MissingExtraError
 from repalign.files import check_output, protecting, writing
 from repalign.store.foreign.formats import ExportFormat
 from repalign.store.foreign.identifiers import bound_ids_text
-from repalign.store.foreign.safetensors_files import TYPES
+from repalign.store.foreign.tensors import TYPES
 from repalign.store.joining.index import POOLED, RowIndex, decode_ids
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.opening import SIDECAR_SUFFIX

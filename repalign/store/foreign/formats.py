@@ -73,7 +73,7 @@ FORMATS = (
     ),
     ForeignFormat(
         "`.pt`, `.pth`",
-        "torch_files:read_torch",
+        "tensors:read_torch",
         views="keys of the dict (`outer.inner`), numbers of the list",
         ids=f"list {NAMED}",
         access=f"`weights_only`; {IN_PLACE}",
@@ -88,7 +88,7 @@ FORMATS = (
     ),
     ForeignFormat(
         "`.safetensors`",
-        "safetensors_files:read_safetensors",
+        "tensors:read_safetensors",
         views="names of the tensors",
         ids="metadata `ids`, a JSON list",
         access=IN_PLACE,

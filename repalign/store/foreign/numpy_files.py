@@ -21,10 +21,9 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
-from repalign.store.foreign.row_identities import RowIdentities
-from repalign.store.rows.disk_space import check_temporary_space
+from repalign.store.foreign.identifiers import RowIdentities
+from repalign.store.rows.files import MappedRows, check_temporary_space
 from repalign.store.rows.floats import float_type
-from repalign.store.rows.mapped import MappedRows
 
 _NOT_NPY = "not a readable npy array of plain numbers; save np.stack(rows).astype(np.float32)"
 _NOT_NPZ = "not a readable npz archive"

@@ -23,9 +23,9 @@ from repalign.store.foreign.contents import (
     check_matrix_shape,
     choose_view,
 )
-from repalign.store.foreign.row_identities import RowIdentities
+from repalign.store.foreign.identifiers import RowIdentities
+from repalign.store.rows.files import spool_blocks
 from repalign.store.rows.floats import float_type
-from repalign.store.rows.spool import spool_blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import FloatArray, IntArray, Rows
-from repalign.store.rows.spool import RowSpool
+from repalign.store.rows.files import RowSpool
 
 Access = Literal["in order", "gathered", "reordered copy"]
 

@@ -20,8 +20,8 @@ from repalign.store.foreign.contents import (
     check_matrix_shape,
     texts_of,
 )
-from repalign.store.foreign.row_identities import RowIdentities
-from repalign.store.foreign.torch_files import tensor_values
+from repalign.store.foreign.identifiers import RowIdentities
+from repalign.store.foreign.tensors import tensor_values
 from repalign.store.joining.index import pooled_index
 from repalign.store.reading.store import Store, StoreView
 from repalign.store.rows.floats import FloatRows, unmasked

@@ -17,8 +17,8 @@ from repalign.store.joining.index import ReadableIndex, pooled_index
 from repalign.store.reading.rows import StoredRows
 from repalign.store.reading.store import StoreInfo
 from repalign.store.rows.floats import unmasked
+from repalign.store.writing.files import OnProgress
 from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.packing import OnProgress
 from repalign.store.writing.writer import StoreWriter
 
 _BLOCK_ROWS = 8192

@@ -27,10 +27,9 @@ from repalign.store.format.directory import (
 from repalign.store.format.header import Description
 from repalign.store.format.schema import DESCRIPTION, MANIFEST
 from repalign.store.format.sealed_json import canonical_json
-from repalign.store.reading.store import Store
-from repalign.store.reading.verify import check_file
+from repalign.store.reading.store import Store, check_file
+from repalign.store.writing.files import OnProgress, check_target, pack_opened
 from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.packing import OnProgress, check_target, pack_opened
 
 _SHOWN = 5
 

@@ -20,9 +20,8 @@ from repalign.store.reading.safety import check_sizes
 from repalign.store.reading.store import Store, StoreInfo
 from repalign.store.rows.floats import is_all_finite, unmasked
 from repalign.store.writing.background import BackgroundThread
-from repalign.store.writing.file import FileWriter
+from repalign.store.writing.files import FileWriter, OnProgress
 from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.packing import OnProgress
 from repalign.store.writing.shard_directory import Present, ShardDirectory
 
 

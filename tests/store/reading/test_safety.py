@@ -26,7 +26,7 @@ from repalign.store.format.header import (
 )
 from repalign.store.format.sealed_json import canonical_json, read_sealed, sha256_of, write_sealed
 from repalign.store.joining.index import pooled_index
-from repalign.store.writing.file import FileWriter
+from repalign.store.writing.files import FileWriter
 
 VIEW = "emb/layer.1"
 
