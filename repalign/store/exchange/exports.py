@@ -88,10 +88,10 @@ def export_store(
         ['embedding', 'ids']
     """
     source, out = as_source(source), Path(out)
-    chosen = _choose_format(out, file_format)
+    format_name = _choose_format(out, file_format)
     ids_path, lines = None, ""
     is_file = check_output(out) is not None
-    if chosen in WITHOUT_INDEX and source.index.ids is not None and is_file:
+    if format_name in WITHOUT_INDEX and source.index.ids is not None and is_file:
         ids_path = out.with_name(out.stem + SIDECAR_SUFFIX)
         lines = _id_lines(source)
     if not overwrite:
@@ -103,32 +103,32 @@ def export_store(
         if ids_path is not None:  # before the work: it may be refused
             check_output(ids_path)
         with writing(out) as whole:
-            _WRITERS[chosen](whole, source, report)
+            _WRITERS[format_name](whole, source, report)
         if ids_path is not None:
             with writing(ids_path) as whole:
                 whole.write_text(lines, encoding="utf-8")
     return ExportResult(
         path=out,
-        file_format=chosen,
+        file_format=format_name,
         n_rows=source.n_rows,
         dim=source.dim,
         ids_path=ids_path,
-        warnings=_lost(source.index, chosen, has_ids_beside=is_file),
+        warnings=_lost(source.index, format_name, has_ids_beside=is_file),
     )
 
 
 def _choose_format(out: Path, file_format: ExportFormat | None) -> ExportFormat:
-    wanted = file_format or out.suffix.removeprefix(".").lower()
+    name = file_format or out.suffix.removeprefix(".").lower()
     for known in get_args(ExportFormat):
-        if wanted == known:
+        if name == known:
             return known
     raise InputError(
-        f"{out}: the format {wanted!r} is not written; choose {', '.join(get_args(ExportFormat))}"
+        f"{out}: the format {name!r} is not written; choose {', '.join(get_args(ExportFormat))}"
     )
 
 
 def _holds(path: Path, text: str) -> bool:
-    """Tell whether a file has just this text: exports of one set can share their ids."""
+    """Return whether a file has just this text: exports of one set can share their ids."""
     return path.is_file() and path.read_bytes() == text.encode()
 
 
@@ -169,15 +169,15 @@ def _write_npy(path: Path, source: EmbeddingSource, on_progress: OnProgress) -> 
 def _write_npz(path: Path, source: EmbeddingSource, on_progress: OnProgress) -> None:
     """Write values, ids, token positions and hashes as a numpy archive, not compressed."""
     index = source.index
-    beside: dict[str, NDArray[Any]] = {}
+    identities: dict[str, NDArray[Any]] = {}
     if index.ids is not None:
-        beside["ids"] = np.array(decode_ids(index.ids))
+        identities["ids"] = np.array(decode_ids(index.ids))
     if (index.token != POOLED).any():
-        beside["token"] = index.token
+        identities["token"] = index.token
     if index.sample_sha is not None:
-        beside["sample_sha"] = index.sample_sha
+        identities["sample_sha"] = index.sample_sha
     with zipfile.ZipFile(path, "x", zipfile.ZIP_STORED) as archive:
-        for name, values in beside.items():
+        for name, values in identities.items():
             with archive.open(_member(name), "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, values, allow_pickle=False)
         with archive.open(_member(EMBEDDING), "w", force_zip64=True) as stream:

@@ -102,7 +102,7 @@ def load_map(path: str | Path) -> SavedMap:
             arrays = {name: file.get_tensor(name) for name in ARRAYS}
     except SafetensorError as error:
         raise StoreError(
-            f"{source}: is no whole safetensors file ({error}); save it again"
+            f"{source}: not a whole safetensors file ({error}); save it again"
         ) from error
     _check_arrays(arrays, str(source))
     if description["sha256"] != _seal(description, arrays):

@@ -76,7 +76,7 @@ def read_observations(
 
 
 def _is_matrix(name: str) -> bool:
-    """Tell whether the path of an array is that of a dense matrix."""
+    """Return whether the path of an array is that of a dense matrix."""
     group, _, member = name.partition("/")
     return name == "X" or (group in MATRIX_GROUPS and bool(member) and "/" not in member)
 
@@ -115,7 +115,7 @@ def _observation_ids(request: ForeignRequest, tree: ArrayTree) -> tuple[list[str
     values = _read_column(tree, path) if is_coded else None
     if values is None:
         raise InputError(
-            f"{tree.path}::{path}: is no column of text or integers; name another (--id-column)"
+            f"{tree.path}::{path}: not a column of text or integers; name another (--id-column)"
         )
     missing = np.flatnonzero(tree.read(f"{path}/codes") < 0)
     if len(missing):

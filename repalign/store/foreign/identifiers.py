@@ -70,7 +70,7 @@ def read_bound_ids(path: Path) -> tuple[list[str], str | None]:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 text; expected one id per line") from error
     if b"\0" in content:
-        raise InputError(f"{path}: holds NUL bytes and is no text; expected one id per line")
+        raise InputError(f"{path}: holds NUL bytes and is not text; expected one id per line")
     if lines and not lines[-1]:
         lines.pop()
     ids = [line.removesuffix("\r") for line in lines]
@@ -93,9 +93,9 @@ def _read_column(path: Path, column: str | None) -> list[str]:
 
 def _only_column(path: Path, names: Sequence[str]) -> str:
     named = [name for name in names if name.lower() in ID_NAMES]
-    found = named if len(named) == 1 else names
-    if len(found) == 1:
-        return found[0]
+    candidates = named if len(named) == 1 else names
+    if len(candidates) == 1:
+        return candidates[0]
     raise InputError(f"{path}: has the columns {_some(names)}; choose one: {path}::{names[0]}")
 
 
@@ -127,15 +127,15 @@ class RowIdentities:
     def add(self, columns: Mapping[str, Sequence[Any]]) -> None:
         """Add the next rows: lists of text or integers by the name of the column."""
         for name, values in columns.items():
-            kept = self._columns.setdefault(name, [])
+            texts = self._columns.setdefault(name, [])
             for value in values:
                 if isinstance(value, bool) or not isinstance(value, str | int):
                     raise InputError(
-                        f"{self._label}: row {len(kept)} has {value!r} in column {name!r}; "
+                        f"{self._label}: row {len(texts)} has {value!r} in column {name!r}; "
                         "expected text or an integer"
                     )
-                kept.append(str(value))
-            self._n_bytes += sum(TEXT_BYTES + len(text) for text in kept[-len(values) :])
+                texts.append(str(value))
+            self._n_bytes += sum(TEXT_BYTES + len(text) for text in texts[-len(values) :])
             check_identities(self._n_bytes, label=self._label)
 
     def ids(self) -> list[str] | None:

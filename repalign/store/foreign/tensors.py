@@ -266,7 +266,7 @@ def _parse_ids(text: str | None, *, label: str) -> list[str] | None:
     try:
         ids = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{label}: is no JSON; expected a list of ids") from error
+        raise InputError(f"{label}: not JSON; expected a list of ids") from error
     if not isinstance(ids, list) or not all(isinstance(value, str) for value in ids):
-        raise InputError(f"{label}: is no list of texts; expected one id per row")
+        raise InputError(f"{label}: not a list of texts; expected one id per row")
     return ids

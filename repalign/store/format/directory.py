@@ -99,12 +99,12 @@ def begin_directory(
 
 
 def is_unused(path: Path) -> bool:
-    """Tell whether a directory holds nothing but what a killed writer left before beginning."""
+    """Return whether a directory holds nothing but what a killed writer left before beginning."""
     return all(_is_temporary(entry.name) for entry in path.iterdir())
 
 
 def is_finished(path: Path) -> bool:
-    """Tell whether a store is complete: a file whose shards are gone, or a manifest."""
+    """Return whether a store is complete: a file whose shards are gone, or a manifest."""
     # a file alone tells nothing: it may be the old one that is being replaced
     is_packed = path.is_file() and not parts_directory(path).exists()
     return is_packed or (path / MANIFEST).is_file()
@@ -200,13 +200,13 @@ def remove_leftovers(path: Path) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """Tell whether a name is one that this format gives."""
+    """Return whether a name is one that this format gives."""
     is_known = SHARD_NAME.fullmatch(name) or name in {DESCRIPTION, MANIFEST}
     return bool(is_known) or _is_temporary(name)
 
 
 def _is_temporary(name: str) -> bool:
-    """Tell whether a name is that of an unfinished file."""
+    """Return whether a name is that of an unfinished file."""
     return name.startswith(".") and name.endswith(".tmp")
 
 
@@ -257,8 +257,8 @@ def shard_name(number: int) -> str:
 
 def committed_numbers(path: Path) -> list[int]:
     """Return the numbers of the shards that are present, sorted."""
-    found = (SHARD_NAME.fullmatch(entry.name) for entry in path.iterdir())
-    return sorted(int(match.group(1)) for match in found if match)
+    matches = (SHARD_NAME.fullmatch(entry.name) for entry in path.iterdir())
+    return sorted(int(match.group(1)) for match in matches if match)
 
 
 def commit_shard(path: Path, temporary: Path, number: int) -> None:

@@ -171,9 +171,9 @@ def take(content: Mapping[str, Any], key: str, kind: type | tuple[type, ...], wh
         StoreError: the key is missing or of another type.
     """
     value = content.get(key)
-    wanted = kind if isinstance(kind, tuple) else (kind,)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
     # a JSON true is an int in Python
-    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise StoreError(f"{where}: key {key!r} is missing or of a wrong type; the file is damaged")
     return value
 
@@ -186,7 +186,7 @@ def take_sha256(content: Mapping[str, Any], key: str, where: str) -> str:
     """
     value: str = take(content, key, str, where)
     if not _SHA256.fullmatch(value):
-        raise StoreError(f"{where}: key {key!r} is no sha256; the file is damaged")
+        raise StoreError(f"{where}: key {key!r} is not a sha256; the file is damaged")
     return value
 
 

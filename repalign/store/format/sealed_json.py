@@ -61,12 +61,12 @@ def _finite(text: str) -> float:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON; Python would take the last of two equal keys."""
-    found: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in content:
             raise ValueError(f"key {key[:40]!r} stands there twice")
-        found[key] = value
-    return found
+        content[key] = value
+    return content
 
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:

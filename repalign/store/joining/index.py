@@ -75,12 +75,12 @@ class RowIndex:
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns that are present, by name."""
-        found: dict[str, NDArray[Any]] = {"sample": self.sample, "token": self.token}
+        columns: dict[str, NDArray[Any]] = {"sample": self.sample, "token": self.token}
         if self.sample_sha is not None:
-            found["sample_sha"] = self.sample_sha
+            columns["sample_sha"] = self.sample_sha
         if self.ids is not None:
-            found["ids"] = self.ids
-        return found
+            columns["ids"] = self.ids
+        return columns
 
     def slice(self, start: int, stop: int) -> "RowIndex":
         """Return the index of rows ``start`` to ``stop`` (exclusive)."""
@@ -120,7 +120,7 @@ class RowIndex:
         return name if token == POOLED else f"{name}, token {token}"
 
     def is_same_rows(self, other: "RowIndex") -> bool:
-        """Tell whether both have the same keys in the same order and no hash disagrees."""
+        """Return whether both have the same keys in the same order and no hash disagrees."""
         if len(self) != len(other) or (self.ids is None) != (other.ids is None):
             return False
         if self.sample_sha is not None and other.sample_sha is not None:
@@ -172,8 +172,8 @@ def encode_ids(ids: Iterable[str]) -> NDArray[np.bytes_]:
         encoded = [str(value).encode() for value in ids]
     except UnicodeEncodeError as error:
         raise InputError(
-            f"row index: the id {error.object[:40]!r} has half a surrogate pair, which is no text; "
-            "write it as UTF-8"
+            f"row index: the id {error.object[:40]!r} has half a surrogate pair, which is not "
+            "text; write it as UTF-8"
         ) from error
     for value in encoded:
         # numpy drops trailing NULs of byte strings, so that such ids would change silently

@@ -58,8 +58,8 @@ class KnownMatches:
         indexes = [source.index for source in sources]
         name = (key, *map(id, indexes))
         if name not in self._known:
-            found = match_rows(indexes, key=key)
-            self._known[name] = indexes, found, _common_index(sources[0], found)
+            row_match = match_rows(indexes, key=key)
+            self._known[name] = indexes, row_match, _common_index(sources[0], row_match)
         _, match, common = self._known[name]
         return match, common
 

@@ -315,7 +315,7 @@ class StoredRows:
             return self._open[number]
 
     def is_aligned(self, column: Column) -> bool:
-        """Tell whether every file but the last ends with a whole leaf of the column."""
+        """Return whether every file but the last ends with a whole leaf of the column."""
         return not (self.starts[:-1] % column.leaf_rows).any()
 
     def roots(self, columns: Sequence[Column]) -> dict[str, str]:
@@ -385,12 +385,12 @@ class StoredRows:
 
 def _differing(header: Header, record: ShardRecord, description: Description) -> str | None:
     """Return what distinguishes a shard from its record, or None."""
-    own = header.description
+    in_shard = header.description
     pairs = {
         "number": (header.shard, record.number),
         "number of rows": (header.n_rows, record.n_rows),
         "fingerprint": (header.fingerprint, record.content_sha256),
-        "spec": (own.spec_sha256, description.spec_sha256),
-        "list of views": (own.views, description.views),
+        "spec": (in_shard.spec_sha256, description.spec_sha256),
+        "list of views": (in_shard.views, description.views),
     }
     return next((name for name, (got, expected) in pairs.items() if got != expected), None)

@@ -175,8 +175,8 @@ def _member(group: Any, name: str, kind: type, where: str) -> Any:
     with reading_hdf5(where, failure=StoreError):
         link = group.id.links.get_info(name.encode()).type
     if link != h5py.h5l.TYPE_HARD:
-        what = _LINKS.get(link, "a link of an unknown type")
-        raise StoreError(f"{where}: is {what}; a store holds all its data itself")
+        link_kind = _LINKS.get(link, "a link of an unknown type")
+        raise StoreError(f"{where}: is {link_kind}; a store holds all its data itself")
     with reading_hdf5(where, failure=StoreError):
         member = group[name]
     if not isinstance(member, kind):
@@ -207,10 +207,10 @@ def _check_plain(dataset: Any, dtype: np.dtype[Any], shape: tuple[int, ...], whe
     """Check a small dataset that lies in one piece."""
     properties = _check_stored_inside(dataset, dtype, where)
     with reading_hdf5(where, failure=StoreError):
-        found, layout = dataset.shape, properties.get_layout()
+        stored_shape, layout = dataset.shape, properties.get_layout()
         n_bytes = dataset.id.get_storage_size()
-    if found != shape:
-        raise StoreError(f"{where}: shape is {found}, expected {shape}; file is damaged")
+    if stored_shape != shape:
+        raise StoreError(f"{where}: shape is {stored_shape}, expected {shape}; file is damaged")
     in_one_piece = layout in {h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT}
     if not in_one_piece or n_bytes != math.prod(shape) * dtype.itemsize:
         raise StoreError(f"{where}: is not stored in one piece; the file is damaged")
@@ -221,14 +221,14 @@ def _check_rows(dataset: Any, column: Column, header: Header, where: str) -> Non
     properties = _check_stored_inside(dataset, column.dtype, where)
     shape = column.shape(header.n_rows)
     with reading_hdf5(where, failure=StoreError):
-        found, largest, found_chunks = dataset.shape, dataset.maxshape, dataset.chunks
+        stored_shape, largest, stored_chunks = dataset.shape, dataset.maxshape, dataset.chunks
         n_filters = properties.get_nfilters()
-    if largest != found:
+    if largest != stored_shape:
         raise StoreError(f"{where}: can grow to {largest}; expected a fixed shape")
-    if found != shape:
-        raise StoreError(f"{where}: shape is {found}, expected {shape}; file is damaged")
+    if stored_shape != shape:
+        raise StoreError(f"{where}: shape is {stored_shape}, expected {shape}; file is damaged")
     chunks = column.chunks(header.n_rows)
-    if found_chunks != chunks:
-        raise StoreError(f"{where}: chunks are {found_chunks}, expected {chunks}")
+    if stored_chunks != chunks:
+        raise StoreError(f"{where}: chunks are {stored_chunks}, expected {chunks}")
     if n_filters:
         raise StoreError(f"{where}: is compressed or filtered; expected plain values")

@@ -48,10 +48,10 @@ class EmbeddingsDescription:
         details = content.pop("details")
         flat = flatten({**content, "views": {v["name"]: _view_text(v) for v in self.views}})
         names = {key: listing(details[key]) for key in ("columns", "left_out") if key in details}
-        told = {name: value for name, value in flat.items() if value not in (None, "")}
+        filled = {name: value for name, value in flat.items() if value not in (None, "")}
         return [
             {"field": name, "value": value}
-            for name, value in (told | flatten({**details, **names})).items()
+            for name, value in (filled | flatten({**details, **names})).items()
         ]
 
 

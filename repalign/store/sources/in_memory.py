@@ -117,7 +117,7 @@ def _plain_array(values: Any, *, name: str) -> NDArray[Any]:
         return array
     except ValueError as error:
         raise InputError(
-            f"{name}: is no matrix of numbers ({error}); give rows of one length"
+            f"{name}: is not a matrix of numbers ({error}); give rows of one length"
         ) from error
 
 
@@ -162,7 +162,7 @@ def _frame_matrix(frame: "pd.DataFrame", name: str, leave_out: Collection[str]) 
 
 
 def _holds_numbers(column: "pd.Series[Any]", label: str) -> bool:
-    """Tell whether a column of a frame holds numbers.
+    """Return whether a column of a frame holds numbers.
 
     Raises:
         InputError: most of its values are numbers, and some are not.

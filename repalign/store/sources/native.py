@@ -20,7 +20,7 @@ IMPORTED = "imported"  # key of the spec of a store that was made from foreign e
 
 
 def is_store(path: Path) -> bool:
-    """Tell whether a path is a repalign store, be it damaged, and no foreign file."""
+    """Return whether a path is a repalign store, be it damaged, and no foreign file."""
     if path.is_dir():
         return (path / MANIFEST).exists() or (path / DESCRIPTION).exists()
     with open_regular(path) as stream:

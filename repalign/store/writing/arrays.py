@@ -103,11 +103,15 @@ def write_store(
 
 def _files_behind(read: Iterable[Any]) -> Iterator[Path]:
     """Yield the files and folders that rows or an index are read from, whatever wraps them."""
-    for each in read:
-        held = list(vars(each).values()) if hasattr(each, "__dict__") else []
-        held += [part for value in held if isinstance(value, list | tuple) for part in value]
-        yield from (value for value in held if isinstance(value, Path))
-        yield from _files_behind(value for value in held if isinstance(value, Rows | StoredRows))
+    for reader in read:
+        attributes = list(vars(reader).values()) if hasattr(reader, "__dict__") else []
+        attributes += [
+            part for value in attributes if isinstance(value, list | tuple) for part in value
+        ]
+        yield from (value for value in attributes if isinstance(value, Path))
+        yield from _files_behind(
+            value for value in attributes if isinstance(value, Rows | StoredRows)
+        )
 
 
 def _make_index(n_rows: int, ids: Any, index: ReadableIndex | None) -> ReadableIndex:
@@ -172,8 +176,8 @@ def _array(rows: Any, label: str) -> Any:
         np.asarray(rows)  # lists of unequal lengths, tensors elsewhere
     except (TypeError, ValueError, RuntimeError) as failure:
         raise InputError(
-            f"{label}: {type(rows).__name__} is no matrix of numbers ({printable(str(failure))}); "
-            "give an array of shape (rows, dim)"
+            f"{label}: {type(rows).__name__} is not a matrix of numbers "
+            f"({printable(str(failure))}); give an array of shape (rows, dim)"
         ) from failure
     return unmasked(rows, label=label)
 

@@ -83,7 +83,7 @@ class FileWriter:
             OSError: the limit is below what the values take.
         """
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-        needed = self._n_rows * sum(each.row_bytes for each in self._columns) + _OVERHEAD
+        needed = self._n_rows * sum(column.row_bytes for column in self._columns) + _OVERHEAD
         if limit != resource.RLIM_INFINITY and needed > limit:
             raise OSError(
                 errno.EFBIG,

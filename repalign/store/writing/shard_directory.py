@@ -96,7 +96,7 @@ class ShardDirectory:
             if not overwrite:
                 raise InputError(f"{self.path}: {self._what_is_there(restart=restart)}")
             if not self.path.is_dir():
-                raise InputError(f"{self.path}: is there and is no store; choose another path")
+                raise InputError(f"{self.path}: exists and is not a store; choose another path")
             check_no_input(self.path)
             remove_directory(self.path)
         self._begin()
@@ -142,7 +142,7 @@ class ShardDirectory:
             if self.path.exists() and not (self.path.is_dir() and is_unused(self.path)):
                 if (self.path / DESCRIPTION).exists():
                     return self.take_over()  # another writer has begun the store meanwhile
-                raise InputError(f"{self.path}: is there and is no store; choose another path")
+                raise InputError(f"{self.path}: exists and is not a store; choose another path")
             self._begin()
             return Present()
         check_same_settings(content.description, self._description, self.path)
@@ -264,13 +264,13 @@ def check_all_there(directory: Path, n_shards: int | None) -> None:
         )
 
 
-def check_same_settings(there: Description, wanted: Description, where: Path) -> None:
+def check_same_settings(there: Description, expected: Description, where: Path) -> None:
     """Refuse to continue a store that was made in another way, and say in which.
 
     Raises:
         StoreError: spec or views differ; the message names the keys.
     """
-    old, new = there.to_json(), wanted.to_json()
+    old, new = there.to_json(), expected.to_json()
     changed = changed_keys(
         {"spec": old["spec"], "views": old["views"]},
         {"spec": new["spec"], "views": new["views"]},
@@ -286,12 +286,12 @@ def check_same_settings(there: Description, wanted: Description, where: Path) ->
 def changed_keys(old: Any, new: Any, prefix: str = "") -> list[str]:
     """Return what differs between two JSON values, as ``key: old → new`` with dotted keys."""
     if isinstance(old, dict) and isinstance(new, dict):
-        found = []
+        changes = []
         for key in sorted(old.keys() | new.keys()):
-            found += changed_keys(
+            changes += changed_keys(
                 old.get(key, "(absent)"), new.get(key, "(absent)"), f"{prefix}.{key}".lstrip(".")
             )
-        return found
+        return changes
     if old == new and type(old) is type(new):
         return []
     return [f"{prefix}: {_short(old)} → {_short(new)}"]

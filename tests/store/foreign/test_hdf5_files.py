@@ -248,7 +248,7 @@ def test_anndata_without_a_value_in_the_column_of_ids_is_refused(
         open_embeddings(tmp_path / "a.h5ad", id_column="gap")
     with pytest.raises(InputError, match="obs/weight: ids are float64"):
         open_embeddings(tmp_path / "a.h5ad", id_column="weight")
-    with pytest.raises(InputError, match="obs/flag: is no column of text or integers"):
+    with pytest.raises(InputError, match=r"obs/flag: .*text or integers"):
         open_embeddings(tmp_path / "a.h5ad", id_column="flag")
 
 

@@ -425,7 +425,7 @@ def write_unchecked(path: Path, values: np.ndarray, sample: np.ndarray | None = 
             "view name 'a/b'",
         ),
         (lambda h: h["spec"].update(seed=8), "key 'spec' does not match spec_sha256"),
-        (lambda h: h.update(spec_sha256="x"), "key 'spec_sha256' is no sha256"),
+        (lambda h: h.update(spec_sha256="x"), "key 'spec_sha256' is not a sha256"),
         (lambda h: h.update(index=["sample"]), "index columns .*: expected"),
         (lambda h: h.update(index=["sample", "token", {}]), "index columns .*: expected .'sample'"),
         (lambda h: h.update(id_bytes=0), "key 'id_bytes' is 0"),

@@ -290,7 +290,7 @@ def test_a_directory_with_other_files_is_never_removed(tmp_path: Path) -> None:
         write_store(tmp_path / "thesis", {"x": numbers(0, 1)}, overwrite=True)
     with pytest.raises(StoreError, match=r"also holds 'notes.txt'; move it away"):
         write_store(tmp_path / "run", {"x": numbers(0, 1)}, overwrite=True)
-    with pytest.raises(InputError, match="thesis: is there and is no store"):
+    with pytest.raises(InputError, match=r"thesis: .*not a store"):
         StoreWriter(tmp_path / "thesis", resume=True, spec={}, views={"x": 2})
 
     assert (tmp_path / "thesis" / "chapter1.txt").read_text() == "years of work"
