@@ -18,7 +18,7 @@ from repalign.exceptions import InputError
 from repalign.expansion import check_expansion
 from repalign.store.foreign.array_trees import read_tree
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
-from repalign.store.format.hdf5 import h5py, reading_hdf5
+from repalign.store.format.hdf5 import check_stored_inside, h5py, reading_hdf5
 
 CACHE_BYTES = 2**26
 IMAGE_NAMES = ("images", "x", "X", "data")
@@ -111,16 +111,10 @@ def check_dataset(dataset: Any, label: str) -> None:
     Raises:
         InputError: they do not.
     """
+    properties = check_stored_inside(dataset, label)
     with reading_hdf5(label):
-        properties = dataset.id.get_create_plist()
-        n_external, layout = properties.get_external_count(), properties.get_layout()
         filters = [properties.get_filter(place)[0] for place in range(properties.get_nfilters())]
         n_stored = dataset.id.get_storage_size()
-    if n_external or layout == h5py.h5d.VIRTUAL:
-        raise InputError(
-            f"{label}: has its values in other files (external storage or a virtual dataset), "
-            "which are not read; copy the data into one file"
-        )
     unknown = next((number for number in filters if not h5py.h5z.filter_avail(number)), None)
     if unknown is not None:
         raise InputError(

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from repalign.exceptions import InputError, RepalignError, reading
 
@@ -26,7 +27,7 @@ else:
     finally:
         del os.environ[_SEARCH]
 
-__all__ = ["HDF5_ERRORS", "h5py", "reading_hdf5"]
+__all__ = ["HDF5_ERRORS", "check_stored_inside", "h5py", "reading_hdf5"]
 
 # h5py raises KeyError for objects that cannot be opened, TypeError for types that numpy does not
 # have, ValueError for names and types of no form, OverflowError and MemoryError for sizes that
@@ -49,3 +50,21 @@ def reading_hdf5(name: object, *, failure: type[RepalignError] = InputError) -> 
         name, *HDF5_ERRORS, problem="HDF5 cannot read it, is it damaged?", failure=failure
     ):
         yield
+
+
+def check_stored_inside(
+    dataset: Any, name: object, *, failure: type[RepalignError] = InputError
+) -> Any:
+    """Check that the values of a dataset lie in its file; return how it was created.
+
+    Raises:
+        InputError: they lie in other files, which are not read; or ``failure``.
+    """
+    with reading_hdf5(name, failure=failure):
+        properties = dataset.id.get_create_plist()
+        n_external, layout = properties.get_external_count(), properties.get_layout()
+    if n_external:
+        raise failure(f"{name}: has external storage; copy the data into the file itself")
+    if layout == h5py.h5d.VIRTUAL:
+        raise failure(f"{name}: is a virtual dataset; copy the data into the file itself")
+    return properties

@@ -14,7 +14,7 @@ import numpy as np
 
 from repalign.exceptions import StoreError
 from repalign.printable import byte_size
-from repalign.store.format.hdf5 import h5py, reading_hdf5
+from repalign.store.format.hdf5 import check_stored_inside, h5py, reading_hdf5
 from repalign.store.format.header import Header, check_version, parse_header
 from repalign.store.format.schema import (
     DIGEST_BYTES,
@@ -185,17 +185,13 @@ def _member(group: Any, name: str, kind: type, where: str) -> Any:
     return member
 
 
-def _check_stored_inside(dataset: Any, dtype: np.dtype[Any], where: str) -> Any:
+def _check_type(dataset: Any, dtype: np.dtype[Any], where: str) -> Any:
     """Refuse data outside the file and other types; return the creation properties."""
+    properties = check_stored_inside(dataset, where, failure=StoreError)
     with reading_hdf5(where, failure=StoreError):
-        properties, kind = dataset.id.get_create_plist(), dataset.id.get_type()
-        n_external, layout = properties.get_external_count(), properties.get_layout()
+        kind = dataset.id.get_type()
         is_committed = kind.committed()
         is_expected = kind.equal(h5py.h5t.py_create(dtype, logical=True))
-    if n_external:
-        raise StoreError(f"{where}: has external storage; a store holds all its data itself")
-    if layout == h5py.h5d.VIRTUAL:
-        raise StoreError(f"{where}: is a virtual dataset; a store holds all its data itself")
     if is_committed:
         raise StoreError(f"{where}: has a committed type; expected a plain {dtype}")
     if not is_expected:
@@ -205,7 +201,7 @@ def _check_stored_inside(dataset: Any, dtype: np.dtype[Any], where: str) -> Any:
 
 def _check_plain(dataset: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: str) -> None:
     """Check a small dataset that lies in one piece."""
-    properties = _check_stored_inside(dataset, dtype, where)
+    properties = _check_type(dataset, dtype, where)
     with reading_hdf5(where, failure=StoreError):
         stored_shape, layout = dataset.shape, properties.get_layout()
         n_bytes = dataset.id.get_storage_size()
@@ -218,7 +214,7 @@ def _check_plain(dataset: Any, dtype: np.dtype[Any], shape: tuple[int, ...], whe
 
 def _check_rows(dataset: Any, column: Column, header: Header, where: str) -> None:
     """Check a dataset of rows."""
-    properties = _check_stored_inside(dataset, column.dtype, where)
+    properties = _check_type(dataset, column.dtype, where)
     shape = column.shape(header.n_rows)
     with reading_hdf5(where, failure=StoreError):
         stored_shape, largest, stored_chunks = dataset.shape, dataset.maxshape, dataset.chunks
