@@ -49,7 +49,7 @@ def _read(request: ForeignRequest, features: Path) -> ForeignMatrix:
 
 def _explain_missing(root: Path) -> str:
     problem = "is a directory without a store manifest and without features.npy; expected "
-    part = next(root.rglob("features*"), None)
+    part = next(iter([*root.glob("features*"), *root.glob("*/features*")]), None)
     if part is None:
         return problem + "a repalign store or the layout of thingsvision"
     return problem + f"whole files: join {part.relative_to(root)} and the other parts"

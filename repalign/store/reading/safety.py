@@ -27,7 +27,7 @@ from repalign.store.format.schema import (
     TOP_LEVEL,
     Column,
 )
-from repalign.store.format.sealed_json import parse_json
+from repalign.store.format.sealed_json import canonical_json, parse_json
 
 ATTRIBUTES = frozenset({"format", "format_version", "header_sha256"})
 _LINKS = {h5py.h5l.TYPE_SOFT: "a soft link", h5py.h5l.TYPE_EXTERNAL: "an external link"}
@@ -87,7 +87,10 @@ def _read_header(file: Any, path: str) -> Header:
         text = dataset[()].tobytes()
     if hashlib.sha256(text).hexdigest().encode() != _attribute(file, "header_sha256", path):
         raise StoreError(f"{where}: does not match header_sha256; the file is damaged")
-    return parse_header(parse_json(text, where), where)
+    content = parse_json(text, where)
+    if canonical_json(content).encode(errors="surrogatepass") != text:
+        raise StoreError(f"{where}: not canonical JSON; write the store with repalign")
+    return parse_header(content, where)
 
 
 def _attribute(file: Any, name: str, path: str) -> Any:
