@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from repalign.store.reading.store import Store, open_store, verify_store
+    from repalign.store.reading.store import Store, open_store
+    from repalign.store.reading.verify import verify_store
     from repalign.store.writing.arrays import write_store
     from repalign.store.writing.files import pack_store
     from repalign.store.writing.options import WriteOptions
@@ -27,7 +28,7 @@ _LAZY = {
     "WriteOptions": "writing.options",
     "open_store": "reading.store",
     "pack_store": "writing.files",
-    "verify_store": "reading.store",
+    "verify_store": "reading.verify",
     "write_store": "writing.arrays",
 }
 

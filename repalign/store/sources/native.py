@@ -112,7 +112,7 @@ def _fingerprint(store: Store, values: Column, identity: Identity) -> str | None
 
     None if its files do not end with whole leaves: then it takes reading all values, on demand.
     """
-    if not store.rows.is_aligned(values):
+    if not store.is_aligned(values):
         return None
     paths = {name: f"{INDEX}/{name}" for name in IDENTIFYING[identity]}
     stored = store.roots(values.path, *paths.values())

@@ -14,8 +14,7 @@ from repalign.files import protecting
 from repalign.printable import printable
 from repalign.store.format.directory import parts_directory, remove_directory
 from repalign.store.joining.index import ReadableIndex, pooled_index
-from repalign.store.reading.rows import StoredRows
-from repalign.store.reading.store import StoreInfo
+from repalign.store.reading.store import Store, StoreInfo
 from repalign.store.rows.floats import unmasked
 from repalign.store.writing.files import OnProgress
 from repalign.store.writing.options import WriteOptions
@@ -109,9 +108,7 @@ def _files_behind(read: Iterable[Any]) -> Iterator[Path]:
             part for value in attributes if isinstance(value, list | tuple) for part in value
         ]
         yield from (value for value in attributes if isinstance(value, Path))
-        yield from _files_behind(
-            value for value in attributes if isinstance(value, Rows | StoredRows)
-        )
+        yield from _files_behind(value for value in attributes if isinstance(value, Rows | Store))
 
 
 def _make_index(n_rows: int, ids: Any, index: ReadableIndex | None) -> ReadableIndex:

@@ -279,5 +279,5 @@ def _copy(store: Store, column: Column, file: FileWriter) -> Iterator[None]:
     """Copy a column leaf by leaf, checking each."""
     for start in range(0, len(store), column.leaf_rows):
         stop = min(len(store), start + column.leaf_rows)
-        file.write(column, start, store.rows.read(column, start, stop))
+        file.write(column, start, store.read_column(column, start, stop))
         yield

@@ -27,7 +27,8 @@ from repalign.store.format.directory import (
 from repalign.store.format.header import Description
 from repalign.store.format.schema import DESCRIPTION, MANIFEST
 from repalign.store.format.sealed_json import canonical_json
-from repalign.store.reading.store import Store, check_file
+from repalign.store.reading.store import Store
+from repalign.store.reading.verify import check_file
 from repalign.store.writing.files import OnProgress, check_target, pack_opened
 from repalign.store.writing.options import WriteOptions
 
@@ -148,7 +149,7 @@ class ShardDirectory:
         check_same_settings(content.description, self._description, self.path)
         if content.shards:
             with Store(self.path, allow_incomplete=True) as store:
-                for number in range(store.rows.n_files):
+                for number in range(store.n_files):
                     check_file(store, number, "quick")
         return Present(
             numbers=frozenset(committed_numbers(self.path)),
@@ -170,7 +171,7 @@ class ShardDirectory:
             if self.is_packed:
                 pack_opened(store, self.target, on_progress, scratch=self.path)
             else:
-                shards, fingerprint = store.rows.shards, store.fingerprint
+                shards, fingerprint = store.shards, store.fingerprint
                 layout = store.index_layout
                 write_manifest(self.path, store.description, layout, shards, fingerprint)
         if self.is_packed:

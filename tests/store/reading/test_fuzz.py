@@ -68,7 +68,7 @@ def test_damage_is_noticed_or_harmless(targets: dict[str, Path], name: str, dama
 def test_the_worker_tells_wrong_values(targets: dict[str, Path]) -> None:
     script = f"""
 import runpy, sys
-from repalign.store.reading import rows as column_reader
+from repalign.store.reading import column as column_reader
 column_reader.leaf_digest = lambda values: b""
 column_reader.ColumnReader._digest = lambda self, leaf: b""
 sys.argv = [{str(WORKER)!r}, {str(targets["chunks"])!r}, "flip", "0", "40"]

@@ -119,7 +119,7 @@ if os.fork():
 else:
     found = store.view("layer.0").read(0, 10).tobytes()
     # the handles of the parent are neither used nor closed
-    os._exit(0 if found == expected and len(store.rows._inherited) == 1 else 1)
+    os._exit(0 if found == expected and len(store._inherited) == 1 else 1)
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 

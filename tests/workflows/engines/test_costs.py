@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from repalign import compare, write_store
-from repalign.store.reading.rows import ColumnReader
+from repalign.store.reading.column import ColumnReader
 from repalign.workflows.compare.settings import CompareSettings, preset
 from repalign.workflows.engines.costs import (
     OPENING_BYTES,

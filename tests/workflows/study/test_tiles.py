@@ -10,7 +10,7 @@ import pytest
 from repalign.exceptions import InputError
 from repalign.store import write_store
 from repalign.store.joining.join import join_sources
-from repalign.store.reading.rows import ColumnReader
+from repalign.store.reading.column import ColumnReader
 from repalign.store.sources.views import open_views
 from repalign.workflows.compare.aligned import AlignedPair, align
 from repalign.workflows.compare.run import compare
