@@ -156,7 +156,7 @@ def check_version(version: int, where: str) -> None:
         advice = (
             "update your installation"
             if version > FORMAT_VERSION
-            else "extract or import the embeddings again with the same command"
+            else "remove it, and extract or import the embeddings again"
         )
         raise StoreError(
             f"{where}: format_version is {version}, this installation reads version "
