@@ -26,7 +26,7 @@ from repalign.models.views.views import make_views, probe_shapes
 from repalign.store import open_store, write_store
 from repalign.store.sources.opening import open_embeddings
 from repalign.workflows.engine.cache import Cache
-from tests.store.foreign.directories.test_arrow_files import save as save_dataset
+from tests.store.foreign.test_saved_datasets import save as save_dataset
 
 VALUES = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
 Plant = Callable[[str], None]
@@ -69,19 +69,19 @@ def save_anndata(path: Path) -> None:
 
 FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
     "a.csv": (lambda path: frame().to_csv(path), "delimited_text._value_blocks"),
-    "a.parquet": (lambda path: frame().to_parquet(path), "parquet_files._value_blocks"),
-    "a.npy": (lambda path: np.save(path, VALUES), "numpy_files._open_values"),
-    "a.npz": (lambda path: np.savez(path, x=VALUES), "numpy_files._member"),
-    "a.safetensors": (lambda path: save_file({"x": VALUES}, path), "safetensors_files._ids"),
-    "a.pt": (lambda path: torch.save(torch.from_numpy(VALUES), path), "torch_files._check_archive"),
-    "a.hdf5": (save_hdf5, "hdf5.files.list_datasets"),
-    "a.h5ad": (save_anndata, "anndata_files._matrices"),
+    "a.parquet": (lambda path: frame().to_parquet(path), "tables._value_blocks"),
+    "a.npy": (lambda path: np.save(path, VALUES), "numpy_files._map_array"),
+    "a.npz": (lambda path: np.savez(path, x=VALUES), "numpy_files._map_array"),
+    "a.safetensors": (lambda path: save_file({"x": VALUES}, path), "tensors._parse_ids"),
+    "a.pt": (lambda path: torch.save(torch.from_numpy(VALUES), path), "tensors._check_stored"),
+    "a.hdf5": (save_hdf5, "hdf5_files.read_tree"),
+    "a.h5ad": (save_anndata, "anndata_files._is_matrix"),
     "a.mat": (
         lambda path: scipy.io.savemat(path, {"x": VALUES}),
-        "matlab_files._open_values",
+        "matlab_files.check_copy",
     ),
-    "a.zarr": (save_zarr, "directories.zarr_trees._matrix"),
-    "saved": (lambda path: save_dataset(path, slice(0, 9)), "directories.arrow_messages._sizes"),
+    "a.zarr": (save_zarr, "zarr_trees.read_tree"),
+    "saved": (lambda path: save_dataset(path, slice(0, 9)), "tables._read_table"),
 }
 
 
@@ -100,9 +100,9 @@ def test_in_a_reader_of_foreign_files(tmp_path: Path, plant: Plant, name: str) -
 @pytest.mark.parametrize(
     ("name", "function"),
     [
-        ("a.npy", "store.rows.file.FileRows._fill"),
-        ("a.hdf5", "store.foreign.hdf5.objects.read_values"),
-        ("a.zarr", "store.foreign.directories.zarr_trees.ZarrRows.read"),
+        ("a.npy", "store.rows.files.MappedRows._check_size"),
+        ("a.hdf5", "store.foreign.hdf5_files._read_values"),
+        ("a.zarr", "store.foreign.zarr_trees.ZarrRows.read"),
     ],
 )
 def test_where_rows_of_foreign_files_are_read(
@@ -116,18 +116,6 @@ def test_where_rows_of_foreign_files_are_read(
         source.rows.read(0, 5)
 
     check_shows(caught.value, tmp_path / name)
-
-
-def test_in_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "program.py"
-    program.write_text("raise AttributeError('planted')")
-    monkeypatch.setattr("repalign.store.foreign.matlab_files.PROGRAM", program)
-    scipy.io.savemat(tmp_path / "a.mat", {"x": VALUES})
-
-    with pytest.raises(RuntimeError, match="planted") as caught:
-        open_embeddings(tmp_path / "a.mat")
-
-    assert any("a.mat" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.parametrize(
@@ -191,8 +179,8 @@ def test_where_rows_of_a_store_are_read(tmp_path: Path, monkeypatch: pytest.Monk
     with open_store(tmp_path / "a.h5") as store:
         view = store.view()
         view.read(0, 1)
-        monkeypatch.setattr("repalign.store.reading.column.ColumnReader._place", broken)
-        store.rows.file(0)._columns.clear()
+        monkeypatch.setattr("repalign.store.reading.column.ColumnReader._read_leaf", broken)
+        store.file(0)._columns.clear()
         with pytest.raises(KeyError, match="planted") as caught:
             view.read(0, 20)
 
@@ -264,7 +252,7 @@ BROKEN = """
 import sys
 import repalign.store.foreign.numpy_files as numpy_files
 def broken(*_, **__): raise AttributeError("planted")
-numpy_files._open_values = broken
+numpy_files._map_array = broken
 from repalign.__main__ import main
 main()
 """
@@ -289,7 +277,7 @@ def test_the_traceback_shows_where_a_command_is_called_in_process(
     tmp_path: Path, plant: Plant
 ) -> None:
     np.save(tmp_path / "a.npy", VALUES)
-    plant("store.foreign.numpy_files._open_values")
+    plant("store.foreign.numpy_files._map_array")
 
     ran = CliRunner().invoke(
         app, ["store", "import", str(tmp_path / "a.npy"), "-o", str(tmp_path / "a.h5")]

@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from repalign.store.reading.store import Store, open_store
     from repalign.store.reading.verify import verify_store
     from repalign.store.writing.arrays import write_store
+    from repalign.store.writing.files import pack_store
     from repalign.store.writing.options import WriteOptions
-    from repalign.store.writing.packing import pack_store
     from repalign.store.writing.writer import StoreWriter
 
 __all__ = [
@@ -27,7 +27,7 @@ _LAZY = {
     "StoreWriter": "writing.writer",
     "WriteOptions": "writing.options",
     "open_store": "reading.store",
-    "pack_store": "writing.packing",
+    "pack_store": "writing.files",
     "verify_store": "reading.verify",
     "write_store": "writing.arrays",
 }

@@ -22,7 +22,7 @@ from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.machine import OnStage, ignore_stage
 
 if TYPE_CHECKING:
-    from repalign.store.reading.info import StoreInfo
+    from repalign.store.reading.store import StoreInfo
 
 SUFFIX = ".safetensors"
 

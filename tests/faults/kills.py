@@ -181,7 +181,9 @@ def _run(
 def _write(path: Path) -> None:
     """Begin a store of five shards, or continue it."""
     options = WriteOptions(shard_rows=40)
-    with StoreWriter.open(path, spec={"seed": 1}, views={"a": 20, "b": 3}, options=options) as to:
+    with StoreWriter(
+        path, resume=True, spec={"seed": 1}, views={"a": 20, "b": 3}, options=options
+    ) as to:
         for start in range(to.n_rows, 190, 30):
             number = np.arange(start, min(190, start + 30))
             views = {"a": np.sin(number[:, None] * np.arange(20.0)), "b": np.cos([number] * 3).T}

@@ -77,14 +77,15 @@ def store_targets(folder: Path) -> list[Target]:
     begun = folder / "begun.h5.parts"
     views, index = rows(100)
     options = WriteOptions(licence="none", shard_rows=40)
-    writer = StoreWriter.open(folder / "begun.h5", spec=SPEC, views={"v": 3}, options=options)
+    writer = StoreWriter(
+        folder / "begun.h5", resume=True, spec=SPEC, views={"v": 3}, options=options
+    )
     writer.append(views, index)
     writer.close()
     return [
         target(write("tiny.h5", 3), share=3),  # nearly all of it says what it is
         target(write("chunks.h5", 9000)),
-        target(write("gzip.h5", 5000, compression="gzip")),
-        target(write("blosc.h5", 5000, compression="blosc2")),
+        target(write("large.h5", 5000)),
         target(whole, "part-00001.h5"),
         target(whole, "manifest.json"),
         target(begun, "part-00000.h5"),

@@ -1,4 +1,4 @@
-"""What was written comes back, whatever the sizes, types, shards and compression."""
+"""What was written comes back, whatever the sizes, types and shards."""
 
 import tempfile
 from pathlib import Path
@@ -31,7 +31,6 @@ def written_stores(draw: st.DrawFn) -> dict:
     cuts = sorted({0, n_rows, *draw(st.lists(st.integers(0, n_rows), max_size=4))})
     options = WriteOptions(
         dtype=dtype,
-        compression=draw(st.sampled_from([None, None, "gzip"])),
         shard_rows=draw(st.sampled_from([None, 64, 100])),
     )
     return {"views": views, "index": index, "cuts": cuts, "options": options}
@@ -69,7 +68,7 @@ def test_every_slice_comes_back_bit_for_bit(stored: dict, data: st.DataObject) -
 
 @settings(max_examples=6, deadline=None)
 @given(stored=written_stores())
-def test_fingerprint_does_not_depend_on_shards_packing_or_compression(stored: dict) -> None:
+def test_fingerprint_does_not_depend_on_shards_or_packing(stored: dict) -> None:
     dtype = stored["options"].dtype
     found = set()
     with tempfile.TemporaryDirectory() as folder:
@@ -77,7 +76,7 @@ def test_fingerprint_does_not_depend_on_shards_packing_or_compression(stored: di
             [
                 stored["options"],
                 WriteOptions(dtype=dtype, shard_rows=77),
-                WriteOptions(dtype=dtype, compression="gzip", shard_rows=4096),
+                WriteOptions(dtype=dtype, shard_rows=4096),
             ]
         ):
             path = Path(folder) / f"run{number}"
@@ -121,27 +120,3 @@ def test_same_content_gives_the_same_bytes(tmp_path: Path, example) -> None:
     first, second = example.write(tmp_path / "a.h5"), example.write(tmp_path / "b.h5")
 
     assert first.read_bytes() == second.read_bytes()
-
-
-def test_blosc_comes_back_where_its_package_is_installed(tmp_path: Path, example) -> None:
-    pytest.importorskip("hdf5plugin")
-
-    path = example.write(tmp_path / "a.h5", compression="blosc2")
-
-    with open_store(path) as store:
-        for name, values in example.views.items():
-            assert np.array_equal(store.view(name).read(0, 3000), values)
-    assert verify_store(path).is_sound
-
-
-def test_chunks_that_gzip_cannot_shrink_come_back(tmp_path: Path) -> None:
-    # random bytes in float16: HDF5 stores such a chunk without the compressor
-    bits = np.random.default_rng(0).integers(0, 2**16, (5000, 64), dtype=np.uint16)
-    values = np.where((bits & 0x7C00) == 0x7C00, 0, bits).astype(np.uint16).view(np.float16)
-    stored = {"views": {"x": values}, "index": RowIndex(np.arange(5000), np.zeros(5000, int))}
-    stored |= {"cuts": [0, 5000], "options": WriteOptions(dtype="float16", compression="gzip")}
-
-    write(tmp_path / "a.h5", stored)
-
-    with open_store(tmp_path / "a.h5") as store:
-        assert store.view().read(0, 5000).tobytes() == values.tobytes()

@@ -197,7 +197,6 @@ def import_embeddings(
             source,
             target,
             view=name,
-            compression=options.compression,
             licence=options.licence,
             overwrite=overwrite,
             on_progress=on_progress,

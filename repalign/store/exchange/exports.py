@@ -1,31 +1,33 @@
 """Write embeddings in the layouts of other programs, in blocks."""
 
-from collections.abc import Callable
+import csv
+import json
+import struct
+import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import IO, Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from repalign.arguments import checked
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, MissingExtraError
 from repalign.files import check_output, protecting, writing
-from repalign.store.exchange.export_arrays import write_npy, write_npz, write_safetensors
-from repalign.store.exchange.export_tables import write_csv, write_parquet
 from repalign.store.foreign.formats import ExportFormat
 from repalign.store.foreign.identifiers import bound_ids_text
+from repalign.store.foreign.tensors import TYPES
 from repalign.store.joining.index import POOLED, RowIndex, decode_ids
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.opening import SIDECAR_SUFFIX
-from repalign.store.sources.source import EmbeddingSource, fingerprint_of, values_root
+from repalign.store.sources.source import EmbeddingSource, fingerprint_of, row_blocks, values_root
 
 OnProgress = Callable[[int, int], None]
-WRITERS: dict[ExportFormat, Callable[[Path, EmbeddingSource, OnProgress], None]] = {
-    "npy": write_npy,
-    "npz": write_npz,
-    "csv": write_csv,
-    "parquet": write_parquet,
-    "safetensors": write_safetensors,
-}
 WITHOUT_INDEX = {"npy", "safetensors"}
+EMBEDDING = "embedding"  # name of the array, tensor or column of lists
+ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # of npz members: a fixed one makes equal content equal files
+TEXT_BLOCK_BYTES = 2**20  # a number takes up to 128 bytes as text
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,10 @@ def export_store(
         ['embedding', 'ids']
     """
     source, out = as_source(source), Path(out)
-    chosen = _choose_format(out, file_format)
+    format_name = _choose_format(out, file_format)
     ids_path, lines = None, ""
     is_file = check_output(out) is not None
-    if chosen in WITHOUT_INDEX and source.index.ids is not None and is_file:
+    if format_name in WITHOUT_INDEX and source.index.ids is not None and is_file:
         ids_path = out.with_name(out.stem + SIDECAR_SUFFIX)
         lines = _id_lines(source)
     if not overwrite:
@@ -101,32 +103,32 @@ def export_store(
         if ids_path is not None:  # before the work: it may be refused
             check_output(ids_path)
         with writing(out) as whole:
-            WRITERS[chosen](whole, source, report)
+            _WRITERS[format_name](whole, source, report)
         if ids_path is not None:
             with writing(ids_path) as whole:
                 whole.write_text(lines, encoding="utf-8")
     return ExportResult(
         path=out,
-        file_format=chosen,
+        file_format=format_name,
         n_rows=source.n_rows,
         dim=source.dim,
         ids_path=ids_path,
-        warnings=_lost(source.index, chosen, has_ids_beside=is_file),
+        warnings=_lost(source.index, format_name, has_ids_beside=is_file),
     )
 
 
 def _choose_format(out: Path, file_format: ExportFormat | None) -> ExportFormat:
-    wanted = file_format or out.suffix.removeprefix(".").lower()
+    name = file_format or out.suffix.removeprefix(".").lower()
     for known in get_args(ExportFormat):
-        if wanted == known:
+        if name == known:
             return known
     raise InputError(
-        f"{out}: the format {wanted!r} is not written; choose {', '.join(get_args(ExportFormat))}"
+        f"{out}: the format {name!r} is not written; choose {', '.join(get_args(ExportFormat))}"
     )
 
 
 def _holds(path: Path, text: str) -> bool:
-    """Tell whether a file has just this text: exports of one set can share their ids."""
+    """Return whether a file has just this text: exports of one set can share their ids."""
     return path.is_file() and path.read_bytes() == text.encode()
 
 
@@ -156,3 +158,148 @@ def _lost(index: RowIndex, file_format: ExportFormat, *, has_ids_beside: bool) -
     if not lost:
         return ()
     return (f"{file_format} does not keep {' and '.join(lost)}; npz, csv and parquet do",)
+
+
+def _write_npy(path: Path, source: EmbeddingSource, on_progress: OnProgress) -> None:
+    """Write the values as a numpy array."""
+    with path.open("xb") as stream:
+        _write_array(stream, source, on_progress)
+
+
+def _write_npz(path: Path, source: EmbeddingSource, on_progress: OnProgress) -> None:
+    """Write values, ids, token positions and hashes as a numpy archive, not compressed."""
+    index = source.index
+    identities: dict[str, NDArray[Any]] = {}
+    if index.ids is not None:
+        identities["ids"] = np.array(decode_ids(index.ids))
+    if (index.token != POOLED).any():
+        identities["token"] = index.token
+    if index.sample_sha is not None:
+        identities["sample_sha"] = index.sample_sha
+    with zipfile.ZipFile(path, "x", zipfile.ZIP_STORED) as archive:
+        for name, values in identities.items():
+            with archive.open(_member(name), "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, values, allow_pickle=False)
+        with archive.open(_member(EMBEDDING), "w", force_zip64=True) as stream:
+            _write_array(stream, source, on_progress)
+
+
+def _write_safetensors(path: Path, source: EmbeddingSource, on_progress: OnProgress) -> None:
+    """Write the values as one tensor of a safetensors file."""
+    kind = _little_endian(source)
+    names = {kind_name: name for name, kind_name in TYPES.items()}
+    n_bytes = source.n_rows * source.dim * kind.itemsize
+    header = {
+        "__metadata__": {"format": "pt"},
+        EMBEDDING: {
+            "dtype": names[kind.str],
+            "shape": [source.n_rows, source.dim],
+            "data_offsets": [0, n_bytes],
+        },
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # values start at a multiple of eight bytes
+    with path.open("xb") as stream:
+        stream.write(struct.pack("<Q", len(text)) + text)
+        _write_values(stream, source, on_progress)
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    return zipfile.ZipInfo(f"{name}.npy", date_time=ZIP_DATE)
+
+
+def _little_endian(source: EmbeddingSource) -> np.dtype[Any]:
+    return source.rows.dtype.newbyteorder("<")
+
+
+def _write_array(stream: IO[bytes], source: EmbeddingSource, on_progress: OnProgress) -> None:
+    header = {
+        "descr": _little_endian(source).str,
+        "fortran_order": False,
+        "shape": (source.n_rows, source.dim),
+    }
+    np.lib.format.write_array_header_1_0(stream, header)
+    _write_values(stream, source, on_progress)
+
+
+def _write_values(stream: IO[bytes], source: EmbeddingSource, on_progress: OnProgress) -> None:
+    kind = _little_endian(source)
+    for start, block in row_blocks(source.rows):
+        stream.write(np.ascontiguousarray(block, dtype=kind).tobytes())
+        on_progress(start + len(block), source.n_rows)
+
+
+def _write_csv(path: Path, source: EmbeddingSource, on_progress: OnProgress) -> None:
+    """Write one line per row: ids, token positions and hashes, then ``e0``, ``e1``, ….
+
+    Every number has the digits that give the same float again.
+    """
+    names = _identity_names(source.index)
+    with path.open("x", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([*names, *(f"e{column}" for column in range(source.dim))])
+        for start, block in row_blocks(source.rows, TEXT_BLOCK_BYTES):
+            stop = start + len(block)
+            leading = _identity_values(source.index.slice(start, stop), names)
+            # str of a numpy float has the fewest digits that tell it from its neighbours
+            cells = block.astype(str).T.tolist()
+            writer.writerows(zip(*leading, *cells, strict=True))
+            on_progress(stop, source.n_rows)
+
+
+def _write_parquet(path: Path, source: EmbeddingSource, on_progress: OnProgress) -> None:
+    """Write ids, token positions and hashes as columns and the values as a column of lists.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", extra="parquet", purpose=f"writing {path}") from error
+    value_type = pa.from_numpy_dtype(source.rows.dtype)
+    kinds = {"id": pa.string(), "token": pa.int32(), "sample_sha": pa.string()}
+    names = _identity_names(source.index)
+    list_type = pa.list_(value_type, source.dim)
+    schema = pa.schema([*((name, kinds[name]) for name in names), (EMBEDDING, list_type)])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start, block in row_blocks(source.rows):
+            stop = start + len(block)
+            columns = _identity_values(source.index.slice(start, stop), names)
+            arrays = [
+                pa.array(values, kinds[name]) for name, values in zip(names, columns, strict=True)
+            ]
+            flat = pa.array(np.ascontiguousarray(block).reshape(-1), value_type)
+            arrays.append(pa.FixedSizeListArray.from_arrays(flat, source.dim))
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+            on_progress(stop, source.n_rows)
+
+
+def _identity_names(index: RowIndex) -> list[str]:
+    """Return which columns tell what the rows are; pooled rows need no token position."""
+    known = {
+        "id": index.ids is not None,
+        "token": bool((index.token != POOLED).any()),
+        "sample_sha": index.sample_sha is not None,
+    }
+    return [name for name, is_known in known.items() if is_known]
+
+
+def _identity_values(index: RowIndex, names: Sequence[str]) -> list[list[Any]]:
+    """Return the named columns as text and integers."""
+    columns: dict[str, list[Any]] = {"token": index.token.tolist()}
+    if index.ids is not None:
+        columns["id"] = decode_ids(index.ids)
+    if index.sample_sha is not None:
+        columns["sample_sha"] = [value.tobytes().hex() for value in index.sample_sha]
+    return [columns[name] for name in names]
+
+
+_WRITERS: dict[ExportFormat, Callable[[Path, EmbeddingSource, OnProgress], None]] = {
+    "npy": _write_npy,
+    "npz": _write_npz,
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+    "safetensors": _write_safetensors,
+}

@@ -9,8 +9,8 @@ from repalign.aliases import Rows
 from repalign.arguments import checked
 from repalign.exceptions import InputError
 from repalign.files import file_sha256, protecting
-from repalign.store.format.schema import VIEW_NAME, Compression, StoredDtype
-from repalign.store.reading.info import StoreInfo
+from repalign.store.format.schema import VIEW_NAME, StoredDtype
+from repalign.store.reading.store import StoreInfo
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.native import IMPORTED, is_store
 from repalign.store.sources.source import EmbeddingSource
@@ -26,7 +26,6 @@ def import_store(
     out: str | Path,
     *,
     view: str | None = None,
-    compression: Compression | None = None,
     licence: str | None = None,
     overwrite: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
@@ -42,7 +41,6 @@ def import_store(
         out: the store; one file if it ends in ``.h5``.
         view: name of the view in the store; by default that of the source, with other characters
             than letters, digits, ``_``, ``.`` and ``-`` replaced.
-        compression: gzip or blosc2; by default none.
         licence: note on the terms of use.
         overwrite: replace what is there.
         on_progress: called with the rows written and their total.
@@ -66,7 +64,6 @@ def import_store(
     name = view or native_view_name(source.view)
     options = WriteOptions(
         dtype=stored_type(source.rows),
-        compression=compression,
         licence=licence,
         expected_rows=source.n_rows,
     )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from repalign.aliases import FloatArray
 from repalign.exceptions import StoreError
 from repalign.files import check_regular, writing
-from repalign.store.format.layout import take
+from repalign.store.format.header import take
 from repalign.store.format.sealed_json import canonical_json, parse_json, sha256_of
 
 FORMAT_VERSION = 3
@@ -102,7 +102,7 @@ def load_map(path: str | Path) -> SavedMap:
             arrays = {name: file.get_tensor(name) for name in ARRAYS}
     except SafetensorError as error:
         raise StoreError(
-            f"{source}: is no whole safetensors file ({error}); save it again"
+            f"{source}: not a whole safetensors file ({error}); save it again"
         ) from error
     _check_arrays(arrays, str(source))
     if description["sha256"] != _seal(description, arrays):

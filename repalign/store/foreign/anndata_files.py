@@ -1,9 +1,10 @@
-"""Matrices in AnnData files (``.h5ad``): ``X``, ``obsm/…`` and ``layers/…``, dense.
+"""AnnData objects in HDF5 (``.h5ad``) and zarr: ``X``, ``obsm/…`` and ``layers/…``, dense.
 
-The layout is read directly, as its specification describes it: a matrix is a dataset, the names
-of the observations are the column of ``obs`` that its attribute ``_index`` names.
+The layout is read as its specification describes it: a matrix is an array, the names of the
+observations are the column of ``obs`` that its attribute ``_index`` names.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,97 +12,141 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
-from repalign.expansion import TEXT_BYTES, check_identities
-from repalign.store.foreign.contents import (
-    ForeignMatrix,
-    ForeignRequest,
-    check_matrix_shape,
-    choose_view,
+from repalign.store.foreign.array_trees import (
+    NUMBERS,
+    ArrayTree,
+    check_text_count,
+    read_texts,
+    tree_matrix,
 )
-from repalign.store.foreign.hdf5.objects import (
-    Hdf5Rows,
-    check_dataset,
-    member_names,
-    open_file,
-    open_member,
-    read_values,
-)
-from repalign.store.foreign.hdf5.texts import read_texts, text_attribute
-from repalign.store.format.hdf5 import h5py
+from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, choose_view, texts_of
+from repalign.store.foreign.hdf5_files import Hdf5Tree
 
 MATRIX_GROUPS = ("obsm", "layers")
 
 
-def read_anndata(request: ForeignRequest) -> ForeignMatrix:
-    """Open one dense matrix of an AnnData file; the ids are the names of the observations.
+def read_h5ad(request: ForeignRequest) -> ForeignMatrix:
+    """Open one dense matrix of an AnnData file; the ids are the names of the observations."""
+    with Hdf5Tree(request.path, layout="AnnData") as tree:
+        return read_anndata(request, tree)
+
+
+def read_anndata(request: ForeignRequest, tree: ArrayTree) -> ForeignMatrix:
+    """Open one dense matrix of an AnnData object.
 
     ``obsm/X_pca`` may be written ``X_pca``. ``id_column`` names another column of ``obs``.
     """
     label = str(request.path)
-    with open_file(request.path) as file:
-        matrices, sparse = _matrices(file, label)
-        view = _view(request, matrices, sparse)
-        check_matrix_shape(matrices[view].shape, label=f"{label}::{view}")
-        ids, ids_from = _observation_ids(request, file)
-        columns = _variable_names(request, file) if view == "X" else None
-    raw = Hdf5Rows(request.path, view)
-    return ForeignMatrix(
-        view=view,
-        raw=raw,
-        chunk_rows=raw.chunk_rows,
-        layout="AnnData",
-        ids=ids,
-        ids_from=ids_from,
-        columns=columns,
+    matrices = {name: array for name, array in tree.arrays.items() if _is_matrix(name)}
+    view = request.view
+    if view is not None and any(_is_below(name, f"obsm/{view}") for name in tree.arrays):
+        view = f"obsm/{view}"
+    if view not in matrices and any(_is_below(name, f"{view}/") for name in tree.arrays):
+        raise InputError(
+            f"{label}::{view}: is sparse or a table; store it as a dense array "
+            "(adata.X = adata.X.toarray())"
+        )
+    view = choose_view(
+        replace(request, view=view), {name: tuple(a.shape) for name, a in matrices.items()}
     )
+    ids, ids_from = _observation_ids(request, tree)
+    columns = _index_texts(tree, "var") if view == "X" else None
+    return tree_matrix(tree, view, ids=ids, ids_from=ids_from, columns=columns)
 
 
 def read_observations(
     path: Path, *, id_column: str | None = None
 ) -> tuple[dict[str, NDArray[Any]], list[str] | None]:
-    """Return the columns of ``obs``, without those of rare types, and the ids of the rows.
+    """Return the columns of ``obs`` of a file, without those of rare types, and the ids.
 
     Raises:
         InputError: there are no observations, or they cannot be read.
     """
-    label = f"{path}::obs"
-    with open_file(path) as file:
-        ids, ids_from = _observation_ids(ForeignRequest(path, id_column=id_column), file)
-        has_obs = "obs" in member_names(file, str(path))
-        obs = open_member(file, "obs", label) if has_obs else None
-        names = member_names(obs, label) if isinstance(obs, h5py.Group) else []
+    with Hdf5Tree(path, layout="AnnData") as tree:
+        ids, ids_from = _observation_ids(ForeignRequest(path, id_column=id_column), tree)
+        names = _column_names(tree)
         if not names or "__categories" in names:
-            raise InputError(f"{label}: is not there, or older than AnnData 0.8; write it again")
+            raise InputError(
+                f"{path}::obs: is not there, or older than AnnData 0.8; write it again"
+            )
         columns = {
-            name: _column_values(open_member(obs, name, f"{label}/{name}"), path=path)
-            for name in names
-            if f"{label}/{name}" != ids_from
+            name: _read_column(tree, f"obs/{name}") for name in names if f"obs/{name}" != ids_from
         }
     return {name: values for name, values in columns.items() if values is not None}, ids
 
 
-def _column_values(column: Any, *, path: Path) -> NDArray[Any] | None:
+def _is_matrix(name: str) -> bool:
+    """Return whether the path of an array is that of a dense matrix."""
+    group, _, member = name.partition("/")
+    return name == "X" or (group in MATRIX_GROUPS and bool(member) and "/" not in member)
+
+
+def _is_below(name: str, path: str) -> bool:
+    return name == path or name.startswith(path.rstrip("/") + "/")
+
+
+def _column_names(tree: ArrayTree) -> list[str]:
+    """Return the names of the columns of ``obs``."""
+    members = (name.split("/")[1] for name in tree.arrays if name.startswith("obs/"))
+    return list(dict.fromkeys(members))
+
+
+def _observation_ids(request: ForeignRequest, tree: ArrayTree) -> tuple[list[str] | None, str]:
+    """Return the names of the observations, or another column of ``obs``, and their path."""
+    label = f"{tree.path}::obs"
+    if "obs" in tree.arrays:
+        raise InputError(
+            f"{label}: has the layout of AnnData before 0.7; write it with a newer one"
+        )
+    name = request.id_column or tree.attribute("obs", "_index")
+    if not isinstance(name, str):
+        return None, ""
+    names = _column_names(tree)
+    if name not in names:
+        raise InputError(
+            f"{label}: has no column {name!r}; it has {', '.join(sorted(names)) or 'none'}"
+        )
+    path = f"obs/{name}"
+    if path in tree.arrays:
+        return read_texts(tree, path), path
+    is_coded = f"{path}/codes" in tree.arrays
+    if is_coded:
+        check_text_count(tree, f"{path}/codes")
+    values = _read_column(tree, path) if is_coded else None
+    if values is None:
+        raise InputError(
+            f"{tree.path}::{path}: not a column of text or integers; name another (--id-column)"
+        )
+    missing = np.flatnonzero(tree.read(f"{path}/codes") < 0)
+    if len(missing):
+        raise InputError(
+            f"{tree.path}::{path}: row {missing[0]} has no value; give every row an id"
+        )
+    return texts_of(values, label=f"{tree.path}::{path}"), path
+
+
+def _index_texts(tree: ArrayTree, group: str) -> list[str] | None:
+    """Return the index of a table, where it is there and plain text."""
+    name = tree.attribute(group, "_index")
+    path = f"{group}/{name}"
+    return read_texts(tree, path) if isinstance(name, str) and path in tree.arrays else None
+
+
+def _read_column(tree: ArrayTree, path: str) -> NDArray[Any] | None:
     """Return a column as numbers or texts, NaN or empty where missing; None of other types."""
-    if isinstance(column, h5py.Dataset):
-        if column.ndim != 1:
+    label = f"{tree.path}::{path}"
+    array = tree.arrays.get(path)
+    if array is not None:
+        if array.ndim != 1 or array.dtype.kind not in NUMBERS + "SUOT":
             return None
-        if h5py.check_string_dtype(column.dtype) is not None:
-            return np.array(read_texts(column, path=path), dtype=str)
-        check_dataset(column, f"{path}::{column.name}")
-        if column.dtype.kind not in "iufb":
-            return None
-        return read_values(column, (), f"{path}::{column.name}")
+        if array.dtype.kind not in NUMBERS:
+            return np.array(read_texts(tree, path), dtype=str)
+        return tree.read(path)
     # of a category the codes, of a column with missing numbers the numbers and where they are
-    label = f"{path}::{column.name}"
-    members = member_names(column, label) if isinstance(column, h5py.Group) else []
-    is_coded = "codes" in members
+    is_coded = f"{path}/codes" in tree.arrays
     names = ("categories", "codes") if is_coded else ("values", "mask")
-    if not set(names) <= set(members):
-        return None
-    parts = [open_member(column, name, f"{label}/{name}") for name in names]
-    if not all(isinstance(part, h5py.Dataset) for part in parts):
-        return None
-    first, second = (_column_values(part, path=path) for part in parts)
+    parts = [_read_column(tree, f"{path}/{name}") for name in names]
+    first, second = parts
     if first is None or second is None or second.dtype.kind != ("i" if is_coded else "b"):
         return None
     if not is_coded and len(first) != len(second):
@@ -117,103 +162,3 @@ def _column_values(column: Any, *, path: Path) -> NDArray[Any] | None:
     if not is_coded:
         return np.where(missing, empty, first)
     return np.append(first, empty)[second]  # the code of a missing one is -1
-
-
-def _matrices(file: Any, label: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the dense matrices by path, and the paths of sparse ones and tables."""
-    dense: dict[str, Any] = {}
-    other = []
-    names = member_names(file, label)
-    places = [(file, "X", "X")] if "X" in names else []
-    for group_name in MATRIX_GROUPS:
-        if group_name not in names:
-            continue
-        group = open_member(file, group_name, f"{label}::{group_name}")
-        if not isinstance(group, h5py.Group):
-            raise InputError(f"{label}::{group_name}: not a group of matrices; is it damaged?")
-        members = member_names(group, f"{label}::{group_name}")
-        places += [(group, name, f"{group_name}/{name}") for name in members]
-    for group, name, path in places:
-        member = open_member(group, name, f"{label}::{path}")
-        if isinstance(member, h5py.Dataset):
-            dense[path] = member
-        else:
-            other.append(path)
-    return dense, other
-
-
-def _view(request: ForeignRequest, matrices: dict[str, Any], sparse: list[str]) -> str:
-    wanted = request.view
-    if wanted is not None and f"obsm/{wanted}" in {*matrices, *sparse}:
-        wanted = f"obsm/{wanted}"
-    if wanted in sparse:
-        raise InputError(
-            f"{request.path}::{wanted}: is sparse or a table; store it as a dense array "
-            "(adata.X = adata.X.toarray())"
-        )
-    request = ForeignRequest(request.path, view=wanted, id_column=request.id_column)
-    return choose_view(request, {name: matrix.shape for name, matrix in matrices.items()})
-
-
-def _observation_ids(request: ForeignRequest, file: Any) -> tuple[list[str] | None, str]:
-    label = f"{request.path}::obs"
-    if "obs" not in member_names(file, str(request.path)):
-        return None, ""
-    obs = open_member(file, "obs", label)
-    if not isinstance(obs, h5py.Group):
-        raise InputError(
-            f"{label}: has the layout of AnnData before 0.7; write it with a newer one"
-        )
-    name = request.id_column or text_attribute(obs, "_index", path=request.path)
-    if name is None:
-        return None, ""
-    names = member_names(obs, label)
-    if name not in names:
-        raise InputError(
-            f"{label}: has no column {name!r}; it has {', '.join(sorted(names)) or 'none'}"
-        )
-    column = open_member(obs, name, f"{label}/{name}")
-    return _column_texts(column, path=request.path), f"{label}/{name}"
-
-
-def _variable_names(request: ForeignRequest, file: Any) -> list[str] | None:
-    """Return the names of the columns of ``X``, where the file has them."""
-    label = str(request.path)
-    var = open_member(file, "var", label) if "var" in member_names(file, label) else None
-    if not isinstance(var, h5py.Group):
-        return None
-    name = text_attribute(var, "_index", path=request.path)
-    if name is None or name not in member_names(var, f"{label}::var"):
-        return None
-    column = open_member(var, name, f"{request.path}/{name}")
-    return read_texts(column, path=request.path) if isinstance(column, h5py.Dataset) else None
-
-
-def _column_texts(column: Any, *, path: Path) -> list[str]:
-    """Return a column of ``obs`` as text: plain or categorical."""
-    if isinstance(column, h5py.Dataset):
-        return read_texts(column, path=path)
-    label = f"{path}::{column.name.removeprefix('/')}"
-    is_coded = isinstance(column, h5py.Group) and {"categories", "codes"} <= set(
-        member_names(column, label)
-    )
-    if not is_coded or text_attribute(column, "encoding-type", path=path) != "categorical":
-        raise InputError(f"{label}: is no column of text or integers; name another (--id-column)")
-    categories = open_member(column, "categories", label)
-    if not isinstance(categories, h5py.Dataset):
-        raise InputError(f"{label}/categories: not a list of texts; is the file damaged?")
-    names = read_texts(categories, path=path)
-    coded = open_member(column, "codes", label)
-    if not isinstance(coded, h5py.Dataset) or coded.ndim != 1 or coded.dtype.kind not in "iu":
-        raise InputError(f"{label}/codes: is no list of integers; is the file damaged?")
-    check_dataset(coded, f"{label}/codes")
-    check_identities(
-        int(coded.size) * (TEXT_BYTES + coded.dtype.itemsize),
-        label=f"{label}/codes",
-        stored=path.stat().st_size,
-    )
-    codes = read_values(coded, (), f"{label}/codes")
-    if len(codes) and (codes.min() < 0 or codes.max() >= len(names)):
-        row = int(np.flatnonzero((codes < 0) | (codes >= len(names)))[0])
-        raise InputError(f"{label}: row {row} has no value; give every row an id")
-    return [names[code] for code in codes.tolist()]

@@ -34,7 +34,7 @@ class ForeignRequest:
     leave_out: Collection[str] = ()
 
     def leaves_out(self, name: str) -> bool:
-        """Tell whether a column of a table is no value: by its name, or because it was named."""
+        """Return whether a column of a table is no value: by its name, or because it was named."""
         is_id = name.lower() in ID_NAMES  # also where another column is taken for the ids
         return is_id or name.startswith(METADATA_PREFIX) or name in self.leave_out
 
@@ -164,7 +164,9 @@ def _text_of(value: Any, *, label: str) -> str:
         except UnicodeDecodeError as error:
             raise InputError(f"{label}: the id {value!r} is not UTF-8; encode it so") from error
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise InputError(f"{label}: the id {value!r} is no text or integer; expected one per row")
+        raise InputError(
+            f"{label}: the id {value!r} is not text or an integer; expected one per row"
+        )
     return str(value)
 
 

@@ -15,8 +15,8 @@ from repalign.store.foreign.contents import (
     ForeignRequest,
     check_matrix_shape,
 )
-from repalign.store.foreign.row_identities import RowIdentities
-from repalign.store.rows.spool import spool_blocks
+from repalign.store.foreign.identifiers import RowIdentities
+from repalign.store.rows.files import spool_blocks
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,6 +1,8 @@
-"""The foreign formats: one list, which readers, help, documentation and contract tests follow."""
+"""The foreign formats: one list, which readers, help and contract tests follow.
 
-from collections.abc import Iterator
+docs/embeddings.md says of each what its views are, where its ids are and how it is read.
+"""
+
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,31 +15,19 @@ if TYPE_CHECKING:
 
 # Those that are written too.
 ExportFormat = Literal["npy", "npz", "csv", "parquet", "safetensors"]
-IN_PLACE = "in place"
-COPIED = "through a temporary copy"
-NAMED = "`ids`, `id` or `sample_id`"
 
 
 @dataclass(frozen=True)
 class ForeignFormat:
-    """One format, or one layout of it.
+    """One format of files or of folders.
 
     Args:
-        heading: what it is called in tables.
-        reader: module in this folder and function that open it; empty for a layout that the
-            reader of the format before it knows.
-        views: what the views of a file are.
-        ids: where its ids are.
-        access: how the values are read.
-        suffixes: endings that tell it; none for a folder.
+        reader: module in this folder and function that open it.
+        suffixes: endings of its files; none for a folder.
         marks: files in a folder that tell it.
     """
 
-    heading: str
     reader: str
-    views: str
-    ids: str
-    access: str
     suffixes: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
 
@@ -56,124 +46,25 @@ class ForeignFormat:
 
 
 FORMATS = (
-    ForeignFormat(
-        "`.npy`",
-        "numpy_files:read_npy",
-        views="none",
-        ids="none",
-        access=f"{IN_PLACE}; column order {COPIED}",
-        suffixes=(".npy",),
-    ),
-    ForeignFormat(
-        "`.npz`",
-        "numpy_files:read_npz",
-        views="names of the arrays",
-        ids=f"array {NAMED}",
-        access=f"{IN_PLACE}; if compressed, {COPIED}",
-        suffixes=(".npz",),
-    ),
-    ForeignFormat(
-        "`.pt`, `.pth`",
-        "torch_files:read_torch",
-        views="keys of the dict (`outer.inner`), numbers of the list",
-        ids=f"list {NAMED}",
-        access=f"`weights_only`; {IN_PLACE}",
-        suffixes=(".pt", ".pth"),
-    ),
-    ForeignFormat(
-        "`.pt` of platonic-rep (`feats` of rows × layers × columns)",
-        "",
-        views="`layer0`, `layer1`, …; `layer-1` is the last",
-        ids="none",
-        access=f"`weights_only`; {IN_PLACE}",
-    ),
-    ForeignFormat(
-        "`.safetensors`",
-        "safetensors_files:read_safetensors",
-        views="names of the tensors",
-        ids="metadata `ids`, a JSON list",
-        access=IN_PLACE,
-        suffixes=(".safetensors",),
-    ),
-    ForeignFormat(
-        "`.parquet` (extra `parquet`)",
-        "parquet_files:read_parquet",
-        views="names of list columns; `columns` for the columns of single numbers",
-        ids=f"column {NAMED}, the index of pandas, or the only column of text",
-        access=COPIED,
-        suffixes=(".parquet",),
-    ),
-    ForeignFormat(
-        "`.csv`, `.tsv`, `.txt`",
-        "delimited_text:read_delimited_text",
-        views="none",
-        ids=f"column {NAMED}; a first column without a name or with text",
-        access=COPIED,
-        suffixes=(".csv", ".tsv", ".txt"),
-    ),
-    ForeignFormat(
-        "`.h5ad` (AnnData)",
-        "anndata_files:read_anndata",
-        views="`X`, `obsm/…` (also without `obsm/`), `layers/…`, dense",
-        ids="names of the observations",
-        access=IN_PLACE,
-        suffixes=(".h5ad",),
-    ),
-    ForeignFormat(
-        "other `.h5`, `.hdf5`",
-        "hdf5.files:read_hdf5",
-        views="paths of the datasets",
-        ids=f"dataset {NAMED}",
-        access=IN_PLACE,
-        suffixes=(".h5", ".hdf5"),
-    ),
-    ForeignFormat(
-        "`.mat` (up to `-v7`)",
-        "matlab_files:read_matlab",
-        views="names of the variables",
-        ids="if there is one variable per row: their names",
-        access=f"by scipy, {COPIED}",
-        suffixes=(".mat",),
-    ),
-    ForeignFormat(
-        "zarr directory, also of AnnData (extra `zarr`)",
-        "directories.zarr_trees:read_zarr",
-        views="paths of the arrays; of AnnData as for `.h5ad`",
-        ids=f"array {NAMED}; of AnnData the names of the observations",
-        access=IN_PLACE,
-        marks=(".zarray", ".zgroup", "zarr.json"),
-    ),
-    ForeignFormat(
-        "directory of `Dataset.save_to_disk` (extra `parquet`)",
-        "directories.arrow_files:read_saved_dataset",
-        views="as for `.parquet`",
-        ids="as for `.parquet`",
-        access=COPIED,
-        marks=("state.json", "dataset_dict.json"),
-    ),
-    ForeignFormat(
-        "thingsvision directory: `features.*` or numbered parts, or one folder per module",
-        "thingsvision:read_thingsvision",
-        views="names of the modules",
-        ids="`file_names.txt`",
-        access="as the format inside",
-    ),
+    ForeignFormat("numpy_files:read_npy", suffixes=(".npy",)),
+    ForeignFormat("numpy_files:read_npz", suffixes=(".npz",)),
+    ForeignFormat("tensors:read_torch", suffixes=(".pt", ".pth")),
+    ForeignFormat("tensors:read_safetensors", suffixes=(".safetensors",)),
+    ForeignFormat("tables:read_parquet", suffixes=(".parquet",)),
+    ForeignFormat("delimited_text:read_delimited_text", suffixes=(".csv", ".tsv", ".txt")),
+    ForeignFormat("anndata_files:read_h5ad", suffixes=(".h5ad",)),
+    ForeignFormat("hdf5_files:read_hdf5", suffixes=(".h5", ".hdf5")),
+    ForeignFormat("matlab_files:read_matlab", suffixes=(".mat",)),
+    ForeignFormat("zarr_trees:read_zarr", marks=(".zarray", ".zgroup", "zarr.json")),
+    ForeignFormat("tables:read_saved_dataset", marks=("state.json", "dataset_dict.json")),
 )
-BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
-FOLDER = next(each for each in FORMATS if each.reader.startswith("thingsvision"))
+FOLDER = ForeignFormat("thingsvision:read_thingsvision")
+BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+# One ending of each, for help.
+SUFFIX_LIST = ", ".join(entry.suffixes[0] for entry in FORMATS if entry.suffixes)
 
 
 def of_folder(path: Path) -> ForeignFormat:
     """Return the format of a directory."""
-    told = (f for f in FORMATS if any((path / mark).is_file() for mark in f.marks))
-    return next(told, FOLDER)
-
-
-# One ending of each, for help.
-SUFFIX_LIST = ", ".join(each.suffixes[0] for each in FORMATS if each.suffixes)
-
-
-def table_rows() -> Iterator[str]:
-    """Yield the rows of the table of formats in docs/embeddings.md."""
-    for each in FORMATS:
-        yield f"| {each.heading} | {each.views} | {each.ids} | {each.access} |"
+    marked = (entry for entry in FORMATS if any((path / mark).is_file() for mark in entry.marks))
+    return next(marked, FOLDER)

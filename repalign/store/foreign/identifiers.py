@@ -1,15 +1,20 @@
-"""Ids of rows from a file beside the embeddings: lines of text, or a column of a table."""
+"""Who the rows of foreign embeddings are: files of ids beside them, columns of their tables."""
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from repalign.delimited import open_delimited
 from repalign.exceptions import InputError
-from repalign.expansion import check_identities
+from repalign.expansion import TEXT_BYTES, check_identities
 from repalign.files import check_regular, open_regular
 from repalign.store.foreign.contents import ID_NAMES
+from repalign.store.joining.index import SHA_BYTES
 
 # First line of a file of ids that an export wrote; behind it the fingerprint of the values.
 BINDING = "# ids of the values "
@@ -65,7 +70,7 @@ def read_bound_ids(path: Path) -> tuple[list[str], str | None]:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 text; expected one id per line") from error
     if b"\0" in content:
-        raise InputError(f"{path}: holds NUL bytes and is no text; expected one id per line")
+        raise InputError(f"{path}: holds NUL bytes and is not text; expected one id per line")
     if lines and not lines[-1]:
         lines.pop()
     ids = [line.removesuffix("\r") for line in lines]
@@ -88,11 +93,89 @@ def _read_column(path: Path, column: str | None) -> list[str]:
 
 def _only_column(path: Path, names: Sequence[str]) -> str:
     named = [name for name in names if name.lower() in ID_NAMES]
-    found = named if len(named) == 1 else names
-    if len(found) == 1:
-        return found[0]
+    candidates = named if len(named) == 1 else names
+    if len(candidates) == 1:
+        return candidates[0]
     raise InputError(f"{path}: has the columns {_some(names)}; choose one: {path}::{names[0]}")
 
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+
+
+class RowIdentities:
+    """Collects ids, token positions and hashes of a table that is read in blocks.
+
+    Args:
+        id_name: the column of ids, or None.
+        label: name of the table, for messages.
+    """
+
+    NAMES: ClassVar[tuple[str, ...]] = ("token", "sample_sha")
+
+    def __init__(self, *, id_name: str | None, label: str) -> None:
+        self._id_name = id_name
+        self._label = label
+        self._columns: dict[str, list[str]] = {}
+        self._n_bytes = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns that identify a row, in a table that has them."""
+        return self.NAMES if self._id_name is None else (self._id_name, *self.NAMES)
+
+    def add(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Add the next rows: lists of text or integers by the name of the column."""
+        for name, values in columns.items():
+            texts = self._columns.setdefault(name, [])
+            for value in values:
+                if isinstance(value, bool) or not isinstance(value, str | int):
+                    raise InputError(
+                        f"{self._label}: row {len(texts)} has {value!r} in column {name!r}; "
+                        "expected text or an integer"
+                    )
+                texts.append(str(value))
+            self._n_bytes += sum(TEXT_BYTES + len(text) for text in texts[-len(values) :])
+            check_identities(self._n_bytes, label=self._label)
+
+    def ids(self) -> list[str] | None:
+        """Return one id per row, or None."""
+        if self._id_name is None:
+            return None
+        ids = self._columns.get(self._id_name, [])
+        if "" in ids:
+            raise InputError(
+                f"{self._label}: row {ids.index('')} has no id; give every row one, or none"
+            )
+        return ids
+
+    def token(self) -> NDArray[np.int32] | None:
+        """Return the token position of each row, or None."""
+        if "token" not in self._columns:
+            return None
+        try:
+            return np.array([int(text) for text in self._columns["token"]], dtype=np.int32)
+        except (ValueError, OverflowError) as error:
+            raise InputError(
+                f"{self._label}: the column 'token' holds {error}; expected token positions, "
+                "-1 for a pooled row"
+            ) from error
+
+    def sample_sha(self) -> NDArray[np.uint8] | None:
+        """Return the hash of each row's input, or None."""
+        if "sample_sha" not in self._columns:
+            return None
+        texts = self._columns["sample_sha"]
+        try:
+            values = [bytes.fromhex(text) for text in texts]
+        except ValueError as error:
+            raise InputError(
+                f"{self._label}: the column 'sample_sha' holds no hexadecimal hash ({error})"
+            ) from error
+        wrong = next((row for row, value in enumerate(values) if len(value) != SHA_BYTES), None)
+        if wrong is not None:
+            raise InputError(
+                f"{self._label}: row {wrong} has a 'sample_sha' of {len(values[wrong])} bytes; "
+                f"expected {SHA_BYTES}"
+            )
+        return np.frombuffer(b"".join(values), dtype=np.uint8).reshape(-1, SHA_BYTES)

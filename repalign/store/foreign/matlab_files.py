@@ -1,40 +1,51 @@
-"""Arrays in MATLAB ``.mat`` files before 7.3, as thingsvision writes them.
-
-scipy reads them, in a process of its own with a limit of time and memory, into a temporary file.
-"""
+"""Arrays in MATLAB ``.mat`` files before 7.3, as thingsvision writes them, read by scipy."""
 
 import math
-import os
-import tempfile
-from collections.abc import Mapping, Sequence
+import struct
+import warnings
+import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, reading
 from repalign.expansion import check_copy
+from repalign.rows import ArrayRows
 from repalign.store.foreign.contents import (
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
     choose_view,
 )
-from repalign.store.foreign.separate_process import TIME_LIMIT, run_apart
-from repalign.store.rows.disk_space import check_temporary_space
-from repalign.store.rows.file import FileRows
-from repalign.store.rows.floats import float_type
 
-PROGRAM = Path(__file__).with_name("matlab_process.py")
 NUMBERS = {"double", "single", "logical"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
 LARGEST_NUMBER = 8  # bytes
-BYTES_A_SECOND = 2**25  # that scipy expands at the least
-PROCESS_BYTES = 2**31  # that Python and scipy map before they read anything
-COPIES = 4  # of the values, expanded and turned from columns into rows
 ROWS_VIEW = "features"
-
-Shape = tuple[int, ...]
+# scipy's reader follows the numbers of a damaged file to types and sizes that there are not
+# (KeyError, IndexError, TypeError, OverflowError, MemoryError), to texts of no encoding, to packed
+# data that end early (zlib.error), and counts what it has read (AssertionError, ValueError). It
+# would give the real part of complex values with a warning.
+_SCIPY_ERRORS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SystemError,
+    TypeError,
+    ValueError,
+    Warning,
+    struct.error,
+    zlib.error,
+)
+_UNREADABLE = "scipy cannot read it, is it damaged?"
 
 
 def read_matlab(request: ForeignRequest) -> ForeignMatrix:
@@ -42,77 +53,59 @@ def read_matlab(request: ForeignRequest) -> ForeignMatrix:
 
     In the second kind, which thingsvision writes, the names of the variables are the ids.
     """
-    shapes = _list_variables(request.path)
+    path = request.path
+    shapes = _list_variables(path)
     is_row_each = len(shapes) > 1 and all(
         len(shape) == 2 and shape[0] == 1 for shape in shapes.values()
     )
     if is_row_each and request.view is None and request.id_column is None:
-        return _variable_per_row(request, shapes)
-    view = choose_view(request, shapes)
-    check_matrix_shape(shapes[view], label=f"{request.path}::{view}")
-    return ForeignMatrix(
-        view=view, raw=_open_values(request.path, [view], shapes), layout="MATLAB file"
-    )
-
-
-def _variable_per_row(request: ForeignRequest, shapes: Mapping[str, Shape]) -> ForeignMatrix:
-    if len(set(shapes.values())) > 1:
-        raise InputError(
-            f"{request.path}: has one variable per row, of different lengths; expected one length"
+        if len(set(shapes.values())) > 1:
+            raise InputError(
+                f"{path}: has one variable per row, of different lengths; expected one length"
+            )
+        return ForeignMatrix(
+            view=ROWS_VIEW,
+            raw=ArrayRows(np.concatenate(_load(path, shapes))),
+            layout="MATLAB file, one variable per row",
+            ids=list(shapes),
+            ids_from=f"{path} (names of the variables)",
         )
-    return ForeignMatrix(
-        view=ROWS_VIEW,
-        raw=_open_values(request.path, list(shapes), shapes),
-        layout="MATLAB file, one variable per row",
-        ids=list(shapes),
-        ids_from=f"{request.path} (names of the variables)",
-    )
+    view = choose_view(request, shapes)
+    check_matrix_shape(shapes[view], label=f"{path}::{view}")
+    (values,) = _load(path, {view: shapes[view]})
+    return ForeignMatrix(view=view, raw=ArrayRows(values), layout="MATLAB file")
 
 
-def _list_variables(path: Path) -> dict[str, Shape]:
+def _list_variables(path: Path) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the arrays of numbers, by name."""
-    found = run_apart(
-        PROGRAM,
-        [str(path)],
-        label=str(path),
-        library="scipy",
-        memory_bytes=PROCESS_BYTES + COPIES * path.stat().st_size,
-        time_limit=_time_limit(path.stat().st_size),
-    )
-    if found is None:
+    import scipy.io
+
+    with reading(path, *_SCIPY_ERRORS, scipy.io.matlab.MatReadError, problem=_UNREADABLE):
+        is_hdf5 = scipy.io.matlab.matfile_version(path)[0] == 2
+        variables = [] if is_hdf5 else scipy.io.whosmat(path)
+    if is_hdf5:
         raise InputError(f"{path}: is a MATLAB file of version 7.3; save it with -v7 or as .npy")
-    names = [name for name, _, _ in found]
+    names = [name for name, _, _ in variables]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
         raise InputError(f"{path}: has two variables {repeated!r}; save it again")
-    return {name: tuple(shape) for name, shape, kind in found if kind in NUMBERS}
+    return {name: tuple(shape) for name, shape, kind in variables if kind in NUMBERS}
 
 
-def _open_values(path: Path, names: Sequence[str], shapes: Mapping[str, Shape]) -> FileRows:
-    """Copy variables of numbers, one below the other, to a temporary file."""
-    label = f"{path}::{names[0]}" if len(names) == 1 else str(path)
-    n_bytes = LARGEST_NUMBER * sum(math.prod(shapes[name]) for name in names)
-    check_copy(path, n_bytes, label=label)
-    check_temporary_space(n_bytes, label=label)
-    with tempfile.TemporaryFile(prefix="repalign-") as file:
-        shape, kind = run_apart(
-            PROGRAM,
-            [str(path)],
-            label=label,
-            library="scipy",
-            memory_bytes=PROCESS_BYTES + COPIES * (n_bytes + path.stat().st_size),
-            time_limit=_time_limit(n_bytes),
-            names=names,
-            output=file.fileno(),
-        )
-        float_type(np.dtype(kind), label=label)
-        return FileRows(
-            os.dup(file.fileno()),
-            label=label,
-            shape=check_matrix_shape(shape, label=label),
-            dtype=np.dtype(kind),
-        )
+def _load(path: Path, shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
+    """Return variables of numbers, which are expanded in memory."""
+    import scipy.io
 
-
-def _time_limit(n_bytes: int) -> float:
-    return TIME_LIMIT + n_bytes / BYTES_A_SECOND
+    label = f"{path}::{next(iter(shapes))}" if len(shapes) == 1 else str(path)
+    check_copy(path, LARGEST_NUMBER * sum(map(math.prod, shapes.values())), label=label)
+    with (
+        reading(label, *_SCIPY_ERRORS, scipy.io.matlab.MatReadError, problem=_UNREADABLE),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)
+        content = scipy.io.loadmat(path, variable_names=list(shapes), mat_dtype=True)
+    arrays = [content.get(name) for name in shapes]
+    for array, (name, shape) in zip(arrays, shapes.items(), strict=True):
+        if not isinstance(array, np.ndarray) or array.shape != shape:
+            raise InputError(f"{path}::{name}: is not as the file lists it; is it damaged?")
+    return [array for array in arrays if array is not None]

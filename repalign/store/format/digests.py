@@ -3,7 +3,7 @@
 The values of a column are cut into leaves of a fixed number of rows, a number that follows from
 the width of the column alone. A leaf has a 128-bit XXH3 digest, checked at every read (it runs
 at memory speed, sha256 would halve reading); a column has the sha256 of its leaf digests; the
-fingerprint is the sha256 of those. Shards, packing and compression leave all of them alike.
+fingerprint is the sha256 of those. Shards and packing leave all of them alike.
 """
 
 import hashlib

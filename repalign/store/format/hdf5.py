@@ -1,16 +1,15 @@
 """h5py, imported with the search for HDF5 filter plugins switched off.
 
-A file may name any filter, and HDF5 would load a shared library to serve it. Filters that were
-registered by an explicit import (hdf5plugin) keep working.
+A file may name any filter, and HDF5 would load a shared library to serve it.
 """
 
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from typing import Any
 
-from repalign.exceptions import InputError, MissingExtraError, RepalignError, reading
+from repalign.exceptions import InputError, RepalignError, reading
 
 _SEARCH = "HDF5_PLUGIN_PRELOAD"
 _OFF = "::"
@@ -28,7 +27,7 @@ else:
     finally:
         del os.environ[_SEARCH]
 
-__all__ = ["HDF5_ERRORS", "h5py", "import_blosc", "reading_hdf5"]
+__all__ = ["HDF5_ERRORS", "check_stored_inside", "h5py", "reading_hdf5"]
 
 # h5py raises KeyError for objects that cannot be opened, TypeError for types that numpy does not
 # have, ValueError for names and types of no form, OverflowError and MemoryError for sizes that
@@ -53,16 +52,19 @@ def reading_hdf5(name: object, *, failure: type[RepalignError] = InputError) -> 
         yield
 
 
-def import_blosc() -> ModuleType:
-    """Return hdf5plugin, whose import registers the blosc2 filter.
+def check_stored_inside(
+    dataset: Any, name: object, *, failure: type[RepalignError] = InputError
+) -> Any:
+    """Check that the values of a dataset lie in its file; return how it was created.
 
     Raises:
-        MissingExtraError: hdf5plugin is not installed.
+        InputError: they lie in other files, which are not read; or ``failure``.
     """
-    try:
-        import hdf5plugin
-    except ImportError as error:
-        raise MissingExtraError(
-            "hdf5plugin", extra="blosc", purpose="a view compressed with blosc2"
-        ) from error
-    return hdf5plugin
+    with reading_hdf5(name, failure=failure):
+        properties = dataset.id.get_create_plist()
+        n_external, layout = properties.get_external_count(), properties.get_layout()
+    if n_external:
+        raise failure(f"{name}: has external storage; copy the data into the file itself")
+    if layout == h5py.h5d.VIRTUAL:
+        raise failure(f"{name}: is a virtual dataset; copy the data into the file itself")
+    return properties

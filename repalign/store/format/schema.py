@@ -9,15 +9,14 @@ import numpy as np
 from repalign.store.joining.index import SHA_BYTES
 
 FORMAT = "repalign-store"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # Names inside one HDF5 file.
 HEADER = "header_json"
 EMBEDDINGS = "emb"
 INDEX = "index"
 DIGESTS = "digests"
-STATS = "stats"
-TOP_LEVEL = frozenset({HEADER, EMBEDDINGS, INDEX, DIGESTS, STATS})
+TOP_LEVEL = frozenset({HEADER, EMBEDDINGS, INDEX, DIGESTS})
 VIEW_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 # Names inside a directory.
@@ -27,23 +26,14 @@ SHARD_NAME = re.compile(r"part-(\d{5}|[1-9]\d{5,8})\.h5")
 PARTS_SUFFIX = ".parts"
 
 StoredDtype = Literal["float16", "float32", "float64"]
-Compression = Literal["gzip", "blosc2"]
 VerifyMode = Literal["quick", "full"]
 DTYPES = {"float16": "<f2", "float32": "<f4", "float64": "<f8"}
 INDEX_COLUMNS = ("sample", "token", "sample_sha", "ids")
-
-# HDF5 filter numbers.
-SHUFFLE = 2
-COMPRESSORS = {"gzip": 1, "blosc2": 32026}
 
 MAX_VIEWS = 1024
 MAX_DIM = 2**17
 MAX_JSON_BYTES = 2**24
 MAX_DESCRIPTION = 2**20
-MAX_CHUNK_BYTES = 2**26
-# Real activations compress by less than two; what expands more than this is a bomb.
-MAX_EXPANSION = 64
-EXPANSION_ALLOWANCE = 2**26
 
 DIGEST_BYTES = 16
 INDEX_LEAF_ROWS = 4096
@@ -66,14 +56,12 @@ class Column:
         dtype: type of its values.
         width: values per row; None for a dataset of one dimension.
         leaf_rows: rows of one chunk and of one digest.
-        compression: compressor of a view, or None.
     """
 
     path: str
     dtype: np.dtype[Any]
     width: int | None
     leaf_rows: int
-    compression: Compression | None = None
 
     @property
     def is_view(self) -> bool:
@@ -98,11 +86,11 @@ class Column:
         return -(-n_rows // self.leaf_rows)
 
 
-def view_column(name: str, dim: int, dtype: str, compression: Compression | None) -> Column:
+def view_column(name: str, dim: int, dtype: str) -> Column:
     """Return the column that holds a view."""
     kind = np.dtype(DTYPES[dtype])
     leaf_rows = chunk_rows(dim * kind.itemsize)
-    return Column(f"{EMBEDDINGS}/{name}", kind, dim, leaf_rows, compression)
+    return Column(f"{EMBEDDINGS}/{name}", kind, dim, leaf_rows)
 
 
 def index_column(name: str, id_bytes: int) -> Column:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,35 +37,16 @@ def parse_json(text: bytes, where: str) -> dict[str, Any]:
     """Parse a JSON object that comes from a file.
 
     Raises:
-        StoreError: text that is no JSON object.
+        StoreError: text that is not a JSON object of finite numbers.
     """
     try:
-        content = json.loads(
-            text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_unique
-        )
-    except (ValueError, RecursionError) as error:
+        content = json.loads(text)
+        canonical_json(content)  # Python takes NaN and 1e999 for numbers
+    except (ValueError, RecursionError, InputError) as error:
         raise StoreError(f"{where}: not JSON ({error}); the file is damaged") from error
     if not isinstance(content, dict):
         raise StoreError(f"{where}: not a JSON object; the file is damaged")
     return content
-
-
-def _finite(text: str) -> float:
-    """Parse a number of JSON; Python would also take NaN, Infinity and 1e999."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text[:20]} is not a finite number")
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; Python would take the last of two equal keys."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"key {key[:40]!r} stands there twice")
-        found[key] = value
-    return found
 
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ SHA_BYTES = 16  # the hash of an input is cut to its first 16 bytes
 MAX_ID_BYTES = 1024
 
 
+@runtime_checkable
 class ReadableIndex(Protocol):
     """A row index that is read in slices, from a file or from memory."""
 
@@ -74,12 +75,12 @@ class RowIndex:
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns that are present, by name."""
-        found: dict[str, NDArray[Any]] = {"sample": self.sample, "token": self.token}
+        columns: dict[str, NDArray[Any]] = {"sample": self.sample, "token": self.token}
         if self.sample_sha is not None:
-            found["sample_sha"] = self.sample_sha
+            columns["sample_sha"] = self.sample_sha
         if self.ids is not None:
-            found["ids"] = self.ids
-        return found
+            columns["ids"] = self.ids
+        return columns
 
     def slice(self, start: int, stop: int) -> "RowIndex":
         """Return the index of rows ``start`` to ``stop`` (exclusive)."""
@@ -119,7 +120,7 @@ class RowIndex:
         return name if token == POOLED else f"{name}, token {token}"
 
     def is_same_rows(self, other: "RowIndex") -> bool:
-        """Tell whether both have the same keys in the same order and no hash disagrees."""
+        """Return whether both have the same keys in the same order and no hash disagrees."""
         if len(self) != len(other) or (self.ids is None) != (other.ids is None):
             return False
         if self.sample_sha is not None and other.sample_sha is not None:
@@ -171,8 +172,8 @@ def encode_ids(ids: Iterable[str]) -> NDArray[np.bytes_]:
         encoded = [str(value).encode() for value in ids]
     except UnicodeEncodeError as error:
         raise InputError(
-            f"row index: the id {error.object[:40]!r} has half a surrogate pair, which is no text; "
-            "write it as UTF-8"
+            f"row index: the id {error.object[:40]!r} has half a surrogate pair, which is not "
+            "text; write it as UTF-8"
         ) from error
     for value in encoded:
         # numpy drops trailing NULs of byte strings, so that such ids would change silently

@@ -73,7 +73,7 @@ def _first_of_each(codes: IntArray) -> IntArray:
 
 
 def _hashes_agree(indexes: Sequence[RowIndex], positions: Sequence[IntArray]) -> NDArray[np.bool_]:
-    """Tell for every row in common whether all hashes that are known agree."""
+    """Return for every row in common whether all hashes that are known agree."""
     agrees = np.ones(len(positions[0]), dtype=np.bool_)
     known: NDArray[np.uint8] | None = None
     for index, place in zip(indexes, positions, strict=True):

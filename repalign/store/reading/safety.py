@@ -14,26 +14,20 @@ import numpy as np
 
 from repalign.exceptions import StoreError
 from repalign.printable import byte_size
-from repalign.store.format.hdf5 import h5py, reading_hdf5
-from repalign.store.format.header import Header, parse_header
+from repalign.store.format.hdf5 import check_stored_inside, h5py, reading_hdf5
+from repalign.store.format.header import Header, check_version, parse_header
 from repalign.store.format.schema import (
-    COMPRESSORS,
     DIGEST_BYTES,
     DIGESTS,
     EMBEDDINGS,
-    EXPANSION_ALLOWANCE,
     FORMAT,
-    FORMAT_VERSION,
     HEADER,
     INDEX,
-    MAX_EXPANSION,
     MAX_JSON_BYTES,
-    SHUFFLE,
-    STATS,
     TOP_LEVEL,
     Column,
 )
-from repalign.store.format.sealed_json import parse_json
+from repalign.store.format.sealed_json import canonical_json, parse_json
 
 ATTRIBUTES = frozenset({"format", "format_version", "header_sha256"})
 _LINKS = {h5py.h5l.TYPE_SOFT: "a soft link", h5py.h5l.TYPE_EXTERNAL: "an external link"}
@@ -73,12 +67,7 @@ def _read_header(file: Any, path: str) -> Header:
     version = _attribute(file, "format_version", path)
     if not isinstance(version, np.integer):
         raise StoreError(f"{path}: format_version is {version!r}, no number; the file is damaged")
-    if version != FORMAT_VERSION:
-        advice = "update your installation" if version > FORMAT_VERSION else "the file is damaged"
-        raise StoreError(
-            f"{path}: format_version is {version}, this installation reads version "
-            f"{FORMAT_VERSION}; {advice}"
-        )
+    check_version(int(version), path)
     with reading_hdf5(path, failure=StoreError):
         n_user_bytes = file.userblock_size
     if n_user_bytes:
@@ -98,7 +87,10 @@ def _read_header(file: Any, path: str) -> Header:
         text = dataset[()].tobytes()
     if hashlib.sha256(text).hexdigest().encode() != _attribute(file, "header_sha256", path):
         raise StoreError(f"{where}: does not match header_sha256; the file is damaged")
-    return parse_header(parse_json(text, where), where)
+    content = parse_json(text, where)
+    if canonical_json(content).encode(errors="surrogatepass") != text:
+        raise StoreError(f"{where}: not canonical JSON; write the store with repalign")
+    return parse_header(content, where)
 
 
 def _attribute(file: Any, name: str, path: str) -> Any:
@@ -126,16 +118,10 @@ def check_sizes(header: Header, size: int, path: str) -> None:
     Raises:
         StoreError: the declared rows do not fit into a file of ``size`` bytes.
     """
-    plain = sum(c.row_bytes for c in header.columns if not c.compression) * header.n_rows
-    packed = sum(c.row_bytes for c in header.columns if c.compression) * header.n_rows
-    if plain > size:
+    n_bytes = sum(column.row_bytes for column in header.columns) * header.n_rows
+    if n_bytes > size:
         raise StoreError(
-            f"{path}: {header.n_rows} rows need {plain} bytes, the file has {size}; it is damaged"
-        )
-    if packed > max(EXPANSION_ALLOWANCE, MAX_EXPANSION * size):
-        raise StoreError(
-            f"{path}: {size} bytes that expand to {packed}; more than {MAX_EXPANSION} times is "
-            "refused as a decompression bomb"
+            f"{path}: {header.n_rows} rows need {n_bytes} bytes, the file has {size}; it is damaged"
         )
 
 
@@ -147,7 +133,6 @@ def _check_structure(file: Any, header: Header, path: str) -> None:
     digests = groups[DIGESTS]
     _check_names(groups[EMBEDDINGS], views, f"{path}: {EMBEDDINGS}")
     _check_names(groups[INDEX], columns, f"{path}: {INDEX}")
-    _check_names(groups[STATS], views, f"{path}: {STATS}")
     _check_names(digests, {EMBEDDINGS, INDEX}, f"{path}: {DIGESTS}")
     for part, names in ((EMBEDDINGS, views), (INDEX, columns)):
         where = f"{path}: {DIGESTS}/{part}"
@@ -160,13 +145,9 @@ def _check_structure(file: Any, header: Header, path: str) -> None:
         table = _member(digests[group], name, h5py.Dataset, where)
         shape = (column.n_leaves(header.n_rows), DIGEST_BYTES)
         _check_plain(table, np.dtype("u1"), shape, where)
-    for view in header.description.views:
-        where = f"{path}: {STATS}/{view.name}"
-        table = _member(groups[STATS], view.name, h5py.Dataset, where)
-        _check_plain(table, np.dtype("<f8"), (2, view.dim), where)
 
 
-_GROUPS = (EMBEDDINGS, INDEX, DIGESTS, STATS)
+_GROUPS = (EMBEDDINGS, INDEX, DIGESTS)
 
 
 def _check_attributes(item: Any, allowed: frozenset[str], where: str) -> None:
@@ -197,8 +178,8 @@ def _member(group: Any, name: str, kind: type, where: str) -> Any:
     with reading_hdf5(where, failure=StoreError):
         link = group.id.links.get_info(name.encode()).type
     if link != h5py.h5l.TYPE_HARD:
-        what = _LINKS.get(link, "a link of an unknown type")
-        raise StoreError(f"{where}: is {what}; a store holds all its data itself")
+        link_kind = _LINKS.get(link, "a link of an unknown type")
+        raise StoreError(f"{where}: is {link_kind}; a store holds all its data itself")
     with reading_hdf5(where, failure=StoreError):
         member = group[name]
     if not isinstance(member, kind):
@@ -207,17 +188,13 @@ def _member(group: Any, name: str, kind: type, where: str) -> Any:
     return member
 
 
-def _check_stored_inside(dataset: Any, dtype: np.dtype[Any], where: str) -> Any:
+def _check_type(dataset: Any, dtype: np.dtype[Any], where: str) -> Any:
     """Refuse data outside the file and other types; return the creation properties."""
+    properties = check_stored_inside(dataset, where, failure=StoreError)
     with reading_hdf5(where, failure=StoreError):
-        properties, kind = dataset.id.get_create_plist(), dataset.id.get_type()
-        n_external, layout = properties.get_external_count(), properties.get_layout()
+        kind = dataset.id.get_type()
         is_committed = kind.committed()
         is_expected = kind.equal(h5py.h5t.py_create(dtype, logical=True))
-    if n_external:
-        raise StoreError(f"{where}: has external storage; a store holds all its data itself")
-    if layout == h5py.h5d.VIRTUAL:
-        raise StoreError(f"{where}: is a virtual dataset; a store holds all its data itself")
     if is_committed:
         raise StoreError(f"{where}: has a committed type; expected a plain {dtype}")
     if not is_expected:
@@ -227,12 +204,12 @@ def _check_stored_inside(dataset: Any, dtype: np.dtype[Any], where: str) -> Any:
 
 def _check_plain(dataset: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: str) -> None:
     """Check a small dataset that lies in one piece."""
-    properties = _check_stored_inside(dataset, dtype, where)
+    properties = _check_type(dataset, dtype, where)
     with reading_hdf5(where, failure=StoreError):
-        found, layout = dataset.shape, properties.get_layout()
+        stored_shape, layout = dataset.shape, properties.get_layout()
         n_bytes = dataset.id.get_storage_size()
-    if found != shape:
-        raise StoreError(f"{where}: shape is {found}, expected {shape}; file is damaged")
+    if stored_shape != shape:
+        raise StoreError(f"{where}: shape is {stored_shape}, expected {shape}; file is damaged")
     in_one_piece = layout in {h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT}
     if not in_one_piece or n_bytes != math.prod(shape) * dtype.itemsize:
         raise StoreError(f"{where}: is not stored in one piece; the file is damaged")
@@ -240,28 +217,17 @@ def _check_plain(dataset: Any, dtype: np.dtype[Any], shape: tuple[int, ...], whe
 
 def _check_rows(dataset: Any, column: Column, header: Header, where: str) -> None:
     """Check a dataset of rows."""
-    properties = _check_stored_inside(dataset, column.dtype, where)
+    properties = _check_type(dataset, column.dtype, where)
     shape = column.shape(header.n_rows)
     with reading_hdf5(where, failure=StoreError):
-        found, largest, found_chunks = dataset.shape, dataset.maxshape, dataset.chunks
-        filters = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
-    if largest != found:
+        stored_shape, largest, stored_chunks = dataset.shape, dataset.maxshape, dataset.chunks
+        n_filters = properties.get_nfilters()
+    if largest != stored_shape:
         raise StoreError(f"{where}: can grow to {largest}; expected a fixed shape")
-    if found != shape:
-        raise StoreError(f"{where}: shape is {found}, expected {shape}; file is damaged")
+    if stored_shape != shape:
+        raise StoreError(f"{where}: shape is {stored_shape}, expected {shape}; file is damaged")
     chunks = column.chunks(header.n_rows)
-    if found_chunks != chunks:
-        raise StoreError(f"{where}: chunks are {found_chunks}, expected {chunks}")
-    if filters != expected_filters(column):
-        raise StoreError(
-            f"{where}: filters are {filters}, expected {expected_filters(column)}; "
-            "other filters are not read"
-        )
-
-
-def expected_filters(column: Column) -> list[int]:
-    """Return the HDF5 filters of a column, in the order of writing."""
-    if column.compression is None:
-        return []
-    before = [SHUFFLE] if column.compression == "gzip" else []
-    return [*before, COMPRESSORS[column.compression]]
+    if stored_chunks != chunks:
+        raise StoreError(f"{where}: chunks are {stored_chunks}, expected {chunks}")
+    if n_filters:
+        raise StoreError(f"{where}: is compressed or filtered; expected plain values")

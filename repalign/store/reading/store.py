@@ -1,27 +1,69 @@
 """Reading a store: one packed file or a directory of shards, without loading it whole."""
 
+import os
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from repalign.aliases import FloatArray, IntArray
-from repalign.arguments import checked
+from repalign.arguments import check_kind, checked
 from repalign.exceptions import InputError, StoreError, reading
-from repalign.store.format.digests import fingerprint_of
-from repalign.store.format.directory import DirectoryContent, read_directory
-from repalign.store.format.header import Header, columns_of
-from repalign.store.format.layout import Description, IndexLayout, ViewInfo
-from repalign.store.format.schema import FORMAT_VERSION
-from repalign.store.format.stats import ViewStats
+from repalign.store.format.digests import column_root, fingerprint_of, leaf_digest
+from repalign.store.format.directory import (
+    DirectoryContent,
+    ShardRecord,
+    check_shard,
+    read_directory,
+)
+from repalign.store.format.header import Description, Header, IndexLayout, ViewInfo, columns_of
+from repalign.store.format.schema import FORMAT_VERSION, Column
 from repalign.store.joining.index import RowIndex
-from repalign.store.reading.file import StoreFile
-from repalign.store.reading.info import StoreInfo
-from repalign.store.reading.rows import StoredRows
+from repalign.store.reading.column import StoreFile
 
-_BLOCK_BYTES = 2**25
+_MAX_OPEN = 16
+
+
+@dataclass(frozen=True)
+class StoreInfo:
+    """Summary of a store.
+
+    Args:
+        path: where it is.
+        layout: a packed file or a directory of shards.
+        format_version: version of the format.
+        n_rows: number of rows.
+        views: the representations, sorted by name.
+        index_columns: columns of the row index.
+        spec: everything that determines the values.
+        spec_sha256: sha256 of the canonical JSON of the spec.
+        environment: versions and machine class of the run that wrote it.
+        licence: note on the terms of use, or None.
+        is_complete: whether no shard is missing.
+        n_shards: number of files.
+        n_bytes: size on disk.
+    """
+
+    path: Path
+    layout: Literal["file", "directory"]
+    format_version: int
+    n_rows: int
+    views: tuple[ViewInfo, ...]
+    index_columns: tuple[str, ...]
+    spec: Mapping[str, Any]
+    spec_sha256: str
+    environment: Mapping[str, Any]
+    licence: str | None
+    is_complete: bool
+    n_shards: int
+    n_bytes: int
 
 
 @checked
@@ -48,8 +90,9 @@ def open_store(path: str | Path, *, allow_incomplete: bool = False) -> "Store":
 class Store:
     """Rows of one or several views with their identities; lazy, and usable as a context.
 
-    Every value is checked against its checksum when it is read. A store can be pickled and used
-    after a fork (files are then opened anew), and read by several threads.
+    Every value is checked against its checksum when it is read. Files are opened when they are
+    needed. A store can be pickled and used after a fork (files are then opened anew), and read by
+    several threads.
 
     Args:
         path: a packed file, or a directory of shards.
@@ -70,26 +113,42 @@ class Store:
     def __init__(self, path: str | Path, *, allow_incomplete: bool = False) -> None:
         self.path = path = Path(path)
         self._allow_incomplete = allow_incomplete
-        self._content: DirectoryContent | None = None
-        self._fingerprint: str | None
+        self.shards: tuple[ShardRecord, ...] = ()
+        self._is_complete = True
+        self._is_directory = path.is_dir()
         with reading(path):
-            self._open(allow_incomplete=allow_incomplete)
+            counts = self._read_directory() if self._is_directory else self._read_header()
+        self.starts: IntArray = np.cumsum([0, *counts])
+        self._open: OrderedDict[int, StoreFile] = OrderedDict()
+        self._inherited: list[Any] = []
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._is_closed = False
 
-    def _open(self, *, allow_incomplete: bool) -> None:
-        path = self.path
-        if path.is_dir():
-            content = _read_usable(path, allow_incomplete=allow_incomplete)
-            assert content.index is not None, "a usable directory has a shard"
-            self._content = content
-            self.description: Description = content.description
-            self.index_layout: IndexLayout = content.index
-            self._fingerprint = content.fingerprint
-            self.rows = StoredRows(path, content.description, content.shards)
-        else:
-            header = _packed_header(path)
-            self.description, self.index_layout = header.description, header.index
-            self._fingerprint = header.fingerprint
-            self.rows = StoredRows(path, header)
+    def _read_directory(self) -> list[int]:
+        """Read what the directory declares; return the numbers of rows of its shards."""
+        content = _read_usable(self.path, allow_incomplete=self._allow_incomplete)
+        assert content.index is not None, "a usable directory has a shard"
+        self.description: Description = content.description
+        self.index_layout: IndexLayout = content.index
+        self.shards = content.shards
+        self._fingerprint: str | None = content.fingerprint
+        self._is_complete = content.is_complete
+        return [shard.n_rows for shard in content.shards]
+
+    def _read_header(self) -> list[int]:
+        """Read the header of the packed file; return its number of rows."""
+        file = StoreFile(self.path)
+        file.close()
+        header = file.header
+        if header.shard is not None:
+            raise StoreError(
+                f"{self.path}: is shard {header.shard} of a store; open the directory "
+                f"{self.path.parent}"
+            )
+        self.description, self.index_layout = header.description, header.index
+        self._fingerprint = header.fingerprint
+        return [header.n_rows]
 
     def __enter__(self) -> Self:
         return self
@@ -101,7 +160,12 @@ class Store:
         return (_reopened, (self.path, self._allow_incomplete))
 
     def __len__(self) -> int:
-        return int(self.rows.starts[-1])
+        return int(self.starts[-1])
+
+    @property
+    def n_files(self) -> int:
+        """Number of files."""
+        return len(self.starts) - 1
 
     @property
     def views(self) -> Mapping[str, ViewInfo]:
@@ -116,11 +180,11 @@ class Store:
     @property
     def index(self) -> "StoreIndex":
         """The identities of the rows, read in slices."""
-        return StoreIndex(self.rows, self.index_layout)
+        return StoreIndex(self)
 
     @property
     def fingerprint(self) -> str:
-        """What identifies the content, however it is cut into files or compressed."""
+        """What identifies the content, however it is cut into files."""
         if self._fingerprint is None:
             columns = columns_of(self.description, self.index_layout)
             roots = self.roots(*(column.path for column in columns))
@@ -128,17 +192,30 @@ class Store:
         return self._fingerprint
 
     def roots(self, *paths: str) -> dict[str, str]:
-        """Return what identifies the values of columns, such as ``emb/final`` or ``index/ids``."""
+        """Return what identifies the values of columns, such as ``emb/final`` or ``index/ids``.
+
+        The stored digests are used where the files end with whole leaves; otherwise values are
+        read.
+        """
         columns = columns_of(self.description, self.index_layout)
-        return self.rows.roots([column for column in columns if column.path in paths])
+        selected = [column for column in columns if column.path in paths]
+        stored: dict[str, list[bytes]] = {c.path: [] for c in selected if self.is_aligned(c)}
+        for number in range(self.n_files):  # each is opened once
+            for path, leaves in stored.items():
+                leaves += self.file(number).column(path).digests()
+        return {
+            column.path: column_root(
+                stored[column.path] if column.path in stored else self._computed_leaves(column)
+            )
+            for column in selected
+        }
 
     @property
     def info(self) -> StoreInfo:
         """What the store says of itself."""
-        shards = self._content.shards if self._content else ()
         return StoreInfo(
             path=self.path,
-            layout="directory" if self._content else "file",
+            layout="directory" if self._is_directory else "file",
             format_version=FORMAT_VERSION,
             n_rows=len(self),
             views=self.description.views,
@@ -147,9 +224,9 @@ class Store:
             spec_sha256=self.description.spec_sha256,
             environment=self.description.environment,
             licence=self.description.licence,
-            is_complete=self._content is None or self._content.is_complete,
-            n_shards=max(1, len(shards)),
-            n_bytes=sum(s.n_bytes for s in shards) or self.path.stat().st_size,
+            is_complete=self._is_complete,
+            n_shards=self.n_files,
+            n_bytes=sum(shard.n_bytes for shard in self.shards) or self.path.stat().st_size,
         )
 
     @checked
@@ -166,18 +243,138 @@ class Store:
             name = next(iter(self.views))
         if name not in self.views:
             raise InputError(f"{self.path}: no view {name!r}; it has {known}")
-        return StoreView(self.rows, self.views[name])
+        return StoreView(self, self.views[name])
+
+    def read_column(self, column: Column, start: int, stop: int) -> NDArray[Any]:
+        """Return rows ``start`` to ``stop`` of a column.
+
+        Raises:
+            InputError: rows that the store does not have.
+            StoreError: a damaged file.
+        """
+        self._check_range(start, stop)
+        out = np.empty(column.shape(stop - start), dtype=column.dtype)
+        row = start
+        while row < stop:
+            number = bisect_right(self.starts, row) - 1
+            first, last = int(self.starts[number]), int(self.starts[number + 1])
+            end = min(stop, last)
+            target = out[row - start : end - start]
+            with self._locked(), reading(self.path):
+                part = self.file(number).column(column.path)
+                if part.column.dtype == column.dtype:
+                    part.read_into(row - first, end - first, target)
+                elif part.column.dtype.itemsize > column.dtype.itemsize:
+                    raise StoreError(
+                        f"{part.where}: identifiers are longer than the store declares; it is "
+                        "damaged"
+                    )
+                else:  # identifiers of a smaller width
+                    narrow = np.empty(end - row, dtype=part.column.dtype)
+                    part.read_into(row - first, end - first, narrow)
+                    target[:] = narrow
+            row = end
+        return out
+
+    def take_column(self, column: Column, rows: IntArray) -> NDArray[Any]:
+        """Return the given rows of a view; they must be strictly increasing.
+
+        Raises:
+            InputError: rows out of order, or that the store does not have.
+            StoreError: a damaged file.
+        """
+        try:
+            rows = np.asarray(rows)
+        except ValueError as failure:  # lists of unequal lengths
+            raise InputError(f"{self.path}: rows to take must be integers") from failure
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or np.any(rows[1:] <= rows[:-1]):
+            raise InputError(f"{self.path}: rows to take must be strictly increasing integers")
+        if len(rows):
+            self._check_range(int(rows[0]), int(rows[-1]) + 1)
+        rows = rows.astype(np.int64, copy=False)
+        out = np.empty(column.shape(len(rows)), dtype=column.dtype)
+        cuts = np.searchsorted(rows, self.starts)
+        for number in np.flatnonzero(np.diff(cuts)).tolist():
+            low, high = cuts[number], cuts[number + 1]
+            with self._locked(), reading(self.path):
+                part = self.file(number).column(column.path)
+                part.take_into(rows[low:high] - self.starts[number], out[low:high])
+        return out
+
+    def file(self, number: int) -> StoreFile:
+        """Return an open file.
+
+        Raises:
+            StoreError: it is damaged or not the one that the store recorded.
+        """
+        with self._locked():
+            if self._is_closed:
+                raise StoreError(f"{self.path}: the store was closed; open it again")
+            if number not in self._open:
+                while len(self._open) >= _MAX_OPEN:
+                    self._open.popitem(last=False)[1].close()
+                self._open[number] = self._opened(number)
+            self._open.move_to_end(number)
+            return self._open[number]
+
+    def is_aligned(self, column: Column) -> bool:
+        """Return whether every file but the last ends with a whole leaf of the column."""
+        return not (self.starts[:-1] % column.leaf_rows).any()
+
+    def _computed_leaves(self, column: Column) -> Iterator[bytes]:
+        """Return the leaf digests of a column from its values."""
+        n_rows = int(self.starts[-1])
+        for start in range(0, n_rows, column.leaf_rows):
+            stop = min(n_rows, start + column.leaf_rows)
+            yield leaf_digest(self.read_column(column, start, stop))
 
     def close(self) -> None:
         """Release all files; the store cannot be read any more."""
-        self.rows.close()
+        with self._locked():
+            self._is_closed = True
+            while self._open:
+                self._open.popitem()[1].close()
+
+    def _locked(self) -> threading.RLock:
+        """Return the lock of this process; HDF5 handles do not survive a fork."""
+        if os.getpid() != self._process:
+            self._inherited.append(self._open)  # never closed: HDF5 is in an unknown state
+            self._open = OrderedDict()
+            self._lock = threading.RLock()
+            self._process = os.getpid()
+        return self._lock
+
+    def _opened(self, number: int) -> StoreFile:
+        """Open a file and compare it with what the store recorded."""
+        if not self._is_directory:
+            file = StoreFile(self.path)
+            if file.header.fingerprint != self._fingerprint:
+                file.close()
+                raise StoreError(f"{self.path}: was replaced while it was open; open it again")
+            return file
+        record = self.shards[number]
+        path = check_shard(self.path, record)
+        file = StoreFile(path, first_row=int(self.starts[number]))
+        differing = _differing(file.header, record, self.description)
+        if differing:
+            file.close()
+            raise StoreError(f"{path}: its {differing} is not the recorded one; it is damaged")
+        return file
+
+    def _check_range(self, start: int, stop: int) -> None:
+        """Refuse rows that are not there; a slice of numpy would silently be shorter."""
+        n_rows = int(self.starts[-1])
+        check_kind("start", start, int)
+        check_kind("stop", stop, int)
+        if not 0 <= start <= stop <= n_rows:
+            raise InputError(f"{self.path}: rows {start} to {stop} asked for, it has {n_rows} rows")
 
 
 class StoreView:
     """Rows of one view; satisfies :class:`repalign.aliases.Rows`."""
 
-    def __init__(self, rows: StoredRows, info: ViewInfo) -> None:
-        self._rows = rows
+    def __init__(self, store: Store, info: ViewInfo) -> None:
+        self._store = store
         self._column = info.column
         self.info = info
 
@@ -187,55 +384,31 @@ class StoreView:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and number of columns."""
-        return int(self._rows.starts[-1]), self.info.dim
+        return len(self._store), self.info.dim
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Floating type in which the values are stored."""
         return self._column.dtype
 
-    @property
-    def stats(self) -> ViewStats:
-        """Statistics that were gathered while writing."""
-        parts = (file.stats(self.info.name) for file in self._rows.files())
-        total = next(parts)
-        for part in parts:
-            total = total.merge(part)
-        return total
-
     def read(self, start: int, stop: int) -> FloatArray:
         """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
-        return self._rows.read(self._column, start, stop)
+        return self._store.read_column(self._column, start, stop)
 
     def take(self, rows: IntArray) -> FloatArray:
         """Return the given rows; they are strictly increasing."""
-        return self._rows.take(self._column, rows)
-
-    def blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, FloatArray]]:
-        """Iterate over all rows in blocks, as the number of the first row and the rows.
-
-        Args:
-            n_rows: rows of a block; by default about 32 MiB of whole chunks.
-        """
-        if n_rows is None:
-            leaf = self._column.leaf_rows
-            n_rows = max(1, _BLOCK_BYTES // (leaf * self._column.row_bytes)) * leaf
-        if n_rows < 1:
-            raise InputError(f"blocks of {n_rows} rows; give at least 1")
-        for start in range(0, len(self), n_rows):
-            yield start, self.read(start, min(len(self), start + n_rows))
+        return self._store.take_column(self._column, rows)
 
 
 class StoreIndex:
     """Identities of the rows, read in slices; satisfies :class:`ReadableIndex`."""
 
-    def __init__(self, rows: StoredRows, layout: IndexLayout) -> None:
-        self._rows = rows
-        self.columns = layout.columns
-        self._datasets = layout.datasets()
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.columns = store.index_layout.columns
 
     def __len__(self) -> int:
-        return int(self._rows.starts[-1])
+        return len(self._store)
 
     def slice(self, start: int, stop: int) -> RowIndex:
         """Return the index of rows ``start`` to ``stop`` (exclusive).
@@ -245,29 +418,18 @@ class StoreIndex:
             StoreError: a damaged file, or identities that no row can have.
         """
         columns = {
-            name: self._rows.read(column, start, stop)
-            for name, column in zip(self.columns, self._datasets, strict=True)
+            name: self._store.read_column(column, start, stop)
+            for name, column in zip(self.columns, self._store.index_layout.datasets(), strict=True)
         }
         try:
             return RowIndex(**columns)
         except InputError as error:
-            raise StoreError(f"{self._rows.path}: rows {start} to {stop}: {error}") from error
+            raise StoreError(f"{self._store.path}: rows {start} to {stop}: {error}") from error
 
 
 def _reopened(path: Path, allow_incomplete: bool) -> Store:
     """Open a store that was pickled."""
     return Store(path, allow_incomplete=allow_incomplete)
-
-
-def _packed_header(path: Path) -> Header:
-    """Return the header of a packed store."""
-    file = StoreFile(path)
-    file.close()
-    if file.header.shard is not None:
-        raise StoreError(
-            f"{path}: is shard {file.header.shard} of a store; open the directory {path.parent}"
-        )
-    return file.header
 
 
 def _read_usable(path: Path, *, allow_incomplete: bool) -> DirectoryContent:
@@ -282,3 +444,16 @@ def _read_usable(path: Path, *, allow_incomplete: bool) -> DirectoryContent:
             "run that writes it, or allow an incomplete store"
         )
     return content
+
+
+def _differing(header: Header, record: ShardRecord, description: Description) -> str | None:
+    """Return what distinguishes a shard from its record, or None."""
+    in_shard = header.description
+    pairs = {
+        "number": (header.shard, record.number),
+        "number of rows": (header.n_rows, record.n_rows),
+        "fingerprint": (header.fingerprint, record.content_sha256),
+        "spec": (in_shard.spec_sha256, description.spec_sha256),
+        "list of views": (in_shard.views, description.views),
+    }
+    return next((name for name, (got, expected) in pairs.items() if got != expected), None)

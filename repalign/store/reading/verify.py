@@ -68,7 +68,7 @@ def verify_store(
     except StoreError as error:
         return VerifyResult(path, mode, 0, 0, (str(error),))
     with store:
-        n_files = store.rows.n_files
+        n_files = store.n_files
         problems = []
         for number, problem in enumerate(_problems(store, mode)):
             if problem:
@@ -80,7 +80,7 @@ def verify_store(
 
 def _problems(store: Store, mode: VerifyMode) -> Iterator[str | None]:
     """Check the files one by one."""
-    for number in range(store.rows.n_files):
+    for number in range(store.n_files):
         try:
             check_file(store, number, mode)
         except StoreError as error:
@@ -95,14 +95,12 @@ def check_file(store: Store, number: int, mode: VerifyMode) -> None:
     Raises:
         StoreError: what is wrong with it.
     """
-    file = store.rows.file(number)
+    file = store.file(number)
     for column in file.header.columns:
         reader = file.column(column.path)
         if mode == "full":
             reader.check_all()
-    for view in file.header.description.views:
-        file.stats(view.name)
     if mode == "full":  # identities that no row can have are refused when they are read
-        start, stop = (int(row) for row in store.rows.starts[number : number + 2])
+        start, stop = (int(row) for row in store.starts[number : number + 2])
         for at in range(start, stop, INDEX_BLOCK):
             store.index.slice(at, min(stop, at + INDEX_BLOCK))

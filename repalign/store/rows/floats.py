@@ -122,7 +122,7 @@ def unmasked(values: Any, *, label: str) -> Any:
 
 
 def is_all_finite(values: NDArray[Any]) -> bool:
-    """Tell whether all values are finite, at memory speed in the usual case."""
+    """Return whether all values are finite, at memory speed in the usual case."""
     if values.dtype.itemsize >= 4:
         flat = values.reshape(-1)
         with np.errstate(all="ignore"):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import FloatArray, IntArray, Rows
-from repalign.store.rows.spool import RowSpool
+from repalign.store.rows.files import RowSpool
 
 Access = Literal["in order", "gathered", "reordered copy"]
 
@@ -38,15 +38,15 @@ class GatheredRows:
         """Return the given rows; they are strictly increasing."""
         return self._gather(self._positions[rows])
 
-    def _gather(self, wanted: IntArray) -> FloatArray:
-        if len(wanted) and is_consecutive(wanted):
-            return self._rows.read(int(wanted[0]), int(wanted[-1]) + 1)
-        if is_increasing(wanted):
-            return self._rows.take(wanted)
-        order = np.argsort(wanted)
-        found = self._rows.take(wanted[order])
-        values = np.empty_like(found)
-        values[order] = found
+    def _gather(self, positions: IntArray) -> FloatArray:
+        if len(positions) and is_consecutive(positions):
+            return self._rows.read(int(positions[0]), int(positions[-1]) + 1)
+        if is_increasing(positions):
+            return self._rows.take(positions)
+        order = np.argsort(positions)
+        in_order = self._rows.take(positions[order])
+        values = np.empty_like(in_order)
+        values[order] = in_order
         return values
 
 
@@ -80,17 +80,17 @@ class ReorderedRows:
 
 
 def is_consecutive(positions: IntArray) -> bool:
-    """Tell whether every position is one more than the one before."""
+    """Return whether every position is one more than the one before."""
     return bool((np.diff(positions) == 1).all())
 
 
 def is_increasing(positions: IntArray) -> bool:
-    """Tell whether every position is greater than the one before."""
+    """Return whether every position is greater than the one before."""
     return bool((np.diff(positions) > 0).all())
 
 
 def is_in_place(positions: IntArray, n_rows: int) -> bool:
-    """Tell whether the positions are all ``n_rows`` rows in their own order."""
+    """Return whether the positions are all ``n_rows`` rows in their own order."""
     return len(positions) == n_rows and is_consecutive(positions)
 
 
@@ -133,12 +133,14 @@ def copy_in_order(
     that neighbours are written together.
     """
     n_rows, n_columns = len(positions), rows.shape[1]
-    order = np.argsort(positions)  # destination of the wanted rows, by their place in the source
-    wanted = positions[order]
+    order = np.argsort(
+        positions
+    )  # destination of the increasing rows, by their place in the source
+    increasing = positions[order]
     block_rows = max(1, block_bytes // max(n_columns * rows.dtype.itemsize, 1))
     with RowSpool((n_rows, n_columns), rows.dtype, label=label) as spool:
         for start in range(0, n_rows, block_rows):
-            sources = wanted[start : start + block_rows]
+            sources = increasing[start : start + block_rows]
             targets = order[start : start + block_rows]
             values = GatheredRows(rows, sources).read(0, len(sources))
             by_target = np.argsort(targets)

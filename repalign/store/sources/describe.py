@@ -22,7 +22,7 @@ class EmbeddingsDescription:
         path: where it is.
         layout: what kind of file it is.
         n_rows: number of rows; None where the arrays of a foreign file differ in it.
-        views: per view its name, dim and dtype (and compression in a store); of a foreign file of
+        views: per view its name, dim and dtype ; of a foreign file of
             several arrays the name and shape of each.
         row_identity: what identifies a row: ids, sample numbers or row order; empty for a foreign
             file of several arrays, where it is looked for with the rows of one.
@@ -48,10 +48,10 @@ class EmbeddingsDescription:
         details = content.pop("details")
         flat = flatten({**content, "views": {v["name"]: _view_text(v) for v in self.views}})
         names = {key: listing(details[key]) for key in ("columns", "left_out") if key in details}
-        told = {name: value for name, value in flat.items() if value not in (None, "")}
+        filled = {name: value for name, value in flat.items() if value not in (None, "")}
         return [
             {"field": name, "value": value}
-            for name, value in (told | flatten({**details, **names})).items()
+            for name, value in (filled | flatten({**details, **names})).items()
         ]
 
 
@@ -161,8 +161,7 @@ def _size_of(path: Path) -> int:
 def _view_text(view: Mapping[str, Any]) -> str:
     if "shape" in view:
         return " × ".join(map(str, view["shape"] or ())) or "a matrix"
-    packed = f", {view['compression']}" if view.get("compression") else ""
-    return f"{view['dim']} columns, {view['dtype']}{packed}"
+    return f"{view['dim']} columns, {view['dtype']}"
 
 
 def _identity_records(index: RowIndex) -> list[dict[str, Any]]:

@@ -20,11 +20,10 @@ from repalign.store.foreign.contents import (
     check_matrix_shape,
     texts_of,
 )
-from repalign.store.foreign.row_identities import RowIdentities
-from repalign.store.foreign.torch_files import tensor_rows
-from repalign.store.joining.index import pooled_index
+from repalign.store.foreign.identifiers import RowIdentities
+from repalign.store.foreign.tensors import tensor_values
 from repalign.store.reading.store import Store, StoreView
-from repalign.store.rows.floats import FloatRows, unmasked
+from repalign.store.rows.floats import unmasked
 from repalign.store.sources.opening import matrix_source, open_embeddings
 from repalign.store.sources.source import EmbeddingSource, with_ids
 
@@ -73,17 +72,20 @@ def as_source(
         source = open_embeddings(embeddings, leave_out=leave_out)
     elif isinstance(embeddings, Store):
         source = open_embeddings(embeddings.path)
-    elif is_a(embeddings, "pandas", "DataFrame"):
-        source = matrix_source(_frame_matrix(embeddings, name, leave_out), name=name, path=None)
     else:
-        source = _object_source(embeddings, name=name)
+        is_frame = is_a(embeddings, "pandas", "DataFrame")
+        matrix = (
+            _frame_matrix(embeddings, name, leave_out)
+            if is_frame
+            else _object_matrix(embeddings, name)
+        )
+        source = matrix_source(matrix, name=name, path=None)
     return source if ids is None else with_ids(source, ids)
 
 
-def _object_source(values: Any, *, name: str) -> EmbeddingSource:
-    """Return an object in memory as a source without ids."""
-    raw: Rows
-    is_bfloat16 = False
+def _object_matrix(values: Any, name: str) -> ForeignMatrix:
+    """Return an object in memory as a matrix without ids."""
+    layout = f"{type(values).__name__} in memory"
     if isinstance(values, StoreView):
         raise InputError(
             f"{name}: is a view without the identity of its rows; give the path, store.h5::view"
@@ -93,31 +95,20 @@ def _object_source(values: Any, *, name: str) -> EmbeddingSource:
             f"{name}: got a dictionary, expected a matrix; give one of its values, or a data frame"
         )
     if isinstance(values, Rows):
-        raw = values
-    elif is_a(values, "torch", "Tensor"):
-        raw, is_bfloat16 = tensor_rows(values, label=name)
+        return ForeignMatrix(view=name, raw=values, layout=layout)
+    is_bfloat16 = False
+    if is_a(values, "torch", "Tensor"):
+        array, is_bfloat16 = tensor_values(values, label=name)
     else:
-        raw = _array_rows(_plain_array(values, name=name), name=name)
-    rows = FloatRows(raw, label=name, bfloat16=is_bfloat16)
-    return EmbeddingSource(
-        name=name,
-        path=None,
-        view=name,
-        rows=rows,
-        index=pooled_index(rows.shape[0]),
-        identity="row order",
-        info={"layout": f"{type(values).__name__} in memory"},
+        try:
+            array = unmasked(values, label=name)
+        except ValueError as error:
+            raise InputError(
+                f"{name}: is not a matrix of numbers ({error}); give rows of one length"
+            ) from error
+    return ForeignMatrix(
+        view=name, raw=_array_rows(array, name=name), layout=layout, bfloat16=is_bfloat16
     )
-
-
-def _plain_array(values: Any, *, name: str) -> NDArray[Any]:
-    try:
-        array: NDArray[Any] = unmasked(values, label=name)
-        return array
-    except ValueError as error:
-        raise InputError(
-            f"{name}: is no matrix of numbers ({error}); give rows of one length"
-        ) from error
 
 
 def _array_rows(array: NDArray[Any], *, name: str) -> ArrayRows:
@@ -161,7 +152,7 @@ def _frame_matrix(frame: "pd.DataFrame", name: str, leave_out: Collection[str]) 
 
 
 def _holds_numbers(column: "pd.Series[Any]", label: str) -> bool:
-    """Tell whether a column of a frame holds numbers.
+    """Return whether a column of a frame holds numbers.
 
     Raises:
         InputError: most of its values are numbers, and some are not.

@@ -20,7 +20,7 @@ IMPORTED = "imported"  # key of the spec of a store that was made from foreign e
 
 
 def is_store(path: Path) -> bool:
-    """Tell whether a path is a repalign store, be it damaged, and no foreign file."""
+    """Return whether a path is a repalign store, be it damaged, and no foreign file."""
     if path.is_dir():
         return (path / MANIFEST).exists() or (path / DESCRIPTION).exists()
     with open_regular(path) as stream:
@@ -112,7 +112,7 @@ def _fingerprint(store: Store, values: Column, identity: Identity) -> str | None
 
     None if its files do not end with whole leaves: then it takes reading all values, on demand.
     """
-    if not store.rows.is_aligned(values):
+    if not store.is_aligned(values):
         return None
     paths = {name: f"{INDEX}/{name}" for name in IDENTIFYING[identity]}
     stored = store.roots(values.path, *paths.values())

@@ -146,13 +146,13 @@ def matrix_source(matrix: ForeignMatrix, *, name: str, path: Path | None) -> Emb
 def _read(request: ForeignRequest) -> ForeignMatrix:
     if request.path.is_dir():
         return of_folder(request.path).read(request)
-    found = BY_SUFFIX.get(request.path.suffix.lower())
-    if found is None:
+    entry = BY_SUFFIX.get(request.path.suffix.lower())
+    if entry is None:
         raise InputError(
             f"{request.path}: has no known suffix; expected a repalign store or one of "
             f"{', '.join(BY_SUFFIX)}"
         )
-    return found.read(request)
+    return entry.read(request)
 
 
 def _with_ids(
@@ -175,17 +175,17 @@ def _with_ids(
         return replace(matrix, ids=list(ids), ids_from="the ids given")
     if matrix.ids is not None:
         return matrix
-    beside = [request.path.with_name(request.path.stem + SIDECAR_SUFFIX)]
+    sidecars = [request.path.with_name(request.path.stem + SIDECAR_SUFFIX)]
     if request.path.stem == "features":
-        beside.append(request.path.with_name(FILE_NAMES))
-    found = next((path for path in beside if path.is_file()), None)
-    if found is None:
+        sidecars.append(request.path.with_name(FILE_NAMES))
+    sidecar = next((path for path in sidecars if path.is_file()), None)
+    if sidecar is None:
         return matrix
-    ids, ids_of = read_bound_ids(found)
+    ids, ids_of = read_bound_ids(sidecar)
     details = dict(matrix.details)
-    if found.name != FILE_NAMES:  # which an extractor writes with the features
+    if sidecar.name != FILE_NAMES:  # which an extractor writes with the features
         details["ids_verified"] = ids_of is not None
-    return replace(matrix, ids=ids, ids_from=str(found), ids_of=ids_of, details=details)
+    return replace(matrix, ids=ids, ids_from=str(sidecar), ids_of=ids_of, details=details)
 
 
 def _index(matrix: ForeignMatrix, n_rows: int) -> RowIndex:

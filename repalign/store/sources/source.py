@@ -148,7 +148,7 @@ def row_blocks(rows: Rows, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int
 
 def values_root(rows: Rows) -> str:
     """Return the digest of all values, read once in blocks."""
-    column = view_column("", rows.shape[1], rows.dtype.name, None)
+    column = view_column("", rows.shape[1], rows.dtype.name)
     whole_leaves = max(1, BLOCK_BYTES // (column.leaf_rows * column.row_bytes))
     step = whole_leaves * column.leaf_rows
     leaves: list[bytes] = []
@@ -173,5 +173,5 @@ def fingerprint_of(
     if index is not None:
         for name in IDENTIFYING[identity]:
             roots[name] = column_root(leaf_digests(index_column(name, 1), index.columns[name]))
-    values = view_column("", rows.shape[1], rows.dtype.name, None)
+    values = view_column("", rows.shape[1], rows.dtype.name)
     return content_fingerprint(rows.shape[0], values, roots)

@@ -66,22 +66,22 @@ def open_views(locator: str | Path, layers: Sequence[str] = ()) -> list[Embeddin
         InputError: there is no such file, or a pattern takes none of its views.
         SeveralViewsError: there are several views, and nothing says which are meant.
     """
-    given = parse_locator(locator)
-    if given.view is None and not layers:
-        return [open_embeddings(given.path)]
-    views = list_views(given.path)
-    if given.view is None:
-        taken = _taken(given.path, views, layers)
-    elif given.view in views or not WILD & set(given.view):
-        return [_opened(given, views)]
+    located = parse_locator(locator)
+    if located.view is None and not layers:
+        return [open_embeddings(located.path)]
+    views = list_views(located.path)
+    if located.view is None:
+        selected = _select(located.path, views, layers)
+    elif located.view in views or not WILD & set(located.view):
+        return [_opened(located, views)]
     else:
-        taken = _taken(given.path, views, [given.view])
-    if len(taken) > 1 and is_store(given.path):
-        return [_placed(source, views) for source in native_sources(given.path, taken)]
-    return [_opened(Locator(given.path, view), views) for view in taken]
+        selected = _select(located.path, views, [located.view])
+    if len(selected) > 1 and is_store(located.path):
+        return [_placed(source, views) for source in native_sources(located.path, selected)]
+    return [_opened(Locator(located.path, view), views) for view in selected]
 
 
-def _taken(path: Path, views: Sequence[str], patterns: Sequence[str]) -> list[str]:
+def _select(path: Path, views: Sequence[str], patterns: Sequence[str]) -> list[str]:
     if list(views) == [path.stem] and not is_store(path):
         return list(views)  # the format knows no views, so that no pattern can choose
     for pattern in patterns:
@@ -94,10 +94,10 @@ def _matches(view: str, pattern: str) -> bool:
     return pattern == ALL or view == pattern or fnmatchcase(view, pattern)
 
 
-def _opened(given: Locator, views: Sequence[str]) -> EmbeddingSource:
+def _opened(located: Locator, views: Sequence[str]) -> EmbeddingSource:
     # a file of one matrix takes no view, one of several needs it
-    alone = len(views) == 1 and given.view == views[0]
-    return _placed(open_embeddings(given.path, view=None if alone else given.view), views)
+    alone = len(views) == 1 and located.view == views[0]
+    return _placed(open_embeddings(located.path, view=None if alone else located.view), views)
 
 
 def _placed(source: EmbeddingSource, views: Sequence[str]) -> EmbeddingSource:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,22 +14,14 @@ from repalign.files import protecting
 from repalign.printable import printable
 from repalign.store.format.directory import parts_directory, remove_directory
 from repalign.store.joining.index import ReadableIndex, pooled_index
-from repalign.store.reading.info import StoreInfo
-from repalign.store.reading.rows import StoredRows
+from repalign.store.reading.store import Store, StoreInfo
 from repalign.store.rows.floats import unmasked
+from repalign.store.writing.files import OnProgress
 from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.packing import OnProgress
 from repalign.store.writing.writer import StoreWriter
 
 _BLOCK_ROWS = 8192
 DEFAULT_VIEW = "embedding"
-
-
-class RowIdentity(TypedDict, total=False):
-    """What the rows are: a text each, or a row index."""
-
-    ids: Sequence[str] | None
-    index: ReadableIndex | None
 
 
 @checked
@@ -38,10 +30,11 @@ def write_store(
     views: ArrayLike | Rows | Mapping[str, ArrayLike | Rows],
     *,
     spec: Mapping[str, Any] | None = None,
+    ids: Sequence[str] | None = None,
+    index: ReadableIndex | None = None,
     options: WriteOptions | None = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
-    **identity: Unpack[RowIdentity],
 ) -> StoreInfo:
     """Write arrays as a store.
 
@@ -52,11 +45,11 @@ def write_store(
         views: ``(rows, dim)`` arrays by name, or one array, whose view is named ``embedding``.
             Anything that is read in slices (:class:`repalign.aliases.Rows`) is copied in blocks.
         spec: everything that determines the values, as JSON values.
-        options: types, compression, sizes, notes.
+        ids: one text a row.
+        index: a whole row index, in place of ids; by default pooled samples numbered in row order.
+        options: types, sizes, notes.
         overwrite: replace what is there.
         on_progress: called with the rows written and their total.
-        identity: ``ids``: one text a row; or ``index``: a whole row index. By default pooled
-            samples numbered in row order.
 
     Returns:
         What the store says of itself.
@@ -78,8 +71,13 @@ def write_store(
         'ids'
     """
     sources = _sources(views)
-    index = _index_of(next(iter(sources.values())).shape[0], identity)
-    _check_lengths(sources, index)
+    index = _make_index(next(iter(sources.values())).shape[0], ids, index)
+    for name, rows in sources.items():
+        if rows.shape[0] != len(index):
+            raise InputError(
+                f"view {name} has {rows.shape[0]} rows, the index has {len(index)}; every row has "
+                "one identity"
+            )
     dims = {name: rows.shape[1] for name, rows in sources.items()}
     with protecting(_files_behind([*sources.values(), index])):
         writer = StoreWriter(
@@ -104,28 +102,22 @@ def write_store(
 
 def _files_behind(read: Iterable[Any]) -> Iterator[Path]:
     """Yield the files and folders that rows or an index are read from, whatever wraps them."""
-    for each in read:
-        held = list(vars(each).values()) if hasattr(each, "__dict__") else []
-        held += [part for value in held if isinstance(value, list | tuple) for part in value]
-        yield from (value for value in held if isinstance(value, Path))
-        yield from _files_behind(value for value in held if isinstance(value, Rows | StoredRows))
+    for reader in read:
+        attributes = list(vars(reader).values()) if hasattr(reader, "__dict__") else []
+        attributes += [
+            part for value in attributes if isinstance(value, list | tuple) for part in value
+        ]
+        yield from (value for value in attributes if isinstance(value, Path))
+        yield from _files_behind(value for value in attributes if isinstance(value, Rows | Store))
 
 
-def _index_of(n_rows: int, identity: Mapping[str, Any]) -> ReadableIndex:
-    """Return what the rows are, from what was given of ``ids`` and ``index``."""
-    unknown = [name for name in identity if name not in RowIdentity.__annotations__]
-    if unknown:
-        raise InputError(f"{unknown[0]}: is no argument of write_store; expected ids or index")
-    index, ids = identity.get("index"), identity.get("ids")
-    if ids is None:
-        if index is not None and not callable(getattr(index, "slice", None)):
-            raise InputError(
-                f"index: got {type(index).__name__}, expected a row index; texts are ids=…"
-            )
-        return pooled_index(n_rows) if index is None else index
-    if index is not None:
+def _make_index(n_rows: int, ids: Any, index: ReadableIndex | None) -> ReadableIndex:
+    """Return what the rows are."""
+    if ids is not None and index is not None:
         raise InputError("ids: got them together with index; expected one of the two")
-    return pooled_index(n_rows, ids=_texts(ids, n_rows))
+    if index is not None:
+        return index
+    return pooled_index(n_rows, ids=None if ids is None else _texts(ids, n_rows))
 
 
 def _texts(ids: Any, n_rows: int) -> list[str]:
@@ -181,20 +173,10 @@ def _array(rows: Any, label: str) -> Any:
         np.asarray(rows)  # lists of unequal lengths, tensors elsewhere
     except (TypeError, ValueError, RuntimeError) as failure:
         raise InputError(
-            f"{label}: {type(rows).__name__} is no matrix of numbers ({printable(str(failure))}); "
-            "give an array of shape (rows, dim)"
+            f"{label}: {type(rows).__name__} is not a matrix of numbers "
+            f"({printable(str(failure))}); give an array of shape (rows, dim)"
         ) from failure
     return unmasked(rows, label=label)
-
-
-def _check_lengths(sources: Mapping[str, Any], index: ReadableIndex) -> None:
-    """Refuse views that have not one row per identity."""
-    for name, rows in sources.items():
-        if rows.shape[0] != len(index):
-            raise InputError(
-                f"view {name} has {rows.shape[0]} rows, the index has {len(index)}; every row has "
-                "one identity"
-            )
 
 
 def _read(rows: Any, start: int, stop: int) -> Any:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from repalign.options import Settings, option
-from repalign.store.format.schema import INDEX_LEAF_ROWS, Compression, StoredDtype, VerifyMode
-from repalign.store.rows.disk_space import check_space
+from repalign.store.format.schema import INDEX_LEAF_ROWS, StoredDtype
+from repalign.store.rows.files import check_space
 
 _SHARD_BYTES = 2**27
 
@@ -29,11 +29,6 @@ class WriteOptions(Settings):
         "Type in which values are stored; float16 halves the size and is never a default.",
         flag="",
     )
-    compression: Compression | None = option(
-        None,
-        "Compress the values (blosc2 needs the extra blosc); activations hardly shrink.",
-        flag="compress",
-    )
     licence: str | None = option(
         None, "Note on the terms of use of model and data, kept in the store."
     )
@@ -53,11 +48,6 @@ class WriteOptions(Settings):
     )
     expected_rows: int | None = option(
         None, "Planned number of rows; the disk is checked for them at the start.", least=1, flag=""
-    )
-    verify_resumed: VerifyMode = option(
-        "quick",
-        "How shards that are there already are checked: structure, or every value too.",
-        flag="",
     )
 
     def rows_of_shard(self, row_bytes: int) -> int:

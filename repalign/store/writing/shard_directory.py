@@ -13,6 +13,7 @@ from repalign.exceptions import InputError, StoreError
 from repalign.files import STDOUT, check_no_input
 from repalign.store.format.directory import (
     begin_directory,
+    committed_numbers,
     file_identity,
     is_finished,
     is_unused,
@@ -20,16 +21,16 @@ from repalign.store.format.directory import (
     read_directory,
     remove_directory,
     remove_leftovers,
+    shard_name,
     write_manifest,
 )
-from repalign.store.format.layout import Description
+from repalign.store.format.header import Description
 from repalign.store.format.schema import DESCRIPTION, MANIFEST
 from repalign.store.format.sealed_json import canonical_json
-from repalign.store.format.shard import committed_numbers, shard_name
 from repalign.store.reading.store import Store
 from repalign.store.reading.verify import check_file
+from repalign.store.writing.files import OnProgress, check_target, pack_opened
 from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.packing import OnProgress, check_target, pack_opened
 
 _SHOWN = 5
 
@@ -96,7 +97,7 @@ class ShardDirectory:
             if not overwrite:
                 raise InputError(f"{self.path}: {self._what_is_there(restart=restart)}")
             if not self.path.is_dir():
-                raise InputError(f"{self.path}: is there and is no store; choose another path")
+                raise InputError(f"{self.path}: exists and is not a store; choose another path")
             check_no_input(self.path)
             remove_directory(self.path)
         self._begin()
@@ -114,7 +115,7 @@ class ShardDirectory:
             return "is there already; choose another path, or allow overwriting"
         if restart:
             return "is an unfinished store of other settings; remove it, or allow overwriting"
-        return "is an unfinished store; continue it (StoreWriter.open), or allow overwriting"
+        return "is an unfinished store; continue it (resume=True), or allow overwriting"
 
     def take_over(self) -> Present:
         """Continue what is there, after checking that it is the same store, or begin it.
@@ -142,14 +143,14 @@ class ShardDirectory:
             if self.path.exists() and not (self.path.is_dir() and is_unused(self.path)):
                 if (self.path / DESCRIPTION).exists():
                     return self.take_over()  # another writer has begun the store meanwhile
-                raise InputError(f"{self.path}: is there and is no store; choose another path")
+                raise InputError(f"{self.path}: exists and is not a store; choose another path")
             self._begin()
             return Present()
         check_same_settings(content.description, self._description, self.path)
         if content.shards:
             with Store(self.path, allow_incomplete=True) as store:
-                for number in range(store.rows.n_files):
-                    check_file(store, number, self._options.verify_resumed)
+                for number in range(store.n_files):
+                    check_file(store, number, "quick")
         return Present(
             numbers=frozenset(committed_numbers(self.path)),
             n_rows=sum(shard.n_rows for shard in content.shards),
@@ -170,7 +171,7 @@ class ShardDirectory:
             if self.is_packed:
                 pack_opened(store, self.target, on_progress, scratch=self.path)
             else:
-                shards, fingerprint = store.rows.shards, store.fingerprint
+                shards, fingerprint = store.shards, store.fingerprint
                 layout = store.index_layout
                 write_manifest(self.path, store.description, layout, shards, fingerprint)
         if self.is_packed:
@@ -264,13 +265,13 @@ def check_all_there(directory: Path, n_shards: int | None) -> None:
         )
 
 
-def check_same_settings(there: Description, wanted: Description, where: Path) -> None:
+def check_same_settings(there: Description, expected: Description, where: Path) -> None:
     """Refuse to continue a store that was made in another way, and say in which.
 
     Raises:
         StoreError: spec or views differ; the message names the keys.
     """
-    old, new = there.to_json(), wanted.to_json()
+    old, new = there.to_json(), expected.to_json()
     changed = changed_keys(
         {"spec": old["spec"], "views": old["views"]},
         {"spec": new["spec"], "views": new["views"]},
@@ -286,12 +287,12 @@ def check_same_settings(there: Description, wanted: Description, where: Path) ->
 def changed_keys(old: Any, new: Any, prefix: str = "") -> list[str]:
     """Return what differs between two JSON values, as ``key: old → new`` with dotted keys."""
     if isinstance(old, dict) and isinstance(new, dict):
-        found = []
+        changes = []
         for key in sorted(old.keys() | new.keys()):
-            found += changed_keys(
+            changes += changed_keys(
                 old.get(key, "(absent)"), new.get(key, "(absent)"), f"{prefix}.{key}".lstrip(".")
             )
-        return found
+        return changes
     if old == new and type(old) is type(new):
         return []
     return [f"{prefix}: {_short(old)} → {_short(new)}"]

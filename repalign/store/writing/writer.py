@@ -1,22 +1,27 @@
 """Writing a store: shards first, then one file, so that nothing committed is ever lost."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from repalign.aliases import FloatArray
 from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
-from repalign.store.format.layout import Description, ViewInfo, here_and_now
-from repalign.store.joining.index import RowIndex, pooled_index
-from repalign.store.reading.info import StoreInfo
-from repalign.store.reading.store import Store
-from repalign.store.writing.buffer import RowBuffer, cast_rows, check_rows
-from repalign.store.writing.committer import ShardCommitter
+from repalign.store.format.directory import commit_shard, shard_name
+from repalign.store.format.header import Description, IndexLayout, ViewInfo, here_and_now
+from repalign.store.format.sealed_json import temporary_path
+from repalign.store.joining.index import RowIndex, concatenate_index, pooled_index
+from repalign.store.reading.safety import check_sizes
+from repalign.store.reading.store import Store, StoreInfo
+from repalign.store.rows.floats import is_all_finite, unmasked
+from repalign.store.writing.background import BackgroundThread
+from repalign.store.writing.files import FileWriter, OnProgress
 from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.packing import OnProgress
 from repalign.store.writing.shard_directory import Present, ShardDirectory
 
 
@@ -26,19 +31,22 @@ class StoreWriter:
     While it is written a store is a directory of shards (``run.h5.parts`` for ``run.h5``). A path
     ending in ``.h5`` becomes one file at the end; any other path stays a directory. Leaving the
     context finishes the store; leaving it by an exception keeps the shards committed so far, and
-    :meth:`open` continues after them; where there are none, nothing is left behind.
+    ``resume`` continues after them; where there are none, nothing is left behind.
 
     Rows come in order by :meth:`append`, or as whole shards by number with :meth:`write_shard`,
     which several processes may do at once for different numbers (give ``options.n_shards`` and
     ``options.n_writers``, and let each call :meth:`finish_when_whole`).
 
+    A shard is synced and named in the background while the next one is written, at most two
+    behind, and only after the one before it: what a killed writer leaves is a prefix.
+
     Args:
         path: where the store will be.
         spec: everything that determines the values, as JSON values.
         views: columns of every view, by name.
-        options: types, compression, sizes, notes.
+        options: types, sizes, notes.
         overwrite: replace what is there.
-        resume: continue what is there; :meth:`open` is the short form.
+        resume: continue what is there, or begin it.
         restart: replace an unfinished store of the same settings, which a killed writer left.
 
     Raises:
@@ -70,42 +78,31 @@ class StoreWriter:
         self.path = Path(path)
         self.options = options or WriteOptions()
         described = tuple(
-            ViewInfo(name, int(dim), self.options.dtype, self.options.compression)
-            for name, dim in views.items()
+            ViewInfo(name, int(dim), self.options.dtype) for name, dim in views.items()
         )
         environment = here_and_now() | dict(self.options.environment)
         self._description = Description(described, spec, environment, self.options.licence)
         row_bytes = sum(view.column.row_bytes for view in described)
-        self._buffer = RowBuffer(self._description.views, self.options.rows_of_shard(row_bytes))
         self._shards = ShardDirectory(self.path, self._description, self.options)
         try:
-            found = self._found(row_bytes, resume=resume)
+            present = self._shards.take_over() if resume else Present()
+            if not present.is_complete:
+                is_packed = self._shards.is_packed
+                self.options.check_disk(self.path, row_bytes, present.n_rows, is_packed=is_packed)
             if not resume:
                 self._shards.begin(overwrite=overwrite, restart=restart)
         except BaseException:
             self._shards.release()
             raise
-        self.is_complete = found.is_complete
-        self.n_rows = found.n_rows
-        self._committed = set(found.numbers)
-        if not self.is_complete:
-            self._committer = ShardCommitter(self.directory, self._description)
-
-    @classmethod
-    def open(
-        cls,
-        path: str | Path,
-        *,
-        spec: Mapping[str, Any],
-        views: Mapping[str, int],
-        options: WriteOptions | None = None,
-    ) -> Self:
-        """Continue a store that was interrupted, or begin it.
-
-        Raises:
-            StoreError: what is there has another spec (the changed keys are named) or is damaged.
-        """
-        return cls(path, spec=spec, views=views, options=options, resume=True)
+        self.is_complete = present.is_complete
+        self.n_rows = present.n_rows
+        self._committed = set(present.numbers)
+        # rows of the next shard, and how many are there
+        self._capacity = self.options.rows_of_shard(row_bytes)
+        self._buffers: dict[str, FloatArray] = {}
+        self._indexes: list[RowIndex] = []
+        self._n_buffered = 0
+        self._background = None if self.is_complete else BackgroundThread("repalign-commit")
 
     def __enter__(self) -> Self:
         return self
@@ -142,20 +139,18 @@ class StoreWriter:
         self._check_open()
         if self.committed != tuple(range(len(self._committed))):
             raise StoreError(f"{self.directory}: shards have a gap; write the missing ones first")
-        arrays = check_rows(views, index, self._description.views)
+        arrays = _check_rows(views, index, self._description.views)
         n_rows = len(next(iter(arrays.values())))
         if index is None:
             index = pooled_index(n_rows, start=self.n_rows)
-        at = 0
-        while at < n_rows:
-            stop = min(n_rows, at + self._buffer.room)
-            self._buffer.append(
-                {name: values[at:stop] for name, values in arrays.items()}, index.slice(at, stop)
-            )
-            self.n_rows += stop - at
-            at = stop
-            if self._buffer.room == 0:
-                self._write_buffer()
+        start = 0
+        while start < n_rows:
+            stop = min(n_rows, start + self._capacity - self._n_buffered)
+            block = {name: values[start:stop] for name, values in arrays.items()}
+            self._buffer(block, index.slice(start, stop))
+            start = stop
+            if self._n_buffered == self._capacity:
+                self._write_buffered()
 
     def write_shard(self, number: int, views: Mapping[str, ArrayLike], index: RowIndex) -> None:
         """Write a whole shard; it is committed in the background, in the order of these calls.
@@ -174,9 +169,11 @@ class StoreWriter:
             raise StoreError(f"{self.directory}: shard {number} is already there; skip it")
         if not len(index):
             raise InputError(f"shard {number} has no rows; give at least one")
-        arrays = check_rows(views, index, self._description.views)
-        stored = {view.name: cast_rows(arrays[view.name], view) for view in self._description.views}
-        self._commit(number, stored, index)
+        arrays = _check_rows(views, index, self._description.views)
+        stored = {
+            view.name: _cast_rows(arrays[view.name], view) for view in self._description.views
+        }
+        self._write_shard(number, stored, index)
         self.n_rows += len(index)
 
     def flush(self) -> None:
@@ -185,7 +182,8 @@ class StoreWriter:
         Raises:
             StoreError: one of them could not be.
         """
-        self._committer.wait()
+        if self._background is not None:
+            self._background.wait()
 
     def finish(self, on_progress: OnProgress | None = None) -> StoreInfo:
         """Write what is left and make the store complete; return what it says of itself.
@@ -198,14 +196,13 @@ class StoreWriter:
             StoreError: shards are missing or damaged, or the disk is full.
         """
         if not self.is_complete:
-            if self._buffer.n_rows:
-                self._write_buffer()
-            self._committer.close()
+            if self._n_buffered:
+                self._write_buffered()
+            self._stop_background()
             self._shards.complete(on_progress)
             self._shards.release()
             self.is_complete = True
-        with Store(self.path) as store:
-            return store.info
+        return self._read_info()
 
     def finish_when_whole(self, on_progress: OnProgress | None = None) -> StoreInfo | None:
         """Make the store complete if all planned shards are there, whoever wrote them.
@@ -224,10 +221,7 @@ class StoreWriter:
         if not self.is_complete:
             self.close()
             self.is_complete = self._shards.complete_when_whole(on_progress)
-        if not self.is_complete:
-            return None
-        with Store(self.path) as store:
-            return store.info
+        return self._read_info() if self.is_complete else None
 
     def close(self) -> None:
         """Commit whole shards and stop; rows of an unfinished shard are dropped.
@@ -236,8 +230,7 @@ class StoreWriter:
             StoreError: a shard could not be committed.
         """
         try:
-            if not self.is_complete:
-                self._committer.close()
+            self._stop_background()
         finally:
             self._shards.release()
 
@@ -249,30 +242,142 @@ class StoreWriter:
         """
         try:
             if not self.is_complete:
-                self._committer.close()
+                self._stop_background()
                 self._shards.remove_if_empty()
         finally:
             self._shards.release()
+
+    def _stop_background(self) -> None:
+        if self._background is not None:
+            self._background.close()
+
+    def _read_info(self) -> StoreInfo:
+        with Store(self.path) as store:
+            return store.info
 
     def _check_open(self) -> None:
         """Refuse rows after the end."""
         if self.is_complete:
             raise StoreError(f"{self.path}: is complete; no rows can be added")
 
-    def _found(self, row_bytes: int, *, resume: bool) -> Present:
-        """Return what is there to continue, if the disk has room for the others."""
-        found = self._shards.take_over() if resume else Present()
-        if not found.is_complete:
-            is_packed = self._shards.is_packed
-            self.options.check_disk(self.path, row_bytes, found.n_rows, is_packed=is_packed)
-        return found
+    def _buffer(self, block: Mapping[str, FloatArray], index: RowIndex) -> None:
+        """Copy rows to those of the next shard, which has room for them."""
+        start, stop = self._n_buffered, self._n_buffered + len(index)
+        for view in self._description.views:
+            if view.name not in self._buffers:
+                shape = (self._capacity, view.dim)
+                self._buffers[view.name] = np.empty(shape, dtype=view.column.dtype)
+            _cast_rows(block[view.name], view, out=self._buffers[view.name][start:stop])
+        self._indexes.append(index)
+        self._n_buffered = stop
+        self.n_rows += len(index)
 
-    def _write_buffer(self) -> None:
+    def _write_buffered(self) -> None:
         """Write the collected rows as the next shard."""
-        arrays, index = self._buffer.take_all()
-        self._commit(len(self._committed), arrays, index)
+        arrays = {name: values[: self._n_buffered] for name, values in self._buffers.items()}
+        index = concatenate_index(self._indexes)
+        self._indexes, self._n_buffered = [], 0
+        self._write_shard(len(self._committed), arrays, index)
 
-    def _commit(self, number: int, arrays: Mapping[str, FloatArray], index: RowIndex) -> None:
-        """Write a shard and remember its number."""
-        self._committer.write(number, arrays, index)
+    def _write_shard(self, number: int, arrays: Mapping[str, FloatArray], index: RowIndex) -> None:
+        """Write the file of a shard and leave its commit to the background."""
+        assert self._background is not None, "the store is open"
+        shard = self.directory / shard_name(number)
+        temporary = temporary_path(shard)
+        id_bytes = 0 if index.ids is None else max(1, index.ids.dtype.itemsize)
+        layout = IndexLayout(tuple(index.columns), id_bytes)
+        with (
+            _removed_on_failure(temporary, shard),
+            FileWriter(
+                temporary, self._description, layout, n_rows=len(index), shard=number
+            ) as file,
+        ):
+            for dataset, values in zip(layout.datasets(), index.columns.values(), strict=True):
+                file.write(dataset, 0, values)
+            for view in self._description.views:
+                file.write(view.column, 0, arrays[view.name])
+            header = file.finish()
+        with _removed_on_failure(temporary, shard):
+            check_sizes(header, temporary.stat().st_size, str(shard))
+        self._background.put(
+            partial(self._commit, temporary, number),
+            # a shard that failed is not followed by another
+            otherwise=partial(temporary.unlink, missing_ok=True),
+        )
         self._committed.add(number)
+
+    def _commit(self, temporary: Path, number: int) -> None:
+        """Make a written shard durable and give it its name."""
+        with _removed_on_failure(temporary, self.directory / shard_name(number)):
+            commit_shard(self.directory, temporary, number)
+
+
+@contextmanager
+def _removed_on_failure(temporary: Path, shard: Path) -> Iterator[None]:
+    """Leave no temporary file behind, and name the shard that could not be written."""
+    try:
+        yield
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if not shard.parent.is_dir():
+            raise StoreError(
+                f"{shard.parent}: is gone, another process completed or removed this store; write "
+                "to another path, or one process at a time"
+            ) from error
+        if isinstance(error, OSError | RuntimeError):
+            reason = " ".join(str(error).split())[:160]
+            raise StoreError(f"{shard}: cannot be written ({reason})") from error
+        raise
+
+
+def _check_rows(
+    arrays: Mapping[str, ArrayLike], index: RowIndex | None, views: Sequence[ViewInfo]
+) -> dict[str, FloatArray]:
+    """Return the arrays of all views after checking names, shapes and types.
+
+    Raises:
+        InputError: not exactly the views of the store, other shapes, or no floating type.
+    """
+    names = [view.name for view in views]
+    if set(arrays) != set(names):
+        got = ", ".join(sorted(arrays)) or "none"
+        raise InputError(f"views given: {got}; the store has {', '.join(names)}: give all of them")
+    checked_arrays = {}
+    n_rows = None if index is None else len(index)
+    for view in views:
+        values = unmasked(arrays[view.name], label=f"view {view.name}")
+        if n_rows is None:
+            n_rows = len(values) if values.ndim else 0
+        if values.dtype.kind != "f" or values.shape != (n_rows, view.dim):
+            raise InputError(
+                f"view {view.name}: got {values.dtype} of shape {values.shape}; expected floating "
+                f"numbers of shape ({n_rows}, {view.dim})"
+            )
+        checked_arrays[view.name] = values
+    return checked_arrays
+
+
+def _cast_rows(values: FloatArray, view: ViewInfo, out: FloatArray | None = None) -> FloatArray:
+    """Return rows in the stored type.
+
+    Raises:
+        InputError: NaN or infinite values, or values that the stored type cannot hold.
+    """
+    with np.errstate(over="ignore"):  # an overflow is reported below
+        if out is None:
+            out = np.ascontiguousarray(values, dtype=view.column.dtype)
+        else:
+            np.copyto(out, values, casting="same_kind")
+    if not is_all_finite(out):
+        row, place = (int(i[0]) for i in np.nonzero(~np.isfinite(out)))
+        value = float(values[row, place])
+        if np.isfinite(value):
+            raise InputError(
+                f"view {view.name}: {value:g} in row {row} does not fit {view.dtype}; "
+                "store a wider type"
+            )
+        raise InputError(
+            f"view {view.name}: row {row} of the rows given holds {value}; leave such rows out or "
+            "repair what made them"
+        )
+    return out

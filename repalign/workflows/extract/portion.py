@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from repalign.core.compute import exact_float32
-from repalign.store.format.shard import committed_numbers
+from repalign.store.format.directory import committed_numbers
 from repalign.workflows.extract.job import prepare_job
 from repalign.workflows.extract.plan import shard_bounds
 from repalign.workflows.extract.run import Tally, make_shards, open_writer, result_of_job

@@ -95,7 +95,6 @@ def open_writer(job: ExtractJob, n_writers: int) -> StoreWriter:
     settings = job.settings
     options = WriteOptions(
         dtype=settings.store_dtype,
-        compression=settings.compression,
         licence=job.runner.model.origin.licence,
         environment=job.environment,
         n_shards=job.n_shards,

@@ -124,13 +124,6 @@ class ExtractSettings(ViewSettings):
     store_dtype: Literal["float32", "float16"] = option(
         "float32", "Type of the stored rows.", panel=RUNNING
     )
-    compression: Literal["gzip", "blosc2"] | None = option(
-        None,
-        "Compress the store; activations hardly shrink. blosc2 needs the extra blosc.",
-        flag="compress",
-        panel=RUNNING,
-        absent="no",
-    )
     batch_size: int | None = option(
         None,
         "Tokens (or states of sounds) per batch with padding, or images per batch.",

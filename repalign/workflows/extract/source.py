@@ -7,7 +7,7 @@ from repalign.data.open_data import open_data
 from repalign.data.read_options import ReadOptions
 from repalign.data.samples import Kind, Source
 from repalign.files import file_sha256
-from repalign.store.foreign.hdf5.images import Hdf5Images
+from repalign.store.foreign.hdf5_files import Hdf5Images
 
 HDF5_ENDINGS = (".h5", ".hdf5")
 

@@ -31,7 +31,7 @@ def test_an_archive_that_expands_a_thousandfold_is_refused(tmp_path: Path) -> No
     np.savez_compressed(tmp_path / "a.npz", emb=np.zeros((ROWS, COLUMNS), np.float32))
 
     with pytest.raises(
-        InputError, match=r"a.npz::emb: \d+ bytes expand to 3072000 bytes, at most 1048576 are"
+        InputError, match=r"a.npz::emb: \d+ bytes expand to 3072128 bytes, at most 1048576 are"
     ):
         open_embeddings(tmp_path / "a.npz")
 
@@ -224,7 +224,7 @@ def test_wide_parquet_tables_are_read_in_batches_that_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr("repalign.store.foreign.parquet_files.BATCH_BYTES", 2**12)
+    monkeypatch.setattr("repalign.store.foreign.tables.BATCH_BYTES", 2**12)
     values = np.random.default_rng(0).standard_normal((100, 64))
     frame = pd.DataFrame(values, columns=[f"x{place}" for place in range(64)])
     frame.to_parquet(tmp_path / "a.parquet")

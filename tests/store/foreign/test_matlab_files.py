@@ -77,7 +77,7 @@ def test_variables_of_other_kinds_are_left_aside(tmp_path: Path, values: np.ndar
         ({"a": np.zeros((2, 3, 4))}, r"has shape \(2, 3, 4\)"),
         ({"a": np.zeros((5, 2)), "b": np.zeros((5, 2))}, "holds 2 arrays"),
         ({"a": "text"}, "holds no array of numbers"),
-        ({"a": np.ones((3, 2)) * 1j}, r"a.mat::a: scipy cannot read it \(.*ComplexWarning"),
+        ({"a": np.ones((3, 2)) * 1j}, r"a.mat::a: .*complex"),
     ],
 )
 def test_files_that_are_no_embeddings_are_refused(
@@ -95,7 +95,7 @@ def test_damaged_and_newer_files_are_refused(tmp_path: Path, values: np.ndarray)
     whole = path.read_bytes()
     for content in (b"", b"hello", whole[:140], whole[:200], whole[:-8], whole + b"\x0e"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"a.mat\S*: scipy cannot read it .* is it damaged"):
+        with pytest.raises(InputError, match=r"a.mat\S*: scipy cannot read it"):
             open_embeddings(path)
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\x89HDF")
     with pytest.raises(InputError, match=r"version 7.3; save it with -v7 or as .npy"):

@@ -2,6 +2,7 @@
 
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from repalign.exceptions import InputError
-from repalign.expansion import VARIABLE
-from repalign.store.rows.file import FileRows
 from repalign.store.sources.opening import open_embeddings
 
 
@@ -101,7 +100,7 @@ def test_npz_ids_from_a_named_array(tmp_path: Path, values: np.ndarray) -> None:
         (np.zeros((2, 0)), r"has shape 2 × 0; it holds no value"),
         (np.zeros((2, 2), complex), "has values of type complex128; expected real numbers"),
         (np.array([["a"]]), "has values of type <U1"),
-        (np.array([[{}]], object), "holds Python objects, which are never loaded"),
+        (np.array([[{}]], object), "Python objects"),
         (np.zeros((2, 2), [("x", "f4")]), "expected real numbers"),
     ],
 )  # fmt: skip
@@ -149,7 +148,7 @@ def test_a_header_that_promises_more_than_the_file_is_refused(tmp_path: Path) ->
         header = {"descr": "<f4", "fortran_order": False, "shape": (2**39, 2**17)}
         np.lib.format.write_array_header_1_0(stream, header)
 
-    with pytest.raises(InputError, match=r"the file has 128 bytes, its header promises"):
+    with pytest.raises(InputError, match=r"a\.npy: .*length"):
         open_embeddings(path)
 
 
@@ -187,22 +186,17 @@ def test_an_array_cut_inside_its_archive_is_refused(tmp_path: Path, values: np.n
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("emb.npy", (tmp_path / "a.npy").read_bytes()[:-8])
 
-    with pytest.raises(InputError, match="ends inside row 49 of 50"):
+    with pytest.raises(InputError, match=r"a\.npz::emb: .*length"):
         open_embeddings(tmp_path / "a.npz")
 
 
-def test_a_compressed_array_larger_than_the_disk_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_array_larger_than_the_disk_is_refused(
+    tmp_path: Path, values: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "999999999T")
-    with (
-        zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("emb.npy", "w") as stream,
-    ):
-        header = {"descr": "<f4", "fortran_order": False, "shape": (2**39, 2**17)}
-        np.lib.format.write_array_header_1_0(stream, header)
+    np.savez(tmp_path / "a.npz", emb=values)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100))
 
-    with pytest.raises(InputError, match=r"temporary copy.*set TMPDIR"):
+    with pytest.raises(InputError, match=r"temporary copy.*TMPDIR"):
         open_embeddings(tmp_path / "a.npz")
 
 
@@ -213,7 +207,7 @@ def test_a_file_that_shrinks_while_in_use_is_an_error(tmp_path: Path, values: np
     with path.open("r+b") as stream:
         stream.truncate(400)
 
-    with pytest.raises(InputError, match="inside row 17; it was changed while in use"):
+    with pytest.raises(InputError, match="changed while in use"):
         rows.read(0, 50)
 
 
@@ -242,20 +236,6 @@ def test_slices_and_takes_equal_those_of_the_array(
     np.testing.assert_array_equal(rows.take(np.array(wanted, dtype=np.int64)), array[wanted])
 
 
-def test_file_rows_close_their_file(tmp_path: Path, values: np.ndarray) -> None:
-    import os
-
-    np.save(tmp_path / "a.npy", values)
-    descriptor = os.open(tmp_path / "a.npy", os.O_RDONLY)
-    rows = FileRows(descriptor, label="a", shape=(50, 4), dtype=np.dtype("<f4"), offset=128)
-    np.testing.assert_array_equal(rows.read(0, 50), values)
-
-    del rows
-
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(descriptor)
-
-
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
 def test_pickled_objects_are_called_so_and_told_how_to_save(tmp_path: Path, suffix: str) -> None:
     objects = np.array([{"a": 1}, [1, 2]], dtype=object)
@@ -263,5 +243,5 @@ def test_pickled_objects_are_called_so_and_told_how_to_save(tmp_path: Path, suff
         np.save(tmp_path / "a.npy", objects, allow_pickle=True)
     else:
         np.savez(tmp_path / "a.npz", x=objects)
-    with pytest.raises(InputError, match=r"holds Python objects, .*np.stack\(rows\)"):
+    with pytest.raises(InputError, match=r"np.stack\(rows\).*Python objects"):
         open_embeddings(tmp_path / f"a{suffix}")

@@ -58,8 +58,8 @@ def test_unknown_types_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ({"ids": "[1"}, "metadata 'ids'.: is no JSON"),
-        ({"ids": "[1, 2]"}, "is no list of texts"),
+        ({"ids": "[1"}, "metadata 'ids'.: .*JSON"),
+        ({"ids": "[1, 2]"}, "list of texts"),
         ({"ids": '["a"]'}, r"holds 1 ids, .* has 50 rows; give one id per row"),
     ],
 )

@@ -47,23 +47,6 @@ def test_every_format_of_features_with_file_names(
         assert source.info["ids_from"] == str(tmp_path / "file_names.txt")
 
 
-@pytest.mark.parametrize("names_of_parts", [("01", "02"), ("0-20", "20-50")])
-def test_parts_are_read_as_one(
-    tmp_path: Path, values: np.ndarray, names: list[str], names_of_parts: tuple[str, str]
-) -> None:
-    write_names(tmp_path, names)
-    first, second = names_of_parts
-    np.save(tmp_path / f"features_{first}.npy", values[:20])
-    np.save(tmp_path / f"features_{second}.npy", values[20:])
-
-    rows = open_embeddings(tmp_path).rows
-
-    np.testing.assert_array_equal(rows.read(0, 50), values)
-    np.testing.assert_array_equal(rows.read(18, 23), values[18:23])
-    np.testing.assert_array_equal(rows.take(np.array([3, 19, 20, 49])), values[[3, 19, 20, 49]])
-    assert rows.take(np.array([], dtype=np.int64)).shape == (0, 4)
-
-
 def test_modules_are_views(tmp_path: Path, values: np.ndarray, names: list[str]) -> None:
     write_names(tmp_path, names)
     for module, shift in (("conv1", 0), ("layer4", 1)):
@@ -75,56 +58,35 @@ def test_modules_are_views(tmp_path: Path, values: np.ndarray, names: list[str])
     np.testing.assert_array_equal(source.rows.read(0, 50), values + np.float32(1))
     assert (source.view, source.index.ids[0]) == ("layer4", b"cat-0")
     with pytest.raises(
-        InputError, match=r"features of 2 modules, conv1, layer4; choose one: .*::conv1"
+        InputError, match=r"conv1 \(50 × 4\), layer4 \(50 × 4\); choose one: .*::conv1"
     ):
         open_embeddings(tmp_path)
-    with pytest.raises(
-        InputError, match=r"has no module '../x' with features; it has conv1, layer4"
-    ):
+    with pytest.raises(InputError, match=r"has no view '../x'; it has conv1"):
         open_embeddings(tmp_path, view="../x")
 
 
 def test_a_single_module_needs_no_choice(tmp_path: Path, values: np.ndarray) -> None:
     (tmp_path / "conv1").mkdir()
-    np.save(tmp_path / "conv1" / "features_0-50.npy", values)
+    np.save(tmp_path / "conv1" / "features.npy", values)
 
     source = open_embeddings(tmp_path)
 
     assert (source.view, source.identity, source.n_rows) == ("conv1", "row order", 50)
 
 
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ({"02": 20}, "the part before features_02.npy is missing or there twice; .* starts at 1"),
-        ({"01": 20, "03": 30}, "the part before features_03.npy is missing"),
-        ({"0-20": 20, "30-50": 20}, "the part before features_30-50.npy is missing"),
-        ({"0-20": 20, "20-50": 29}, "has 29 rows, its name promises 30; extract it again"),
-    ],
-)
-def test_missing_parts_are_refused(
-    tmp_path: Path, values: np.ndarray, parts: dict[str, int], message: str
-) -> None:
-    for name, n_rows in parts.items():
-        np.save(tmp_path / f"features_{name}.npy", values[:n_rows])
+def test_features_in_parts_are_refused_by_name(tmp_path: Path, values: np.ndarray) -> None:
+    np.save(tmp_path / "features_0-50.npy", values)
+    with pytest.raises(InputError, match=r"join features_0-50\.npy"):
+        open_embeddings(tmp_path)
 
-    with pytest.raises(InputError, match=message):
+    (tmp_path / "conv1").mkdir()
+    (tmp_path / "features_0-50.npy").rename(tmp_path / "conv1" / "features_0-50.npy")
+    with pytest.raises(InputError, match=r"join conv1/features_0-50\.npy"):
         open_embeddings(tmp_path)
 
 
-def test_parts_of_different_width_are_refused(tmp_path: Path, values: np.ndarray) -> None:
-    np.save(tmp_path / "features_01.npy", values)
-    np.save(tmp_path / "features_02.npy", values[:, :2])
-
-    with pytest.raises(InputError, match=r"parts have \[2, 4\] columns"):
-        open_embeddings(tmp_path)
-
-
-def test_other_directories_are_refused(tmp_path: Path, values: np.ndarray) -> None:
+def test_other_directories_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a directory without a store manifest and without"):
-        open_embeddings(tmp_path)
-    np.save(tmp_path / "features-final.npy", values)
-    with pytest.raises(InputError, match="has no features file of a known name"):
         open_embeddings(tmp_path)
 
 

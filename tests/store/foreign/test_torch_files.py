@@ -138,6 +138,14 @@ def test_a_tensor_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> N
         open_embeddings(tmp_path / "a.pt")
 
 
+def test_values_that_are_not_there_are_not_taken_from_another_tensor(tmp_path: Path) -> None:
+    torch.save({"a": torch.ones(50, 4), "b": torch.zeros(50, 4)}, tmp_path / "a.pt")
+    packed_again(tmp_path / "a.pt", zipfile.ZIP_STORED, **{"data/0": bytes(8)})
+
+    with pytest.raises(InputError, match=r"torch\.save"):
+        open_embeddings(tmp_path / "a.pt", view="a")
+
+
 @pytest.mark.parametrize(
     ("tensor", "message"),
     [
@@ -171,8 +179,7 @@ def test_an_archive_that_was_packed_again_is_read_or_refused(
 ) -> None:
     torch.save({"a": torch.ones(3, 2), "b": torch.from_numpy(values)}, tmp_path / "a.pt")
     packed_again(tmp_path / "a.pt", zipfile.ZIP_STORED)
-    with pytest.raises(InputError, match=r"torch.save"):  # torch looks for the second elsewhere
-        open_embeddings(tmp_path / "a.pt", view="b")
+    np.testing.assert_array_equal(read_all(tmp_path / "a.pt", view="b"), values)
     packed_again(tmp_path / "a.pt", zipfile.ZIP_DEFLATED)
     with pytest.raises(InputError, match="compressed"):
         open_embeddings(tmp_path / "a.pt", view="b")
@@ -215,13 +222,13 @@ def test_any_order_of_values_is_read(
     np.testing.assert_array_equal(source.rows.take(some), expected[some])
 
 
-def test_values_of_the_other_byte_order_are_refused(tmp_path: Path, values: np.ndarray) -> None:
-    torch.save(torch.from_numpy(values), tmp_path / "a.pt")
+def test_values_of_the_other_byte_order_are_turned(tmp_path: Path) -> None:
+    tensor = torch.arange(12, dtype=torch.int32).reshape(4, 3)
+    torch.save(tensor, tmp_path / "a.pt")
     other = {"little": b"big", "big": b"little"}[sys.byteorder]
     packed_again(tmp_path / "a.pt", zipfile.ZIP_STORED, byteorder=other)
 
-    with pytest.raises(InputError, match="byte order"):
-        open_embeddings(tmp_path / "a.pt")
+    np.testing.assert_array_equal(read_all(tmp_path / "a.pt"), tensor.numpy().byteswap())
 
 
 def test_small_files_that_name_their_content_for_ever_are_read_at_once(tmp_path: Path) -> None:

@@ -29,7 +29,6 @@ def content(path: Path, *, allow_incomplete: bool = False) -> list[Any]:
         for name in store.views:
             view = store.view(name)
             found.append((view.shape, view.dtype, view.read(0, len(store)).tobytes()))
-            found.append((view.stats.mean.tobytes(), view.stats.m2.tobytes(), view.stats.max_norm))
         columns = store.index.slice(0, len(store)).columns
         found.append({name: values.tolist() for name, values in columns.items()})
         return found

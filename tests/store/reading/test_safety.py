@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,18 +16,17 @@ import pytest
 from repalign.exceptions import StoreError
 from repalign.store import open_store, verify_store
 from repalign.store.format.digests import fingerprint_of
-from repalign.store.format.header import columns_of
-from repalign.store.format.layout import (
+from repalign.store.format.header import (
     Description,
     IndexLayout,
     ViewInfo,
+    columns_of,
     parse_description,
     parse_index_layout,
 )
 from repalign.store.format.sealed_json import canonical_json, read_sealed, sha256_of, write_sealed
-from repalign.store.format.stats import stats_of
 from repalign.store.joining.index import pooled_index
-from repalign.store.writing.file import FileWriter
+from repalign.store.writing.files import FileWriter
 
 VIEW = "emb/layer.1"
 
@@ -101,7 +99,7 @@ def test_soft_links_are_refused(packed: Path) -> None:
     assert "index/token: is a soft link" in refusal(packed)
 
 
-@pytest.mark.parametrize("key", [VIEW, "header_json", "stats/layer.0", "digests/emb/layer.0"])
+@pytest.mark.parametrize("key", [VIEW, "header_json", "digests/emb/layer.0"])
 def test_external_storage_is_refused(packed: Path, tmp_path: Path, key: str) -> None:
     def store_outside(file: h5py.File, values: Any) -> None:
         outside = tmp_path / "outside.bin"
@@ -164,7 +162,7 @@ def test_types_and_groups_in_place_of_data_are_refused(packed: Path) -> None:
     assert f"{VIEW}: is a Group, expected a Dataset" in refusal(packed)
 
 
-@pytest.mark.parametrize("group", ["/", "emb", "index", "stats", "digests", "digests/emb"])
+@pytest.mark.parametrize("group", ["/", "emb", "index", "digests", "digests/emb"])
 def test_unknown_and_missing_names_are_refused(packed: Path, group: str) -> None:
     where = "" if group == "/" else f"{group}: "
     with h5py.File(packed, "r+") as file:
@@ -217,41 +215,6 @@ def seal(path: Path, change: Callable[[dict], None]) -> None:
     change_header(path, lambda header: header.update(fingerprint=fingerprint))
 
 
-def test_a_decompression_bomb_is_refused_by_its_declaration(tmp_path: Path, example) -> None:
-    path = example.write(tmp_path / "a.h5", compression="gzip")
-
-    seal(path, lambda header: header["views"]["layer.1"].update(dim=100_000))
-
-    assert "more than 64 times is refused as a decompression bomb" in refusal(path)
-
-
-def test_a_chunk_that_expands_beyond_its_size_is_cut_off(tmp_path: Path, example) -> None:
-    path = example.write(tmp_path / "a.h5", compression="gzip")
-    bomb = zlib.compress(bytes(2**28), 9)
-    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
-        file[VIEW].id.write_direct_chunk((0, 0), bomb)
-
-    message = refusal(path)
-
-    assert f"{VIEW}: the block of rows 0 to 511 does not match its checksum" in message
-
-
-def test_a_gzip_chunk_that_is_none_is_refused(tmp_path: Path, example) -> None:
-    path = example.write(tmp_path / "a.h5", compression="gzip")
-    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
-        file[VIEW].id.write_direct_chunk((0, 0), b"no gzip at all")
-
-    assert f"{VIEW}: the block of rows 0 to 511 cannot be expanded" in refusal(path)
-
-
-def test_a_gzip_chunk_that_is_too_short_is_refused(tmp_path: Path, example) -> None:
-    path = example.write(tmp_path / "a.h5", compression="gzip")
-    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
-        file[VIEW].id.write_direct_chunk((0, 0), zlib.compress(b"short"))
-
-    assert f"{VIEW}: the block of rows 0 to 511 has an impossible size" in refusal(path)
-
-
 @pytest.mark.parametrize("shape", [(2999, 300), (3000, 301), (3000,), (3000, 300, 1)])
 def test_other_shapes_are_refused(packed: Path, shape: tuple[int, ...]) -> None:
     replace_dataset(packed, VIEW, lambda file, _: file.create_dataset(VIEW, shape, "f4"))
@@ -275,14 +238,14 @@ def test_other_chunks_are_refused(packed: Path, chunks: tuple[int, int] | None) 
     assert f"{VIEW}: chunks are {chunks}, expected (512, 300)" in refusal(packed)
 
 
-@pytest.mark.parametrize("filters", [{"compression": "lzf"}, {"shuffle": True}, {"scaleoffset": 2}])
+@pytest.mark.parametrize("filters", [{"compression": "gzip"}, {"shuffle": True}])
 def test_unknown_filters_are_refused(packed: Path, filters: dict) -> None:
     def recode(file: h5py.File, values: Any) -> None:
         file.create_dataset(VIEW, data=values, chunks=(512, 300), **filters)
 
     replace_dataset(packed, VIEW, recode)
 
-    assert re.search(rf"{VIEW}: filters are \[\d+\], expected \[\]", refusal(packed))
+    assert re.search(rf"{VIEW}: is compressed or filtered", refusal(packed))
 
 
 def test_missing_chunks_are_noticed_although_hdf5_gives_zeros(packed: Path) -> None:
@@ -296,29 +259,13 @@ def test_missing_chunks_are_noticed_although_hdf5_gives_zeros(packed: Path) -> N
     assert not verify_store(packed, mode="quick").is_sound
 
 
-def test_chunks_without_their_filters_are_refused(tmp_path: Path, example) -> None:
-    path = example.write(tmp_path / "a.h5", compression="gzip")
-    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
-        file[VIEW].id.write_direct_chunk((0, 0), b"x", filter_mask=1)  # shuffle left out
-
-    assert f"{VIEW}: the block of rows 0 to 511 was not written with its filters" in refusal(path)
-
-
-def test_chunks_of_an_impossible_size_are_refused(tmp_path: Path, example) -> None:
-    path = example.write(tmp_path / "a.h5", compression="gzip")
-    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
-        file[VIEW].id.write_direct_chunk((0, 0), bytes(2**21))
-
-    assert "out buffer is only 695296 bytes, 2097152 bytes required" in refusal(path)
-
-
 def test_small_datasets_in_chunks_are_refused(packed: Path) -> None:
     def chunked(file: h5py.File, values: Any) -> None:
-        file.create_dataset("stats/layer.0", data=values, chunks=True)
+        file.create_dataset("digests/emb/layer.0", data=values, chunks=True)
 
-    replace_dataset(packed, "stats/layer.0", chunked)
+    replace_dataset(packed, "digests/emb/layer.0", chunked)
 
-    assert "stats/layer.0: is not stored in one piece" in refusal(packed)
+    assert "digests/emb/layer.0: is not stored in one piece" in refusal(packed)
 
 
 def test_a_header_that_is_declared_huge_is_refused(packed: Path) -> None:
@@ -343,8 +290,8 @@ def test_a_user_block_is_refused(packed: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (np.int64(2), "format_version is 2, this installation reads version 1; update your inst"),
-        (np.int64(0), "format_version is 0, .*; the file is damaged"),
+        (np.int64(3), "format_version is 3, this installation reads version 2; update your inst"),
+        (np.int64(0), "format_version is 0, .*; extract"),
         ("1", "attribute format_version is not a short text or number"),
         (np.arange(3), "attribute format_version is not a short text or number"),
         (None, "attribute format_version is missing"),
@@ -419,16 +366,10 @@ def test_swapped_chunks_are_noticed(packed: Path, example) -> None:
     assert f"{VIEW}: the block of rows 0 to 511 does not match its checksum" in refusal(packed)
 
 
-def test_changed_digests_and_statistics_are_noticed(packed: Path) -> None:
+def test_changed_digests_are_noticed(packed: Path) -> None:
     with h5py.File(packed, "r+", libver=("v110", "v110")) as file:
         file["digests/emb/layer.0"][0, 0] ^= 1
     assert "digests/emb/layer.0: does not match the header" in refusal(packed)
-
-    with h5py.File(packed, "r+", libver=("v110", "v110")) as file:
-        file["digests/emb/layer.0"][0, 0] ^= 1
-        file["stats/layer.0"][0, 0] += 1
-    with open_store(packed) as store, pytest.raises(StoreError, match=r"stats/layer.0: does not"):
-        _ = store.view("layer.0").stats
     assert not verify_store(packed, mode="quick").is_sound
 
 
@@ -465,7 +406,6 @@ def write_unchecked(path: Path, values: np.ndarray, sample: np.ndarray | None = 
             given = sample if name == "sample" and sample is not None else None
             file.write(column, 0, identities.columns[name] if given is None else given)
         file.write(view.column, 0, values)
-        file.set_stats("x", stats_of(np.nan_to_num(values, nan=0, posinf=0, neginf=0)))
         file.finish()
 
 
@@ -481,21 +421,17 @@ def write_unchecked(path: Path, values: np.ndarray, sample: np.ndarray | None = 
         (lambda h: h.update(views={}), "a store has 1 to 1024 views"),
         (lambda h: h["views"]["layer.0"].update(dtype="object"), "view layer.0: dtype is object"),
         (
-            lambda h: h["views"].update(
-                {"a/b": {"dim": 1, "dtype": "float32", "compression": None}}
-            ),
+            lambda h: h["views"].update({"a/b": {"dim": 1, "dtype": "float32"}}),
             "view name 'a/b'",
         ),
         (lambda h: h["spec"].update(seed=8), "key 'spec' does not match spec_sha256"),
-        (lambda h: h.update(spec_sha256="x"), "key 'spec_sha256' is no sha256"),
+        (lambda h: h.update(spec_sha256="x"), "key 'spec_sha256' is not a sha256"),
         (lambda h: h.update(index=["sample"]), "index columns .*: expected"),
         (lambda h: h.update(index=["sample", "token", {}]), "index columns .*: expected .'sample'"),
         (lambda h: h.update(id_bytes=0), "key 'id_bytes' is 0"),
         (lambda h: h.update(id_bytes=4096), "key 'id_bytes' is 4096"),
         (lambda h: h["digests"].update({"emb/y": "0" * 64}), "key 'digests' names unknown columns"),
         (lambda h: h["digests"].pop("index/ids"), "digests: key 'index/ids' is missing"),
-        (lambda h: h["stats"].pop("layer.0"), "stats: views differ"),
-        (lambda h: h["stats"].update({"layer.0": 3}), "stats: key 'layer.0' is missing or of a"),
     ],
 )
 def test_headers_that_no_store_has_are_refused(packed: Path, change, message: str) -> None:
@@ -545,8 +481,8 @@ def test_identifiers_longer_than_the_store_declares_are_refused(sharded: Path) -
         (lambda m: m["shards"].clear(), "key 'shards' is empty"),
         (lambda m: m["shards"].append(dict(m["shards"][2], file="part-00003.h5")), "No such file"),
         (lambda m: m.update(format="other"), "not a repalign-store"),
-        (lambda m: m.update(format_version=2), "format_version is 2, .* update your installation"),
-        (lambda m: m.update(format_version=0), "format_version is 0, .* the file is damaged"),
+        (lambda m: m.update(format_version=3), "format_version is 3, .* update your installation"),
+        (lambda m: m.update(format_version=0), "format_version is 0, .* extract"),
         (lambda m: m["views"].pop("layer.0"), "its list of views is not the recorded one"),
         (
             lambda m: m.update(spec={}, spec_sha256=sha256_of(canonical_json({}))),
@@ -629,24 +565,6 @@ def test_verification_of_what_cannot_be_opened_is_a_result(tmp_path: Path) -> No
 
     assert not result.is_sound
     assert "gone.h5: cannot be opened" in result.problems[0]
-
-
-def test_a_blosc_view_without_its_package_says_what_to_install(tmp_path: Path) -> None:
-    script = f"""
-import sys
-sys.modules["hdf5plugin"] = None
-import numpy as np
-from repalign.exceptions import MissingExtraError
-from repalign.store import WriteOptions, write_store
-try:
-    write_store({str(tmp_path / "a.h5")!r}, np.eye(3), options=WriteOptions(compression="blosc2"))
-except MissingExtraError as error:
-    assert "pip install hdf5plugin" in str(error), error
-else:
-    raise SystemExit("not refused")
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

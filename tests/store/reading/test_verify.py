@@ -13,7 +13,6 @@ from repalign.store import open_store, verify_store, write_store
 from repalign.store.format.digests import column_root, leaf_digests
 from repalign.store.format.schema import index_column
 from repalign.store.format.sealed_json import canonical_json, sha256_of
-from repalign.store.format.stats import stats_sha256
 from repalign.store.joining.index import RowIndex
 
 COUNT = 6
@@ -104,26 +103,12 @@ def test_attributes_that_the_format_has_not_are_refused(path: Path, where: str) 
     assert "unknown attribute 'note'; not part of this format" in verify_store(path).problems[0]
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("mode", ["quick", "full"])
-def test_statistics_that_are_no_numbers_are_refused(path: Path, value: float, mode) -> None:
-    def change(file: h5py.File, content: dict) -> None:
-        table = file["stats/embedding"][()]
-        table[0, 0] = value
-        file["stats/embedding"][...] = table
-        content["stats"]["embedding"]["sha256"] = stats_sha256(table)
-
-    reseal(path, change)
-
-    assert "holds what no statistics are" in verify_store(path, mode=mode).problems[0]
-
-
 def test_a_header_with_one_key_twice_is_refused(path: Path) -> None:
     with h5py.File(path, "r") as file:
         text = file["header_json"][()].tobytes().decode()
     reseal(path, lambda file, content: None, text=text[:-1] + ',"licence":"free"}')
 
-    assert "key 'licence' stands there twice" in verify_store(path).problems[0]
+    assert "canonical JSON" in verify_store(path).problems[0]
 
 
 def test_identifiers_that_read_alike_in_a_row_have_another_fingerprint(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_sources_and_paths_are_passed_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([[1.0], [2.0, 3.0]], "is no matrix of numbers .*give rows of one length"),
+        ([[1.0], [2.0, 3.0]], "matrix of numbers .*give rows of one length"),
         ([1.0, 2.0], r"has shape \(2,\), one value per row"),
         (np.array([["a"]]), "has values of type <U1"),
         (np.array([[None]]), "holds Python objects"),
@@ -185,7 +185,7 @@ def test_equal_content_has_one_fingerprint_in_stores_too(
 ) -> None:
     source = as_source(VALUES, ids=ids)
     import_store(source, tmp_path / "a.h5", view="one")
-    import_store(source, tmp_path / "b", view="another", compression="gzip")
+    import_store(source, tmp_path / "b", view="another")
     for name in ("a.csv", "a.npz", "a.npy"):
         export_store(open_embeddings(tmp_path / "a.h5"), tmp_path / name)
 
@@ -263,7 +263,7 @@ def test_masked_values_are_refused_and_not_used() -> None:
 
 
 def test_ids_of_half_a_surrogate_pair_are_refused() -> None:
-    with pytest.raises(InputError, match="has half a surrogate pair, which is no text"):
+    with pytest.raises(InputError, match="has half a surrogate pair"):
         as_source(VALUES, ids=["a", "b", "c", "d", "\ud800", "f"])
 
 

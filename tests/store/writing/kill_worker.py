@@ -33,7 +33,7 @@ def rows(start: int, stop: int) -> tuple[dict[str, np.ndarray], RowIndex]:
 
 def write(path: Path, tell: Callable[[], None]) -> None:
     """Begin or continue a store; ``tell`` is called after every step."""
-    with StoreWriter.open(path, spec=SPEC, views=VIEWS, options=OPTIONS) as writer:
+    with StoreWriter(path, resume=True, spec=SPEC, views=VIEWS, options=OPTIONS) as writer:
         tell()
         for start in range(writer.n_rows, N_ROWS, 100):
             writer.append(*rows(start, min(N_ROWS, start + 100)))

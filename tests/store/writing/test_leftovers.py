@@ -34,7 +34,7 @@ def test_a_removal_of_shards_that_was_interrupted_is_ended(tmp_path: Path, rest:
     for name, content in kept.items():
         (parts / name).write_bytes(content)
 
-    writer = StoreWriter.open(tmp_path / "run.h5", spec={}, views={"x": 3})
+    writer = StoreWriter(tmp_path / "run.h5", resume=True, spec={}, views={"x": 3})
 
     assert writer.is_complete
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.h5"]

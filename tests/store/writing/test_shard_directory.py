@@ -15,7 +15,7 @@ ROWS = np.arange(24, dtype=np.float32).reshape(12, 2)
 
 
 def writer_of(path: Path, **options) -> StoreWriter:
-    return StoreWriter.open(path, spec={}, views={"x": 2}, options=WriteOptions(**options))
+    return StoreWriter(path, resume=True, spec={}, views={"x": 2}, options=WriteOptions(**options))
 
 
 def write(writer: StoreWriter, number: int) -> None:
@@ -61,7 +61,7 @@ def test_a_file_in_the_place_of_a_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("notes")
 
     for overwrite in (False, True):
-        with pytest.raises(InputError, match=r"run: is there and is no store"):
+        with pytest.raises(InputError, match=r"run: .*not a store"):
             StoreWriter(
                 tmp_path / "run",
                 spec={},

@@ -55,8 +55,8 @@ def test_the_caller_may_reuse_its_arrays(tmp_path: Path) -> None:
 def test_an_interrupted_store_continues_after_its_whole_shards(tmp_path: Path, name: str) -> None:
     interrupted(tmp_path / name)
 
-    with StoreWriter.open(
-        tmp_path / name, spec={"seed": 1}, views={"x": 2}, options=SMALL
+    with StoreWriter(
+        tmp_path / name, resume=True, spec={"seed": 1}, views={"x": 2}, options=SMALL
     ) as writer:
         assert writer.committed == (0, 1)
         assert writer.n_rows == 8
@@ -72,7 +72,7 @@ def test_an_interrupted_store_continues_after_its_whole_shards(tmp_path: Path, n
 def test_a_finished_store_is_found_finished(tmp_path: Path, name: str) -> None:
     write_store(tmp_path / name, {"x": numbers(0, 5)}, spec={"seed": 1})
 
-    writer = StoreWriter.open(tmp_path / name, spec={"seed": 1}, views={"x": 2})
+    writer = StoreWriter(tmp_path / name, resume=True, spec={"seed": 1}, views={"x": 2})
 
     assert writer.is_complete
     assert writer.n_rows == 5
@@ -91,7 +91,7 @@ def test_shards_left_beside_their_packed_file_are_removed(tmp_path: Path) -> Non
     (tmp_path / "kept.json").rename(parts / "store.json")
     (tmp_path / "other.h5").rename(tmp_path / "run.h5")  # killed between rename and removal
 
-    writer = StoreWriter.open(tmp_path / "run.h5", spec={"seed": 1}, views={"x": 2})
+    writer = StoreWriter(tmp_path / "run.h5", resume=True, spec={"seed": 1}, views={"x": 2})
 
     assert writer.is_complete
     assert not parts.exists()
@@ -108,7 +108,7 @@ def test_an_interrupted_overwrite_continues_and_the_old_file_lives_until_then(
     with open_store(path) as store:
         assert store.spec == {"seed": 0}
 
-    with StoreWriter.open(path, spec={"seed": 1}, views={"x": 2}, options=SMALL) as writer:
+    with StoreWriter(path, resume=True, spec={"seed": 1}, views={"x": 2}, options=SMALL) as writer:
         assert writer.n_rows == 4
         writer.append({"x": numbers(4, 6)})
 
@@ -122,7 +122,7 @@ def test_a_changed_spec_is_refused_by_the_names_of_the_keys(tmp_path: Path) -> N
     new = {"model": {"id": "m", "layer": "-2", "pool": "mean"}, "tokens": (1, 2)}
 
     with pytest.raises(StoreError) as caught:
-        StoreWriter.open(tmp_path / "run.h5", spec=new, views={"x": 3}, options=SMALL)
+        StoreWriter(tmp_path / "run.h5", resume=True, spec=new, views={"x": 3}, options=SMALL)
 
     assert "\n" not in str(caught.value)
     for part in (
@@ -139,33 +139,28 @@ def test_many_changed_keys_are_counted(tmp_path: Path) -> None:
     interrupted(tmp_path / "run.h5", spec={str(i): 0 for i in range(9)})
 
     with pytest.raises(StoreError, match="and 4 more; use the same"):
-        StoreWriter.open(
-            tmp_path / "run.h5", spec={str(i): "x" * 99 for i in range(9)}, views={"x": 2}
+        StoreWriter(
+            tmp_path / "run.h5",
+            resume=True,
+            spec={str(i): "x" * 99 for i in range(9)},
+            views={"x": 2},
         )
 
 
-@pytest.mark.parametrize("mode", ["quick", "full"])
-def test_damaged_shards_are_not_continued(tmp_path: Path, mode: str) -> None:
+def test_damaged_shards_are_not_continued(tmp_path: Path) -> None:
     interrupted(tmp_path / "run")
     shard = tmp_path / "run" / "part-00001.h5"
-    content = bytearray(shard.read_bytes())
-    if mode == "quick":
-        del content[-1]
-    else:
-        at = content.find(numbers(4, 8).tobytes())
-        content[at] ^= 1
-    shard.write_bytes(content)
-    options = WriteOptions(shard_rows=4, verify_resumed=mode)
+    shard.write_bytes(shard.read_bytes()[:-100])
 
     with pytest.raises(StoreError, match=r"part-00001\.h5"):
-        StoreWriter.open(tmp_path / "run", spec={"seed": 1}, views={"x": 2}, options=options)
+        StoreWriter(tmp_path / "run", resume=True, spec={"seed": 1}, views={"x": 2}, options=SMALL)
 
 
 def test_several_writers_share_a_store(tmp_path: Path) -> None:
     options = WriteOptions(n_shards=5)
     for rank in range(2):
-        with StoreWriter.open(
-            tmp_path / "run.h5", spec={}, views={"x": 2}, options=options
+        with StoreWriter(
+            tmp_path / "run.h5", resume=True, spec={}, views={"x": 2}, options=options
         ) as writer:
             for number in range(rank, 5, 2):
                 rows = slice(number * 3, number * 3 + 3)
@@ -173,7 +168,7 @@ def test_several_writers_share_a_store(tmp_path: Path) -> None:
                 writer.write_shard(number, {"x": numbers(rows.start, rows.stop)}, index)
     assert not (tmp_path / "run.h5").exists()
 
-    writer = StoreWriter.open(tmp_path / "run.h5", spec={}, views={"x": 2}, options=options)
+    writer = StoreWriter(tmp_path / "run.h5", resume=True, spec={}, views={"x": 2}, options=options)
     assert writer.committed == (0, 1, 2, 3, 4)
     info = writer.finish()
 
@@ -213,7 +208,9 @@ def test_shards_are_written_once_and_within_the_plan(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="shards have a gap"):
             writer.append({"x": numbers(0, 1)})
     with pytest.raises(StoreError, match=r"1 of 2 shards are missing, the first is part-00000.h5"):
-        StoreWriter.open(tmp_path / "run", spec={}, views={"x": 2}, options=options).finish()
+        StoreWriter(
+            tmp_path / "run", resume=True, spec={}, views={"x": 2}, options=options
+        ).finish()
 
 
 def test_shards_beyond_the_plan_are_noticed(tmp_path: Path) -> None:
@@ -293,8 +290,8 @@ def test_a_directory_with_other_files_is_never_removed(tmp_path: Path) -> None:
         write_store(tmp_path / "thesis", {"x": numbers(0, 1)}, overwrite=True)
     with pytest.raises(StoreError, match=r"also holds 'notes.txt'; move it away"):
         write_store(tmp_path / "run", {"x": numbers(0, 1)}, overwrite=True)
-    with pytest.raises(InputError, match="thesis: is there and is no store"):
-        StoreWriter.open(tmp_path / "thesis", spec={}, views={"x": 2})
+    with pytest.raises(InputError, match=r"thesis: .*not a store"):
+        StoreWriter(tmp_path / "thesis", resume=True, spec={}, views={"x": 2})
 
     assert (tmp_path / "thesis" / "chapter1.txt").read_text() == "years of work"
     assert verify_store(tmp_path / "run").is_sound
@@ -304,7 +301,7 @@ def test_a_writer_killed_before_its_description_leaves_nothing_in_the_way(tmp_pa
     (tmp_path / "run.h5.parts").mkdir()
     (tmp_path / "run.h5.parts" / ".store.json.1-2.tmp").write_text("{")
 
-    with StoreWriter.open(tmp_path / "run.h5", spec={}, views={"x": 2}) as writer:
+    with StoreWriter(tmp_path / "run.h5", resume=True, spec={}, views={"x": 2}) as writer:
         writer.append({"x": numbers(0, 1)})
 
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.h5"]
@@ -408,7 +405,6 @@ def test_values_that_half_precision_cannot_hold_are_refused(tmp_path: Path) -> N
             {"dtype": "int8"},
             "dtype: got 'int8', expected one of: float16, float32, float64",
         ),
-        ({"x": 2}, {"compression": "zip"}, "compression: got 'zip', expected one of: gzip, blosc2"),
     ],
 )
 def test_views_that_no_store_has_are_refused(tmp_path, views, options, message: str) -> None:
@@ -424,8 +420,6 @@ def test_options_below_one_are_refused(name: str) -> None:
 
 
 def test_a_misspelt_mode_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="verify_resumed: got 'ful', expected one of: quick, full"):
-        WriteOptions(verify_resumed="ful")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="mode: got 'ful', expected one of: quick, full"):
         verify_store(tmp_path, mode="ful")  # type: ignore[arg-type]
 
@@ -512,15 +506,6 @@ def test_packing_damaged_shards_gives_no_file(sharded: Path, example, tmp_path: 
         pack_store(sharded, tmp_path / "a.h5")
 
     assert sorted(e.name for e in tmp_path.iterdir()) == ["run.rst"]
-
-
-def test_compression_that_a_reader_would_refuse_is_refused_when_writing(tmp_path: Path) -> None:
-    zeros = np.zeros((20000, 1000), dtype=np.float32)
-
-    with pytest.raises(StoreError, match="refused as a decompression bomb"):
-        write_store(tmp_path / "a.h5", zeros, options=WriteOptions(compression="gzip"))
-
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_index_rows_are_a_row_index(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_wrong_and_hostile_files_get_one_line(tmp_path: Path, pixels: np.ndarray
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         file["one"], file["two"] = pixels, pixels.astype(np.float32)
-    with pytest.raises(InputError, match=r"no dataset of images in a.h5; found one, two: choose"):
+    with pytest.raises(InputError, match=r"no dataset of images in a.h5; .*one, two: choose"):
         open_source(str(path), "image", ReadOptions())
     with pytest.raises(InputError, match=r"no dataset three in a.h5"):
         open_source(str(path), "image", ReadOptions(column="three"))

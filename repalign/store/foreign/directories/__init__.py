@@ -1,1 +1,0 @@
-"""Foreign formats that are directories."""

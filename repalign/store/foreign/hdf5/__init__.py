@@ -1,1 +1,0 @@
-"""HDF5 files that other programs wrote."""
