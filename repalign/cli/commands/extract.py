@@ -1,6 +1,7 @@
 """``repalign extract``."""
 
 import traceback
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from repalign.cli.options import FormatOption
 from repalign.cli.tables import shown_records
 from repalign.cli.talk import Talk, talk_of
 from repalign.exceptions import ModelError
-from repalign.models.naming.loaders import FORMS
+from repalign.models.names import FORMS
 from repalign.workflows.extract.settings import ExtractSettings
 
 if TYPE_CHECKING:
@@ -138,16 +139,13 @@ def _costs(wanted: "list[ExtractSettings]", workers: int) -> "list[Cost]":
     from repalign.workflows.extract.job import prepare_job
     from repalign.workflows.machine import peak_memory
 
-    job = prepare_job(wanted[0])
-    try:
-        found = extract_costs(job, workers=workers, process_bytes=peak_memory())
-    finally:
-        job.pool.shutdown(wait=False, cancel_futures=True)
-    return times(found, len(wanted))
+    with closing(prepare_job(wanted[0])) as job:
+        costs = extract_costs(job, workers=workers, process_bytes=peak_memory())
+    return times(costs, len(wanted))
 
 
 def _say_preset(talk: Talk, model: str) -> None:
-    from repalign.models.naming.presets import resolve_name
+    from repalign.models.presets import resolve_name
 
     _, preset = resolve_name(model)
     if preset is None:
@@ -159,10 +157,9 @@ def _say_preset(talk: Talk, model: str) -> None:
 
 def _say_remote(talk: Talk, settings: ExtractSettings) -> None:
     """Print what is waited for where the model is not a local path."""
-    from repalign.models.naming.hub import is_offline
-    from repalign.models.naming.loaders import parse_model
-    from repalign.models.naming.presets import resolve_name
-    from repalign.models.naming.spec import LOCAL
+    from repalign.models.hub import is_offline
+    from repalign.models.names import LOCAL, parse_model
+    from repalign.models.presets import resolve_name
 
     spec = parse_model(resolve_name(settings.model)[0])
     if spec.loader != LOCAL and spec.path is None and not (settings.offline or is_offline()):
@@ -185,8 +182,6 @@ def _record(result: "ExtractResult") -> dict[str, Any]:
 def _say(talk: Talk, result: "ExtractResult") -> None:
     for warning in result.warnings:
         talk.warn(warning)
-    if result.device_difference is not None:
-        talk.note(f"{result.device} agrees with the CPU to {result.device_difference:.1e}")
     if not result.is_complete:
         talk.note("this process is done; other processes still write their shards")
     elif result.rows_new == 0:

@@ -70,8 +70,7 @@ class ShardActor:
                 return Done(portion.plan())
             if piece.kind == "shard":
                 return Done(portion.make(piece.number))
-            difference = None if job.plan is None else job.plan.device_difference
-            return Done(portion.finish(job.made, difference))
+            return Done(portion.finish(job.made))
         except RepalignError as failure:
             return Done(failure=(type(failure), str(failure)))
 

@@ -1,4 +1,4 @@
-"""The public door of extraction: settings for a named model, or a module of one's own."""
+"""The public entry point of extraction: settings of a named model, or the user's own module."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -90,7 +90,7 @@ def test_the_size_of_a_store_is_foretold(tiny: ModuleType, tmp_path: Path) -> No
         str(tmp_path / "bert"), str(data), tmp_path / "a.h5", layers=("all",), device="cpu"
     )
     job = prepare_job(settings)
-    job.pool.shutdown()
+    job.close()
     found = extract_costs(job, workers=3, process_bytes=10**9)
     planned = {each.quantity: each.amount for each in found}
     extract(settings)

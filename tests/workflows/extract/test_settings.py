@@ -14,12 +14,11 @@ from repalign.workflows.extract.settings import ExtractSettings, ViewSettings
     [
         ({"dtype": "f32"}, "dtype: got 'f32', expected one of: fp32, bf16, fp16"),
         ({"store_dtype": "half"}, "expected one of: float32, float16"),
-        ({"compression": "zip"}, "compression: got 'zip', expected one of: gzip, blosc2"),
         ({"image_backend": "cv2"}, "expected one of: pil, torchvision"),
         ({"pools": ("middle",)}, "pools: got middle, expected some of: own, token, mean"),
         ({"pools": "mean"}, "pools: got 'mean', expected a tuple"),
         ({"limit": 0}, "limit: got 0, expected at least 1"),
-        ({"verify_device": True}, "verify_device: got True, expected a whole number"),
+        ({"workers": True}, "workers: got True, expected a whole number"),
         ({"seed": -1}, "seed: got -1"),
     ],
 )
