@@ -1,4 +1,4 @@
-"""Calls of libraries of models: what they raise for values of a checkpoint is a ModelError."""
+"""Calls of model libraries, whose errors for values of a checkpoint are ModelErrors."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Views: which rows a model gives, and the one forward pass that makes several of them.
+"""Views of a model, and the one forward pass that makes the rows of several.
 
 Rows are pooled inside the hook, the moment a module gives its state: what later operations write
 into the same memory (``out += identity``, an activation in place) comes too late to change them.
@@ -76,9 +76,9 @@ def make_views(
 
 
 def _check_pool(pool: str, family: Family) -> Pool:
-    for known in POOLS:
-        if pool == known and known in family.pools:
-            return known
+    for name in POOLS:
+        if pool == name and name in family.pools:
+            return name
     raise InputError(
         f"no pooling {pool!r} for a {family.name} model; expected {', '.join(family.pools)}"
     )
@@ -100,7 +100,7 @@ def _check_own(tap: Tap, is_final: bool, pools: Sequence[Pool]) -> None:
 def fit_views(
     encoder: Encoder, views: Sequence[View], shapes: Mapping[str, ViewShape]
 ) -> tuple[View, ...]:
-    """Find the tokens before the patches at every layer, by the number of its positions.
+    """Find the tokens before the patches of every layer by its positions.
 
     Some models hold patches alone in their blocks and join the class token to them only later:
     a layer has as many positions as the final state, or as many less the declared prefix, or
@@ -149,7 +149,9 @@ def encode(
     *,
     autocast: torch.dtype | None = None,
 ) -> dict[str, Tensor]:
-    """Run one forward pass and return the rows of every view, float32, on the encoder's device.
+    """Run one forward pass and return the rows of every view.
+
+    Rows are float32 on the encoder's device.
 
     Raises ModelError when a layer does not run.
     """
@@ -172,7 +174,7 @@ def forward(
     *,
     autocast: torch.dtype | None = None,
 ) -> None:
-    """Run one forward pass; ``take`` gets the state of every tap when its module gives it.
+    """Run one forward pass and hand every tapped state to ``take`` at once.
 
     States are ``(batch, positions, columns)``. Of a module that runs several times, every state
     is taken, the last one last.
@@ -180,12 +182,12 @@ def forward(
     Raises ModelError when a tap's module does not run, InputError for a tensor of another form.
     """
     device = next(iter(inputs.values())).device.type
-    seen: set[Tap] = set()
+    visited: set[Tap] = set()
 
     def take_value(tap: Tap, value: Any) -> None:
         tensor = first_tensor(value)
         if tensor is not None:
-            seen.add(tap)
+            visited.add(tap)
             take(tap, _positions(encoder, tap, tensor, inputs))
 
     with (
@@ -198,7 +200,7 @@ def forward(
             if tap.side == "returned":
                 take_value(tap, returned)
     for tap in taps:
-        if tap not in seen:
+        if tap not in visited:
             raise ModelError(
                 f"the layer {tap.label!r} gave no tensor in a forward pass: the model does not run "
                 "it, or it returns something else; choose another layer (`repalign models show` "
@@ -235,7 +237,7 @@ def _on_input(take: Callable[[Tap, Any], None], tap: Tap) -> Any:
 
 
 def first_tensor(value: Any) -> Tensor | None:
-    """Return the first tensor of what a module takes or gives, None when there is none.
+    """Return the first tensor among inputs or outputs, None when there is none.
 
     Some blocks hand on a pair or a list as their one argument; its first tensor is meant.
     """
@@ -251,7 +253,7 @@ def first_tensor(value: Any) -> Tensor | None:
 
 
 def _positions(encoder: Encoder, tap: Tap, tensor: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-    """Return a state as positions, with one row per sample, and for text one per token."""
+    """Return a state as ``(batch, positions, columns)``."""
     argument = next(iter(inputs.values()))
     is_text = encoder.family.kind == "text"
     leading = argument.shape[: 2 if is_text else 1]
@@ -270,7 +272,7 @@ def _positions(encoder: Encoder, tap: Tap, tensor: Tensor, inputs: Mapping[str, 
 def probe_shapes(
     encoder: Encoder, taps: Sequence[Tap], image_size: Sequence[int] | None = None
 ) -> dict[str, ViewShape]:
-    """Find the size of tapped tensors, and of the final one, by a pass over two blank inputs.
+    """Find the sizes of tapped states by a pass over two blank inputs.
 
     ``image_size`` is ``(height, width)``; the model's own when it is not given.
     """

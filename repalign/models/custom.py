@@ -1,4 +1,4 @@
-"""A module of the user's own: described by a pass, or made by a function of a file."""
+"""Modules of the user, also those that a function of a file makes."""
 
 import hashlib
 import importlib.util
@@ -31,7 +31,10 @@ _SIDES = (224, 32, 64, 96, 128, 28, 256, 384)
 def encoder_from_module(
     module: nn.Module, inputs: Mapping[str, Tensor], version: str | None = None
 ) -> Encoder:
-    """Describe a module by a pass over a batch; an input without a name is the only argument."""
+    """Describe a module by a pass over a batch.
+
+    An input without a name is the only argument.
+    """
     trace = trace_forward(module, lambda: _forward(module, inputs))
     blocks = trace.blocks((len(next(iter(inputs.values()))),))
     kind = type(module)
@@ -65,7 +68,10 @@ def _forward(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor | None:
 
 @dataclass(eq=False)
 class CustomImages:
-    """A user's function from an image to a tensor; every result has the shape of the first."""
+    """A function of the user from an image to a tensor.
+
+    Every result has the shape of the first.
+    """
 
     function: Callable[[Any], Any]
     name: str
@@ -119,7 +125,9 @@ class CustomImages:
 
 
 def load_function(name: ModelName) -> Encoder:
-    """Run a function that returns a module and a function of images; the caller has allowed it.
+    """Run a function that returns a module and a function of images.
+
+    The caller has allowed it.
 
     Raises ModelError for what it raises, and for anything but such a pair.
     """
@@ -162,7 +170,7 @@ def _forward_pixels(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor |
 def _try_sizes(
     module: nn.Module, prepare: Callable[[Any], Any], name: str
 ) -> tuple[Encoder, tuple[int, int, int]]:
-    """Describe a module by a pass over two images of noise of some size that it takes."""
+    """Describe a module by a pass over noise of a size that it takes."""
     from PIL.Image import fromarray
 
     rng, failure = np.random.default_rng(0), None
@@ -182,7 +190,7 @@ def _try_sizes(
 
 @contextmanager
 def _import_path(path: Path) -> Iterator[Path]:
-    """Let a file import those in its folder."""
+    """Make the folder of a file importable."""
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
     try:

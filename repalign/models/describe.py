@@ -1,4 +1,4 @@
-"""Description of a model without data: its layers with sizes, and the views of an extraction."""
+"""Description of a model: its layers with sizes, and the views of an extraction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +60,9 @@ def describe_model(
     image_backend: ImageBackend = "pil",
     trust_code: bool = False,
 ) -> ModelDescription:
-    """Load a model and describe it; ``layers`` and ``pools`` as an extraction would take them.
+    """Load a model and describe it.
+
+    ``layers`` and ``pools`` are those of an extraction.
 
     Raises InputError or ModelError for what cannot be used.
     """

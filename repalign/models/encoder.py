@@ -1,4 +1,4 @@
-"""An encoder: a module that is ready to run, with everything that is known about it."""
+"""An encoder: a module that is ready to run, and the rules for running it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The kinds of encoders that are told apart: what they take, and how their states become rows."""
+"""Families of encoders: what they take, and how their states become rows."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -82,7 +82,7 @@ def load_directory(
 
 
 def check_config(config: Mapping[str, Any], source: str) -> None:
-    """Refuse a config of a type that transformers does not have, or that brings in other files.
+    """Refuse a config of an unknown type, or one that brings in other files.
 
     Raises ModelError naming the type or the field.
     """
@@ -138,7 +138,7 @@ def _fields(value: object) -> Iterator[tuple[str, object]]:
 def _encoder_class(
     config: dict[str, Any], part: str | None, name: str
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the class of the encoder that a config describes, and the config of that class.
+    """Return the class of the encoder that a config describes, and its config.
 
     Raises InputError when it has two encoders and none was chosen, or the other way round.
     """
@@ -232,7 +232,7 @@ def _check_report(name: str, report: Mapping[str, Any], base: str) -> None:
 
 
 def _describe(module: Any, origin: Origin, config: Mapping[str, Any], directory: Path) -> Encoder:
-    """Describe a loaded module by what it takes and by forward passes over noise."""
+    """Describe a loaded module by forward passes over noise."""
     key, name = module.main_input_name, origin.model
     fields: dict[str, Any]
     if key == "input_ids":

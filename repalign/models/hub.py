@@ -1,4 +1,4 @@
-"""Repositories of the hub: brought to this disk, and offline mode where it is asked for."""
+"""Repositories of the hub, and offline mode."""
 
 import os
 import re
@@ -35,7 +35,9 @@ def is_offline() -> bool:
 
 
 def prepare_environment(*, offline: bool) -> None:
-    """Set what the hub library reads when it is imported; call before loading any model.
+    """Set what the hub library reads when it is imported.
+
+    Call it before loading any model.
 
     Offline mode holds from then on for the whole process, also where the library was imported
     before and would not look again.
@@ -70,7 +72,7 @@ def _constants() -> Any:
 
 
 def offline_mode() -> AbstractContextManager[None]:
-    """Keep the hub library from the network, whatever a config makes it look for."""
+    """Keep the hub library from the network inside the block."""
     return holding({_HubOffline(): True})
 
 
@@ -101,7 +103,7 @@ def _fetch(name: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
 
     at = f"{name} at revision {revision}" if revision else name
     try:
-        found = snapshot_download(
+        directory = snapshot_download(
             name, revision=revision, allow_patterns=list(patterns), local_files_only=is_offline()
         )
     except LocalEntryNotFoundError as error:
@@ -111,10 +113,10 @@ def _fetch(name: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
         ) from error
     except (HfHubHTTPError, OSError, ValueError) as error:
         raise ModelError(f"{at}: cannot be fetched ({first_line(error)})") from error
-    return Path(found)
+    return Path(directory)
 
 
 def snapshot_commit(directory: Path) -> str | None:
-    """Return the commit of a directory of the hub's cache, None for any other directory."""
+    """Return the commit of a directory of the hub's cache, else None."""
     is_commit = re.fullmatch(r"[0-9a-f]{40}", directory.name) is not None
     return directory.name if is_commit and directory.parent.name == "snapshots" else None

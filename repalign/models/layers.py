@@ -1,4 +1,4 @@
-"""Which tensor of a model a layer name means; found by what modules are, not by their names."""
+"""Layers of a model by name or number, and the tensors that they are."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ FINAL, PRE_NORM, ALL, EMBEDDINGS = "final", "pre-norm", "all", "embeddings"
 
 @dataclass(frozen=True)
 class Tap:
-    """One tensor to be taken: the output or input of a module, or what the model returns."""
+    """A tensor of a model: output or input of a module, or the returned value."""
 
     label: str
     module: str
@@ -24,7 +24,7 @@ class Tap:
 
 @dataclass(frozen=True)
 class LayerMap:
-    """The layers of a model: blocks in order, the final state, and the state before its norm."""
+    """The layers of a model: blocks, the final state, and that before its norm."""
 
     blocks: tuple[str, ...]
     final: Tap
@@ -54,7 +54,7 @@ def module_names(module: nn.Module) -> tuple[str, ...]:
 
 
 def find_final_norm(module: nn.Module, blocks: Sequence[str]) -> str | None:
-    """Return the name of the norm that the model applies to the last block's output, if any.
+    """Return the name of the norm behind the last block, if there is one.
 
     It is the first child of the model that stands behind the one holding the blocks and is a
     norm of some kind. ``fc_norm`` is another thing: it follows the pooling.
@@ -126,7 +126,7 @@ def _block(layers: LayerMap, number: int) -> Tap:
 def _module(layers: LayerMap, name: str) -> Tap:
     if name in layers.modules:
         return Tap(name, name)
-    known = (FINAL, PRE_NORM, ALL, *layers.modules)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    names = (FINAL, PRE_NORM, ALL, *layers.modules)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}?" if near else "expected final, pre-norm, all, a number"
     raise InputError(f"no layer {name!r} in this model; {hint} (`repalign models show` lists them)")

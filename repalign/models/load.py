@@ -1,10 +1,10 @@
-"""Loading an encoder by its name, whatever library it is for, and the preparation of its images."""
+"""Encoders by their names, of any library, and the preparation of their images."""
 
 from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import InputError, ModelError, reading
-from repalign.models import custom, hf, sentence, timm, torchvision
+from repalign.models import custom, hf, open_clip, sentence, timm, torchvision
 from repalign.models.encoder import Encoder
 from repalign.models.hub import fetch_repository
 from repalign.models.inputs.images import (
@@ -23,7 +23,7 @@ _WEIGHTS_ENDINGS = (".safetensors", ".pth", ".pt", ".bin", ".th")
 
 
 def load_encoder(name: str, *, trust_code: bool = False) -> Encoder:
-    """Load a model by its name or preset, in float32, on the CPU, in eval mode.
+    """Load a model by its name or preset, in float32 and eval mode.
 
     Call ``prepare_environment`` before the first load of a process to honour offline mode.
 
@@ -68,8 +68,8 @@ def _load_directory(path: Path, label: str, name: ModelName) -> Encoder:
     if (path / sentence.MODULES).is_file():
         _refuse_part(label, name.part)
         return sentence.load_directory(path, label, name.revision)
-    if (path / timm.OPEN_CLIP_CONFIG).is_file() and not (path / "config.json").is_file():
-        return timm.load_open_clip(path, label, name.revision, name.part)
+    if (path / open_clip.CONFIG).is_file() and not (path / "config.json").is_file():
+        return open_clip.load_directory(path, label, name.revision, name.part)
     if is_timm(read_json(path / "config.json")):
         _refuse_part(label, name.part)
         return timm.load_directory(path, label, name.revision)
@@ -77,7 +77,7 @@ def _load_directory(path: Path, label: str, name: ModelName) -> Encoder:
 
 
 def is_timm(config: dict[str, Any]) -> bool:
-    """Return whether a config names an architecture, and no model type as transformers does."""
+    """Return whether a config is of timm and not of transformers."""
     return "model_type" not in config and "architecture" in config
 
 

@@ -1,4 +1,4 @@
-"""Names of models: the forms that they have, and what a name says once it is parsed."""
+"""Names of models: their forms, and parsing."""
 
 import re
 from dataclasses import dataclass, replace

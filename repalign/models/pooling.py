@@ -1,4 +1,4 @@
-"""From hidden states to rows: pooled on their device, or those of chosen tokens or patches."""
+"""From hidden states to rows: pooled, or those of some tokens or patches."""
 
 import re
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ class Batch:
     """One padded batch on the device of the model.
 
     ``inputs`` are the model's arguments; ``lengths`` the real tokens per sample, on the device
-    as ``(batch,)`` int64, None for images; ``kept`` says which tokens or patches become rows, as
+    as ``(batch,)`` int64, None for images; ``tokens`` says which tokens or patches become rows, as
     two index tensors on the device (see ``flatten_positions``), None for all of them.
     """
 
     inputs: dict[str, Tensor]
     lengths: Tensor | None = None
-    kept: tuple[Tensor, Tensor] | None = None
+    tokens: tuple[Tensor, Tensor] | None = None
 
 
 def flatten_positions(positions: Sequence[Positions]) -> tuple[Tensor, Tensor]:
-    """Turn the kept positions of every sample into two index tensors: sample and position.
+    """Turn positions of every sample into two index tensors: sample and position.
 
     They are made on the host, where lengths are known: a boolean mask on the device would make
     the host wait for the device to count.
@@ -103,8 +103,8 @@ def pool_rows(hidden: Tensor, pool: Pool, batch: Batch, prefix_tokens: int = 0) 
 
 
 def _tokens(hidden: Tensor, batch: Batch, prefix_tokens: int) -> Tensor:
-    if batch.kept is not None:
-        samples, positions = batch.kept
+    if batch.tokens is not None:
+        samples, positions = batch.tokens
         return hidden[samples, positions + prefix_tokens].float()
     if batch.lengths is not None:
         return hidden[_arange_like(hidden, hidden.shape[1]) < batch.lengths[:, None]].float()

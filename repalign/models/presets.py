@@ -1,4 +1,4 @@
-"""Models and pairs of the literature by short names (presets.toml), and the shipped models."""
+"""Presets of models and pairs of the literature, and the shipped models."""
 
 import difflib
 import tomllib
@@ -30,7 +30,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class PresetPair:
-    """Two presets that belong together, and how sure it is that they are the pair meant."""
+    """Two presets that belong together, and what is certain of them."""
 
     name: str
     source: str
@@ -74,7 +74,7 @@ def shipped_names() -> tuple[str, ...]:
 
 
 def find_presets(kind: Kind | None = None, search: str = "") -> list[Preset]:
-    """Return presets that take such data and have a text in their name, model or group.
+    """Return presets of a kind with a text in their name, model or group.
 
     Raises InputError when there are none.
     """
@@ -95,7 +95,7 @@ def find_presets(kind: Kind | None = None, search: str = "") -> list[Preset]:
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """Join names; of more than two seeds the first, the last, and how many they are."""
+    """Join names; of many seeds show the first, the last and their number."""
     seeds: dict[str, list[str]] = {}
     for name in names:
         stem, is_seed, _ = name.rpartition("-seed")
@@ -109,7 +109,7 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def resolve_name(text: str) -> tuple[str, Preset | None]:
-    """Replace the name of a preset or a shipped model by the model; other text passes unchanged.
+    """Replace the name of a preset or a shipped model by the model.
 
     What exists under that name on this disk comes before any preset.
 

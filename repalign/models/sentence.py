@@ -1,6 +1,7 @@
 """Directories of sentence-transformers: an encoder, and what makes one vector of a text."""
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -53,9 +54,9 @@ def load_directory(path: Path, name: str, revision: str | None = None) -> Encode
 
     Raises ModelError for parts that are not known, and for weights that do not fit.
     """
-    (kind, folder), *others = _modules(path, name)
-    if kind != "Transformer" or not others or others[0][0] != "Pooling":
-        kinds = ", ".join(k for k, _ in [(kind, folder), *others])
+    (kind, folder), *behind = _modules(path, name)
+    if kind != "Transformer" or not behind or behind[0][0] != "Pooling":
+        kinds = ", ".join(k for k, _ in [(kind, folder), *behind])
         raise ModelError(f"{name} holds {kinds}; expected Transformer, Pooling, and what follows")
     settings = _check_settings(path, folder, name)
     inner = hf.load_directory(folder, name, revision)
@@ -63,10 +64,10 @@ def load_directory(path: Path, name: str, revision: str | None = None) -> Encode
         raise ModelError(f"{name} takes no texts; give the directory of its encoder alone")
     files = hash_files([path / MODULES]) | inner.origin.files
     parts = []
-    for kind, place in others:
-        part, part_files = _part(kind, place, f"{name}/{place.name}")
+    for kind, part_path in behind:
+        part, part_files = _part(kind, part_path, f"{name}/{part_path.name}")
         parts.append(part)
-        files |= {f"{place.name}/{file}": sha for file, sha in hash_files(part_files).items()}
+        files |= {f"{part_path.name}/{file}": sha for file, sha in hash_files(part_files).items()}
     origin = replace(inner.origin, loader="sentence-transformers", files=files)
     limits = [limit for limit in (settings.get("max_seq_length"), inner.max_length) if limit]
     length = min((limit for limit in limits if type(limit) is int and limit > 0), default=None)
@@ -81,7 +82,7 @@ class _Joined(nn.Module):
 
 
 def _joined(inner: Encoder, parts: list[nn.Module]) -> Encoder:
-    """Return encoder and parts as one model, whose final state is the vector of a text."""
+    """Return encoder and parts as one model, whose final state is a vector."""
     module = _Joined(inner.module, parts).eval()
     final = inner.layers.final
 
@@ -125,17 +126,17 @@ def _modules(path: Path, name: str) -> list[tuple[str, Path]]:
         kind, folder = str(entry.get("type", "")).rsplit(".", 1)[-1], str(entry.get("path") or "")
         if folder and not _FOLDER.fullmatch(folder):
             raise ModelError(f"{MODULES} of {name} names {folder!r} outside its directory")
-        place = path / folder if folder else path
-        if folder and place.is_dir():
-            check_directory(place)
-        modules.append((kind, place))
+        part_path = path / folder if folder else path
+        if folder and part_path.is_dir():
+            check_directory(part_path)
+        modules.append((kind, part_path))
     if not modules:
         raise ModelError(f"{MODULES} of {name} names no modules")
     return modules
 
 
-def _part(kind: str, place: Path, name: str) -> tuple[nn.Module, list[Path]]:
-    """Return one part behind the encoder, and the files that it was read from."""
+def _part(kind: str, part_path: Path, name: str) -> tuple[nn.Module, list[Path]]:
+    """Return a part behind the encoder, and the files it was read from."""
     if kind == "Normalize":
         return Normalize(), []
     if kind not in ("Pooling", "Dense", "LayerNorm"):
@@ -143,13 +144,13 @@ def _part(kind: str, place: Path, name: str) -> tuple[nn.Module, list[Path]]:
             f"{name} is a module {kind!r}, which is not supported; expected Pooling, Dense, "
             "LayerNorm or Normalize"
         )
-    config = read_json(place / "config.json")
+    config = read_json(part_path / "config.json")
     if kind == "Pooling":
-        return Pooling.from_config(config), [place / "config.json"]
+        return Pooling.from_config(config), [part_path / "config.json"]
     build: Callable[[], nn.Module] = partial(_build_part, kind, config, name)
-    (weights, *_) = weight_files(place, name, ("model.safetensors", "pytorch_model.bin"))
+    (weights, *_) = weight_files(part_path, name, ("model.safetensors", "pytorch_model.bin"))
     module = build_filled(build, read_state_dict(weights), name)
-    return module, [weights, place / "config.json"]
+    return module, [weights, part_path / "config.json"]
 
 
 def _columns(config: Mapping[str, Any], key: str, name: str) -> int:
@@ -161,7 +162,7 @@ def _columns(config: Mapping[str, Any], key: str, name: str) -> int:
 
 def _build_part(kind: str, config: Mapping[str, Any], name: str) -> nn.Module:
     if kind == "LayerNorm":
-        return Norm(_columns(config, "dimension", name))
+        return nn.Sequential(OrderedDict(norm=nn.LayerNorm(_columns(config, "dimension", name))))
     activation = str(config.get("activation_function") or "torch.nn.modules.linear.Identity")
     source = config.get("module_input_name", "sentence_embedding")
     if (
@@ -173,12 +174,13 @@ def _build_part(kind: str, config: Mapping[str, Any], name: str) -> nn.Module:
             f"{name} is a Dense of {source} with {activation}, which is not supported; give the "
             "directory of the encoder alone and pool it"
         )
-    sizes = (_columns(config, key, name) for key in ("in_features", "out_features"))
-    return Dense(*sizes, bias=bool(config.get("bias", True)), activation=activation)
+    n_in, n_out = (_columns(config, key, name) for key in ("in_features", "out_features"))
+    linear = nn.Linear(n_in, n_out, bias=bool(config.get("bias", True)))
+    return nn.Sequential(OrderedDict(linear=linear, activation=_ACTIVATIONS[activation]()))
 
 
 def _check_settings(path: Path, folder: Path, name: str) -> dict[str, Any]:
-    """Return the settings of the encoder; refuse what would change texts before the tokenizer."""
+    """Return the settings of the encoder; refuse those that change texts."""
     file = folder / "sentence_bert_config.json"
     settings = read_json(file) if file.is_file() else {}
     if settings.get("do_lower_case"):
@@ -197,7 +199,7 @@ def _check_settings(path: Path, folder: Path, name: str) -> dict[str, Any]:
 
 
 class Pooling(nn.Module):
-    """From the states of a text's tokens to one vector, of one mode or several side by side."""
+    """Pools the states of a text to one vector, by one mode or several."""
 
     def __init__(self, modes: tuple[str, ...]) -> None:
         super().__init__()
@@ -213,10 +215,10 @@ class Pooling(nn.Module):
         if setting is None:
             setting = [mode for flag, mode in _MODE_OF_FLAG.items() if config.get(flag)] or ["mean"]
         modes = tuple(setting) if isinstance(setting, list) else (setting,)
-        known = list(_MODE_OF_FLAG.values())
-        unknown = [mode for mode in modes if mode not in known]
+        names = list(_MODE_OF_FLAG.values())
+        unknown = [mode for mode in modes if mode not in names]
         if unknown:
-            raise ModelError(f"pooling mode {unknown[0]!r}; expected {', '.join(known)}")
+            raise ModelError(f"pooling mode {unknown[0]!r}; expected {', '.join(names)}")
         return cls(modes)
 
     def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
@@ -241,33 +243,6 @@ class Pooling(nn.Module):
             counts = weights.sum(1)
         total = states.masked_fill(real == 0, 0.0).mul(weights).sum(1)
         return total / (counts.sqrt() if mode == "mean_sqrt_len_tokens" else counts)
-
-
-class Dense(nn.Module):
-    """A linear map of the vector, and an activation."""
-
-    def __init__(self, n_in: int, n_out: int, *, bias: bool, activation: str) -> None:
-        super().__init__()
-        self.linear = nn.Linear(n_in, n_out, bias=bias)
-        self.activation = _ACTIVATIONS[activation]()
-
-    def forward(self, vector: Tensor) -> Tensor:
-        """Map ``(batch, columns)``."""
-        mapped: Tensor = self.activation(self.linear(vector))
-        return mapped
-
-
-class Norm(nn.Module):
-    """A layer norm of the vector."""
-
-    def __init__(self, n_columns: int) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(n_columns)
-
-    def forward(self, vector: Tensor) -> Tensor:
-        """Normalise the columns of every row."""
-        normed: Tensor = self.norm(vector)
-        return normed
 
 
 class Normalize(nn.Module):

@@ -1,4 +1,4 @@
-"""Image encoders that timm builds: by name, from its directories, original MAEs, open_clip."""
+"""Image encoders that timm builds: by name, from its directories, and original MAEs."""
 
 import math
 import sys
@@ -19,7 +19,6 @@ from repalign.models.hub import fetch_repository, snapshot_commit
 from repalign.models.inputs.images import (
     ImageBackend,
     ImageInputs,
-    image_inputs_of_open_clip,
     image_inputs_of_timm,
 )
 from repalign.models.layers import FINAL, LayerMap, Tap, map_layers
@@ -36,16 +35,9 @@ from repalign.models.weights import (
 )
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin", "model.pth")
-OPEN_CLIP_CONFIG = "open_clip_config.json"
-_OPEN_CLIP_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 # Heads per width of the ViTs that MAE was trained as; the checkpoint does not say.
 _MAE_HEADS = {192: 3, 384: 6, 768: 12, 1024: 16, 1280: 16}
 _MAE_KEYS = {"cls_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.norm1.weight"}
-# Of open_clip's vision_cfg, what is built here; any other field has to say nothing.
-_SHAPES = ("layers", "width", "head_width", "mlp_ratio", "patch_size", "image_size")
-_TRUNK = ("timm_model_name", "timm_pool", "timm_proj", "timm_proj_bias", "image_size")
-_TRAINING = ("patch_dropout", "timm_model_pretrained", "timm_drop", "timm_drop_path")
-_NOTHING = (None, False, 0, 0.0, "tok", "learnable")
 
 
 def load_architecture(name: ModelName) -> Encoder:
@@ -63,7 +55,7 @@ def load_architecture(name: ModelName) -> Encoder:
         origin = Origin(
             f"timm:{name.name}@{name.path.name}", "timm", name.name, hash_files([name.path])
         )
-        return _build(origin, read_state_dict(name.path), {}, {})
+        return build_architecture(origin, read_state_dict(name.path), {}, {})
     pretrained = _pretrained_config(name.name, f"timm:{name.name}")
     if not pretrained.get("hf_hub_id"):
         raise ModelError(f"timm:{name.name} has no published weights; give timm:name@file")
@@ -93,7 +85,7 @@ def load_directory(path: Path, name: str, revision: str | None = None) -> Encode
     arguments = mapping_in(config, "model_args", name)
     if config.get("global_pool"):
         arguments.setdefault("global_pool", config["global_pool"])
-    return _build(origin, read_state_dict(weights), arguments, pretrained)
+    return build_architecture(origin, read_state_dict(weights), arguments, pretrained)
 
 
 def image_inputs_named(architecture: str, name: str, backend: ImageBackend) -> ImageInputs:
@@ -116,7 +108,7 @@ def _pretrained_config(architecture: str, name: str) -> dict[str, Any]:
     return {} if config is None else dict(vars(config))
 
 
-def _build(
+def build_architecture(
     origin: Origin,
     state: dict[str, Tensor],
     arguments: dict[str, Any],
@@ -151,7 +143,11 @@ def _create(source: str, architecture: str, **arguments: Any) -> nn.Module:
     return module
 
 
-def _create_vit(source: str, **arguments: Any) -> nn.Module:
+def create_vit(source: str, **arguments: Any) -> nn.Module:
+    """Build a vision transformer without a head.
+
+    Raises ModelError for arguments that it does not take.
+    """
     from timm.models.vision_transformer import VisionTransformer
 
     with reading(source, *MODEL_ERRORS, failure=ModelError, problem="timm cannot build it"):
@@ -173,27 +169,39 @@ def _check_arguments(arguments: dict[str, Any], name: str) -> dict[str, Any]:
 def _fit_state(
     state: dict[str, Tensor], build: "partial[nn.Module]", architecture: str
 ) -> dict[str, Tensor]:
-    """Leave out weights of heads that the architecture has when it is built with all of them."""
+    """Leave out weights of heads that the whole architecture has."""
     with torch.device("meta"):
         expected = build().state_dict().keys()
         if not expected & state.keys():
-            state = _convert(state, build(), architecture)
+            state = convert_state(state, build(), architecture)
         unknown = {key for key in state.keys() - expected if not is_head(key)}
         if unknown:
             unknown &= build(num_classes=10).state_dict().keys()
     return {key: tensor for key, tensor in state.items() if key not in unknown}
 
 
-def _convert(state: dict[str, Tensor], outline: nn.Module, architecture: str) -> dict[str, Tensor]:
-    """Convert weights under other names, as of the original authors, by timm's filter."""
+def convert_state(
+    state: dict[str, Tensor], outline: nn.Module, architecture: str
+) -> dict[str, Tensor]:
+    """Convert weights under the names of their authors by timm's filter for an architecture.
+
+    Raises ModelError where it would fit the positions of another size of images.
+    """
     import timm
 
     entry = timm.models.model_entrypoint(architecture)
-    convert = getattr(sys.modules[entry.__module__], "checkpoint_filter_fn", None)
+    convert: Any = getattr(sys.modules[entry.__module__], "checkpoint_filter_fn", None)
     if convert is None:
         return state
     with reading(architecture, *MODEL_ERRORS, failure=ModelError, problem="does not fit"):
-        return dict(convert(state, outline))
+        converted: dict[str, Tensor] = dict(convert(state, outline))
+    positions = converted.get("pos_embed")
+    if positions is not None and positions.numel() not in {v.numel() for v in state.values()}:
+        raise ModelError(
+            f"{architecture} has weights of another shape: pos_embed is made for images of "
+            "another size"
+        )
+    return converted
 
 
 def describe(
@@ -286,7 +294,7 @@ def load_mae(path: Path, name: str) -> Encoder:
         for key, tensor in read_state_dict(path).items()
         if not key.startswith("decoder_") and key != "mask_token"
     }
-    build = partial(_create_vit, path.name, **_mae_arguments(state, path.name))
+    build = partial(create_vit, path.name, **_mae_arguments(state, path.name))
     module = build_filled(build, state, path.name)
     origin = Origin(name, "mae", "VisionTransformer", hash_files([path]))
     return describe(module, origin, {}, {"mean": None}, is_mae=True)
@@ -304,10 +312,10 @@ def _mae_arguments(state: Mapping[str, Tensor], name: str) -> dict[str, Any]:
         raise ModelError(f"{name} has weights of other shapes than an MAE encoder; is it damaged?")
     width, channels, patch, _ = state["patch_embed.proj.weight"].shape
     if width not in _MAE_HEADS:
-        known = ", ".join(map(str, _MAE_HEADS))
+        widths = ", ".join(map(str, _MAE_HEADS))
         raise ModelError(
             f"{name} is {width} wide, and the number of its attention heads is not in the file; "
-            f"known widths: {known}; use timm:architecture@{name} instead"
+            f"known widths: {widths}; use timm:architecture@{name} instead"
         )
     return {
         "img_size": math.isqrt(max(0, state["pos_embed"].shape[1] - 1)) * patch,
@@ -318,102 +326,3 @@ def _mae_arguments(state: Mapping[str, Tensor], name: str) -> dict[str, Any]:
         "num_heads": _MAE_HEADS[width],
         "mlp_ratio": hidden.shape[0] / width,
     }
-
-
-def load_open_clip(path: Path, name: str, revision: str | None, part: str | None) -> Encoder:
-    """Load the image encoder of an open_clip directory, without the projection behind it.
-
-    Raises InputError for the text encoder, ModelError for encoders of other kinds.
-    """
-    if part != "vision":
-        raise InputError(
-            f"{name} is of open_clip, whose image encoder is read: use {name}::vision; for its "
-            "text encoder give the same model in transformers' format"
-        )
-    config = read_json(path / OPEN_CLIP_CONFIG)
-    settings = mapping_in(config, "model_cfg", name)
-    vision = mapping_in(settings, "vision_cfg", name)
-    trunk = vision.get("timm_model_name")
-    if not vision or not isinstance(trunk, str | None):
-        raise ModelError(f"{name} has an {OPEN_CLIP_CONFIG} that describes no image encoder")
-    for key, value in vision.items():
-        known = (*(_TRUNK if trunk else _SHAPES), *_TRAINING)
-        if key not in known and value not in _NOTHING and "timm" not in key:
-            raise ModelError(
-                f"the image encoder of {name} has {key} {value!r}, which is not supported; give "
-                "the model in transformers' or timm's format"
-            )
-        check_depth(key, value, name)
-    (weights, *_) = weight_files(path, name, _OPEN_CLIP_WEIGHTS)
-    origin = Origin(
-        f"{name}::vision",
-        "open_clip",
-        trunk or "VisionTransformer",
-        hash_files([weights, path / OPEN_CLIP_CONFIG]),
-        revision,
-        snapshot_commit(path),
-    )
-    prepared = mapping_in(config, "preprocess_cfg", name)
-    side = vision.get("image_size", 224)
-    sides = (side, side) if isinstance(side, int) else tuple(side)
-    inputs = partial(image_inputs_of_open_clip, prepared, origin.model, sides)
-    state = {
-        key: tensor for key, tensor in read_state_dict(weights).items() if key.startswith("visual.")
-    }
-    if trunk:
-        return _load_trunk(origin, vision, state, sides, inputs)
-    build = partial(_open_clip_vit, vision, name, quick=bool(settings.get("quick_gelu")))
-    module = build_filled(build, _open_clip_state(state, name), origin.model)
-    return describe(module, origin, {}, {"input_size": (3, *sides)}, image_inputs=inputs)
-
-
-def _load_trunk(
-    origin: Origin,
-    vision: Mapping[str, Any],
-    state: Mapping[str, Tensor],
-    sides: tuple[int, ...],
-    inputs: Callable[..., ImageInputs],
-) -> Encoder:
-    """Load an encoder that timm has under a name of its own."""
-    prefix, pool = "visual.trunk.", vision.get("timm_pool", "avg")
-    if not isinstance(pool, str | None):
-        raise ModelError(f"the image encoder of {origin.model} has timm_pool {pool!r}; not a text")
-    # a pooling of open_clip's own stands behind the trunk; an empty one is the trunk's
-    arguments = {"global_pool": "" if pool.endswith("_attn") else pool} if pool else {}
-    weights = {key.removeprefix(prefix): v for key, v in state.items() if key.startswith(prefix)}
-    pretrained = {"input_size": [3, *sides]} if "image_size" in vision else {}
-    return _build(origin, weights, arguments, pretrained, inputs)
-
-
-def _open_clip_vit(vision: Mapping[str, Any], name: str, *, quick: bool) -> nn.Module:
-    layers, width = vision.get("layers", 12), vision.get("width", 768)
-    head = vision.get("head_width", 64)
-    if isinstance(layers, list):
-        raise ModelError(f"the image encoder of {name} is a ResNet; give timm:resnet50_clip@file")
-    for key, value in {"layers": layers, "width": width, "head_width": head}.items():
-        if not isinstance(value, int) or value < 1:
-            raise ModelError(f"the image encoder of {name} has {key} {value!r}; expected 1 or more")
-    return _create_vit(
-        name,
-        img_size=vision.get("image_size", 224),
-        patch_size=vision.get("patch_size", 16),
-        embed_dim=width,
-        depth=layers,
-        num_heads=width // head,
-        mlp_ratio=vision.get("mlp_ratio", 4.0),
-        pre_norm=True,
-        norm_layer=partial(nn.LayerNorm, eps=1e-5),
-        act_layer="quick_gelu" if quick else "gelu",
-    )
-
-
-def _open_clip_state(state: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
-    """Rename weights by timm's filter; the projection stands behind the states that are taken."""
-    from timm.models import vision_transformer
-
-    convert: Any = vision_transformer._convert_openai_clip
-    if not state:
-        raise ModelError(f"{name} holds no weights of an image encoder (visual.…)")
-    with reading(name, *MODEL_ERRORS, failure=ModelError, problem="has weights of another shape"):
-        renamed = convert(dict(state), None)
-    return {key: tensor for key, tensor in renamed.items() if not key.startswith("head.")}

@@ -29,7 +29,7 @@ def load_architecture(name: ModelName) -> Encoder:
 
     architecture = name.name
     if architecture not in list_models(torchvision.models):
-        near = [known for known in list_models(torchvision.models) if architecture[:6] in known]
+        near = [name for name in list_models(torchvision.models) if architecture[:6] in name]
         listed = "see torchvision.models.list_models()"
         hint = f"did you mean {', '.join(near[:3])}?" if near else listed
         raise InputError(f"unknown torchvision model {architecture!r}; {hint}")
@@ -108,7 +108,7 @@ def _last_linear(module: nn.Module, name: str) -> str:
 
 
 def _stages(module: nn.Module) -> list[str]:
-    """Return the names of the stages: layer1, layer2 … of a ResNet, the children elsewhere."""
+    """Return the names of the stages, layer1, layer2 … of a ResNet."""
     names = [name for name, _ in module.named_children()]
     numbered = [name for name in names if name.startswith("layer") and name[5:].isdigit()]
     return numbered or names[:1]

@@ -33,7 +33,7 @@ _CLASS_TOKEN = re.compile(r"(^|\.)(cls_tokens?|class_token|class_embeddings?)$")
 
 @dataclass(frozen=True)
 class Trace:
-    """What came out of every module in one forward pass, and how often it ran."""
+    """The output of every module in one forward pass, and its number of runs."""
 
     module: nn.Module
     outputs: dict[str, Tensor]
@@ -41,7 +41,7 @@ class Trace:
     returned: Tensor | None
 
     def layers(self, leading: tuple[int, ...]) -> LayerMap:
-        """Find the blocks, the final state and the norm before it by what they gave.
+        """Find the blocks, the final state and the norm before it.
 
         ``leading`` are the first sides of every state.
         """
@@ -63,7 +63,7 @@ class Trace:
         return LayerMap(blocks, Tap(FINAL, "", "returned"), None, names)
 
     def blocks(self, leading: tuple[int, ...]) -> tuple[str, ...]:
-        """Return the names of the largest list of alike modules that each run once."""
+        """Return the largest list of alike modules that each run once."""
         best: tuple[str, ...] = ()
         largest = 0
         for name, part in self.module.named_modules():
@@ -117,7 +117,7 @@ def trace_forward(module: nn.Module, run: Callable[[], Tensor | None]) -> Trace:
 
 
 def _members(name: str, part: nn.ModuleList | nn.Sequential) -> list[str]:
-    """Return the names of the modules of a list; of lists inside it those of their modules."""
+    """Return the names of the modules of a list, and of lists inside it."""
     names = []
     for child, block in part.named_children():
         path = f"{name}.{child}"
@@ -128,7 +128,7 @@ def _members(name: str, part: nn.ModuleList | nn.Sequential) -> list[str]:
 def image_blocks(
     module: nn.Module, forward: Forward, size: tuple[int, int, int], named: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Find the blocks of an image model by a pass over noise; none where there is no such list.
+    """Find the blocks of an image model by a pass over noise.
 
     ``named`` are those that its library names, which hold if each runs once and gives states.
     """
@@ -138,7 +138,7 @@ def image_blocks(
 
 
 def text_structure(module: Any, name: str) -> dict[str, Any]:
-    """Find out how a text model runs, by passes over a few tokens; fields of an ``Encoder``.
+    """Return the fields of an ``Encoder`` of texts, by passes over tokens.
 
     A model whose first tokens do not depend on the later ones is causal and runs without a mask:
     padding stands on the right, where no real token can see it. Any other gets one.
@@ -192,7 +192,7 @@ def _text_forward(module: Any) -> Forward:
 
 
 def image_structure(module: Any, name: str, size: tuple[int, int, int]) -> dict[str, Any]:
-    """Find out how an image model runs, by a pass over noise; fields of an ``Encoder``.
+    """Return the fields of an ``Encoder`` of images, by a pass over noise.
 
     Raises ModelError when the number of its tokens does not fit its patches.
     """
@@ -264,7 +264,7 @@ def _unmasked_forward(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor
 
 
 def sound_structure(module: Any, name: str) -> dict[str, Any]:
-    """Find out how a model of sounds runs, by passes over noise; fields of an ``Encoder``.
+    """Return the fields of an ``Encoder`` of sounds, by passes over noise.
 
     A model that takes waves gets a mask for the padding; where the rows of a sound change with
     its padding nevertheless (a norm over time, as in wav2vec2-base), only sounds of one length
@@ -309,7 +309,7 @@ def _sound_forward(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor | 
 
 
 def _changes_with_padding(module: nn.Module, noise: Tensor, real: int) -> bool:
-    """Return whether the states of a short sound change when a longer one is in its batch."""
+    """Return whether padding changes the states of a short sound."""
     mask = torch.ones(noise.shape, dtype=torch.int64)
     mask[1, _SHORT:] = 0
     with torch.no_grad():

@@ -81,7 +81,7 @@ def mapping_in(config: Mapping[str, Any], key: str, source: str) -> dict[str, An
 
 
 def check_directory(directory: Path) -> None:
-    """Refuse a directory with a file that lies outside of it, or is not a regular one.
+    """Refuse a directory with links to outside, or files that are not regular.
 
     A snapshot of the hub's cache consists of links into the blobs of that cache.
 
@@ -105,7 +105,7 @@ def check_directory(directory: Path) -> None:
 def weight_files(
     directory: Path, name: str, candidates: tuple[str, ...] = (*SAFETENSORS, *PICKLES)
 ) -> list[Path]:
-    """Return the files of weights in a directory: one file, or the shards and their index.
+    """Return the weights files in a directory: one, or shards and their index.
 
     Raises ModelError when there are none, or when an index names a file that is not there.
     """
@@ -186,7 +186,7 @@ def _read_pickle(path: Path) -> Mapping[str, object]:
 
 
 def unsafe_pickle(name: str, error: Exception) -> ModelError:
-    """Return the error for a pickle file that is damaged or wants to run code."""
+    """Return the error for a pickle file that is damaged or runs code."""
     # torch's own advice is to load without the safeguard, which runs the code: it is not passed on
     return ModelError(
         f"{name} cannot be read as weights only ({type(error).__name__}): it is damaged, or would "
@@ -202,22 +202,22 @@ def check_keys(source: str, missing: Iterable[str], unexpected: Iterable[str]) -
     missing, unknown = sorted(missing), sorted(k for k in unexpected if not is_head(k))
     for keys, problem in ((missing, "lacks encoder weights"), (unknown, "has unexpected weights")):
         if keys:
-            more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+            further = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
             raise ModelError(
-                f"{source} {problem}: {', '.join(keys[:_SHOWN])}{more}; "
+                f"{source} {problem}: {', '.join(keys[:_SHOWN])}{further}; "
                 "the file does not fit this architecture, give the checkpoint that belongs to it"
             )
 
 
 def is_head(key: str) -> bool:
-    """Return whether a weight belongs to a head or a decoder, or follows from the config."""
+    """Return whether a weight is of a head or decoder, or follows from the config."""
     return _HEADS.match(key) is not None or _DERIVED.search(key) is not None
 
 
 def build_filled(
     build: Callable[[], torch.nn.Module], state: Mapping[str, torch.Tensor], source: str
 ) -> torch.nn.Module:
-    """Build a module and load a state dict into it, in float32 and eval mode.
+    """Build a module in float32 and load a state dict into it.
 
     It is built without memory first, so that nothing is allocated that the weights do not fill.
 

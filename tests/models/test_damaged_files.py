@@ -230,7 +230,7 @@ def test_an_image_encoder_of_open_clip_takes_no_more_than_its_weights(
     (tmp_path / "open_clip_config.json").write_text(json.dumps(config))
     weights = {"visual.conv1.weight": torch.zeros(8, 3, 16, 16)}
     save_file(weights, tmp_path / "open_clip_model.safetensors")
-    with at_most_allocated(monkeypatch, 2**20), pytest.raises(ModelError, match="shape"):
+    with at_most_allocated(monkeypatch, 2**20), pytest.raises(ModelError):
         load_encoder(f"{tmp_path}::vision")
 
 

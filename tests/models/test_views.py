@@ -149,7 +149,7 @@ def our_image_rows(name: str, pixels: torch.Tensor, layers: list[str], pool: str
         count = shapes[views[0].tap.label].positions
         assert count is not None
         kept = np.arange(count - (views[0].prefix if count > 1 else 0))
-        batch = Batch({"pixel_values": part}, kept=flatten_positions([kept] * len(part)))
+        batch = Batch({"pixel_values": part}, tokens=flatten_positions([kept] * len(part)))
         for key, values in encode(model, views, batch).items():
             rows[key].append(values)
     return [torch.cat(rows[view.key]) for view in views]

@@ -1,4 +1,4 @@
-"""From sounds to a model's input: its own rate, and the feature extractor in its directory."""
+"""From sounds to a model's input, by the feature extractor in its directory."""
 
 import inspect
 import math
@@ -46,7 +46,7 @@ class AudioInputs:
 
     @property
     def needs_equal_lengths(self) -> bool:
-        """Whether only sounds of one length may share a batch."""
+        """True where only sounds of one length may share a batch."""
         return self.sound.needs_equal_lengths
 
     @property
@@ -56,11 +56,11 @@ class AudioInputs:
 
     @property
     def longest(self) -> str:
-        """What a sample is cut to."""
+        """The length that a sample is cut to."""
         return f"{getattr(self.extractor, 'chunk_length', 0)} s"
 
     def prepare(self, sound: Any) -> Item:
-        """Resample a sound and extract its features, alone and without padding of its own.
+        """Resample a sound and extract its features, alone and without padding.
 
         ``length`` counts what is real of the last axis.
         """
@@ -91,9 +91,10 @@ class AudioInputs:
         return count
 
     def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], Tensor]:
-        """Pad sounds on the right; return the model's inputs and the states of each, on the host.
+        """Pad sounds on the right.
 
-        There is a mask where there is padding.
+        Returns the model's inputs, with a mask where there is padding, and the states of each,
+        on the host.
         """
         width = max(item.values.shape[-1] for item in items)
         values = np.zeros((len(items), *items[0].values.shape[:-1], width), dtype=np.float32)
@@ -111,7 +112,7 @@ class AudioInputs:
         return inputs
 
     def check_items(self, items: Sequence[Item]) -> list[Item]:
-        """Return short sounds of which batches are checked, of other lengths where these mix."""
+        """Return short sounds for the check of batches."""
         if len(self.sound.shape) > 1:
             return [items[k % len(items)] for k in range(CHECKED)]
         length = self.sound.shape[-1]

@@ -1,4 +1,4 @@
-"""From images to a model's input: resized and cropped by the library whose model it is.
+"""From images to a model's input, resized and cropped by the model's library.
 
 The libraries do the geometry, and bytes are what waits and travels; scaling and normalising is
 done here, in one operation on the model's device, by the mean and deviation that they name.
@@ -99,7 +99,7 @@ class ImageInputs:
         return pixels
 
     def prepare(self, image: Any) -> Item:
-        """Resize and crop an image to bytes, a quarter of the floats made on the device."""
+        """Resize and crop an image to bytes, a quarter of the size of floats."""
         image = image.convert("L" if self.channels == 1 else "RGB")
         _check_pixels(image.size, self.edges)
         return Item(self.resize(image))
@@ -178,7 +178,7 @@ def by_transforms(
     statistics: tuple[tuple[float, ...], tuple[float, ...]],
     backend: ImageBackend,
 ) -> ImageInputs:
-    """Prepare images by transforms of torchvision, which resize by PIL or, of tensors, by torch."""
+    """Prepare images by transforms of torchvision, of PIL images or of tensors."""
     from torchvision.transforms import PILToTensor
 
     to_tensor = PILToTensor()
@@ -213,7 +213,7 @@ def parse_canonical(text: str, channels: int, backend: ImageBackend = "pil") -> 
 
 
 def _shorter_edge(edges: int | Size, size: Size, interpolation: str = "bicubic") -> list[Any]:
-    """Resize to the shorter edge, or to height and width, and crop at the centre."""
+    """Return transforms that resize and crop at the centre."""
     from torchvision.transforms import CenterCrop, InterpolationMode, Resize
 
     return [
@@ -233,8 +233,8 @@ def image_inputs_of_timm(
     with reading(name, *MODEL_ERRORS, failure=ModelError, problem="has no usable preprocessing"):
         data = resolve_data_config({}, pretrained_cfg=dict(config))
         channels, *size = data["input_size"]
-        made = create_transform(**data, is_training=False, normalize=False)
-        steps = made.transforms[:-1]  # the last one makes a tensor
+        transform = create_transform(**data, is_training=False, normalize=False)
+        steps = transform.transforms[:-1]  # the last one makes a tensor
         edges = getattr(steps[0], "size", None)
         mean, std = tuple(data["mean"]), tuple(data["std"])
     if channels == 1:
@@ -261,7 +261,7 @@ def image_inputs_of_torchvision(
 def image_inputs_of_open_clip(
     config: Mapping[str, Any], name: str, size: Size, backend: ImageBackend = "pil"
 ) -> ImageInputs:
-    """Prepare images as open_clip's evaluation does: the shorter edge and a crop, or squashed.
+    """Prepare images as open_clip's evaluation does.
 
     Raises ModelError for other ways of resizing.
     """
@@ -281,7 +281,7 @@ def image_inputs_of_transformers(
     image_size: tuple[int, int, int],
     backend: ImageBackend = "pil",
 ) -> ImageInputs:
-    """Prepare images by the image processor in a directory, of the class that it names.
+    """Prepare images by the image processor in a directory.
 
     Raises ModelError when there is none, or one that does more than resize and normalise.
     """
@@ -306,8 +306,8 @@ def image_inputs_of_transformers(
 
     def resize(image: Image.Image) -> NDArray[np.uint8]:
         with reading(name, *MODEL_ERRORS, failure=ModelError, problem=problem):
-            made = processor(image, do_rescale=False, do_normalize=False, return_tensors="np")
-            return np.asarray(made["pixel_values"][0])
+            output = processor(image, do_rescale=False, do_normalize=False, return_tensors="np")
+            return np.asarray(output["pixel_values"][0])
 
     if not getattr(processor, "do_rescale", True):
         raise ModelError(f"{name} does not scale pixels to 0…1, which is not supported")

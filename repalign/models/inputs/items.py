@@ -27,7 +27,7 @@ class Item:
 
 
 def check_images(items: Sequence[Item]) -> list[Item]:
-    """Return three images for the check of batches; mirrored ones where there are fewer."""
+    """Return three images for the check of batches, mirrored where there are fewer."""
     mirrored = [replace(item, values=np.flip(item.values, axis=-1)) for item in items]
     turned = [replace(item, values=np.flip(item.values, axis=-2)) for item in items]
     return [*items, *mirrored, *turned][:CHECKED]

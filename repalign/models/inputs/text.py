@@ -56,7 +56,7 @@ class TextInputs:
 
     @property
     def longest(self) -> str:
-        """What a sample is cut to."""
+        """The length that a sample is cut to."""
         return f"{self.max_length} tokens"
 
     def encode(self, texts: Sequence[str]) -> list[TokenIds]:
@@ -101,7 +101,7 @@ class TextInputs:
         return len(ids)
 
     def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], Tensor]:
-        """Pad token ids on the right; return the model's inputs and the lengths, on the host."""
+        """Pad token ids on the right; return inputs and lengths, on the host."""
         return pad_batch([item.values for item in items], self.pad_id, masked=self.needs_mask)
 
     def finish(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -174,7 +174,7 @@ def load_text_inputs(
 def pad_batch(
     ids: Sequence[TokenIds], pad_id: int, *, masked: bool
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """Pad token ids on the right; return the model's inputs and the lengths, on the host.
+    """Pad token ids on the right; return inputs and lengths, on the host.
 
     The mask, where the model needs one, is boolean ``(batch, width)``; there is none when no
     sample is padded.

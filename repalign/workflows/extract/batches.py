@@ -62,13 +62,12 @@ class HostBatch:
 
     def part(self, members: slice | list[int]) -> "HostBatch":
         """Return some of the samples, no wider than the longest of them."""
-        chosen, width = self.members[members], self.width
         inputs = {key: tensor[members] for key, tensor in self.inputs.items()}
         lengths = None if self.lengths is None else self.lengths[members]
-        positions = self.positions
+        positions, width = self.positions, self.width
         if positions is not None:
-            positions = [positions[place] for place in np.arange(len(self.members))[members]]
-        n_units = len(chosen)
+            positions = [positions[number] for number in np.arange(len(self.members))[members]]
+        n_units = len(self.members[members])
         if width is not None and lengths is not None:
             n_units, longest = int(lengths.sum()), int(lengths.max())
             inputs = {
@@ -77,18 +76,18 @@ class HostBatch:
             }
             width = longest
         is_cut = None if self.is_cut is None else self.is_cut[members]
-        return HostBatch(inputs, chosen, lengths, positions, n_units, is_cut, width)
+        return HostBatch(inputs, self.members[members], lengths, positions, n_units, is_cut, width)
 
 
 @dataclass(frozen=True)
 class PositionRule:
-    """Chooses the positions of a sample that become rows; without ``tokens`` they are pooled."""
+    """Chooses the positions that become rows; without ``tokens`` all are pooled."""
 
     tokens: "TokenChoice | None"
     seed: int
 
     def positions(self, length: int, sample_hash: bytes) -> Positions | None:
-        """Return the positions kept of a sample of that length, None when it is pooled."""
+        """Return the positions of a sample that become rows, None when pooled."""
         if self.tokens is None:
             return None
         return self.tokens.positions(length, seed=self.seed, sample_hash=sample_hash)
@@ -121,7 +120,7 @@ class Feed:
     pool: ThreadPoolExecutor
 
     def batches(self, shards: Iterable["Shard"]) -> "Iterator[tuple[Shard, HostBatch]]":
-        """Yield the batches of shards; a shard knows its samples when its last batch comes."""
+        """Yield the batches of shards; the last one completes the samples of its shard."""
         for shard in shards:
             samples = self.read(shard.start, shard.stop)
             batches = self._in_order if self.inputs.same_size else self._by_length
@@ -173,14 +172,14 @@ class Feed:
         """Group samples of one size as they come."""
         count = shard.stop - shard.start
         shard.allocate(np.full(count, self.rule.n_rows(self.patches, bytes(32)), dtype=np.int64))
-        first, items, kept = 0, [], []
+        first, items, positions = 0, [], []
         for number, (sample, item) in enumerate(samples, start=1):
-            kept.append(self.rule.positions(self.patches, sample.sha256))
+            positions.append(self.rule.positions(self.patches, sample.sha256))
             items.append(item)
-            shard.add(sample, kept[-1])
+            shard.add(sample, positions[-1])
             if len(items) == self.budget or number == count:
-                yield self.collate(np.arange(first, number), items, kept)
-                first, items, kept = number, [], []
+                yield self.collate(np.arange(first, number), items, positions)
+                first, items, positions = number, [], []
 
     def _by_length(
         self, shard: "Shard", samples: "Iterable[tuple[Sample, Item]]"
@@ -188,25 +187,25 @@ class Feed:
         """Group samples of similar length."""
         pairs = list(samples)
         counts = [self.states(sample, item) for sample, item in pairs]
-        kept = [
+        positions = [
             self.rule.positions(count, sample.sha256)
             for count, (sample, _) in zip(counts, pairs, strict=True)
         ]
-        for (sample, _), positions in zip(pairs, kept, strict=True):
-            shard.add(sample, positions)
-        shard.allocate(np.array([1 if k is None else len(k) for k in kept], dtype=np.int64))
+        for (sample, _), part in zip(pairs, positions, strict=True):
+            shard.add(sample, part)
+        shard.allocate(np.array([1 if p is None else len(p) for p in positions], dtype=np.int64))
         lengths = [item.values.shape[-1] for _, item in pairs]
         # a budget of states, in steps of the prepared sample
         budget = self.budget * max(1, max(lengths) // max(counts))
         for members in plan_batches(lengths, budget, equal=self.inputs.needs_equal_lengths):
             items = [pairs[member][1] for member in members]
-            yield self.collate(members, items, [kept[member] for member in members])
+            yield self.collate(members, items, [positions[member] for member in members])
 
 
 def plan_batches(
     lengths: Sequence[int], budget: int, *, equal: bool = False
 ) -> list[NDArray[np.int64]]:
-    """Group samples of similar length, longest first, so that padded batches fit the budget.
+    """Group samples of similar length, longest first, within a budget.
 
     A batch has at most ``budget`` tokens, padding included, and at least one sample; with
     ``equal`` samples of one length alone, and no padding. Of all ways to cut the ordered
@@ -252,7 +251,7 @@ def _cheapest_stops(ordered: NDArray[np.int64], budget: int) -> list[int]:
 def map_ahead(
     pool: ThreadPoolExecutor, function: Callable[[T], R], items: Iterable[T], depth: int
 ) -> Generator[R]:
-    """Yield the results of a function in order, computed at most ``depth`` items ahead."""
+    """Yield results in order, computed at most ``depth`` items ahead."""
     waiting: deque[Future[R]] = deque()
     try:
         for item in items:
@@ -267,7 +266,7 @@ def map_ahead(
 
 
 def prefetch(items: Iterator[T], depth: int = 4) -> Generator[T]:
-    """Run an iterator on a thread of its own, at most ``depth`` items ahead.
+    """Run an iterator on another thread, at most ``depth`` items ahead.
 
     An exception in the iterator is raised here; leaving early stops the thread.
     """

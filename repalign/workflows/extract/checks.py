@@ -1,4 +1,4 @@
-"""The check that embeddings of a sample do not depend on the batch, nor on chance."""
+"""The check that embeddings depend neither on the batch nor on chance."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,9 +34,9 @@ def check_batch_invariance(runner: Runner, together: HostBatch, alone: Sequence[
     )
 
 
-def _compare(rows: "dict[str, Tensor]", others: "dict[str, Tensor]", problem: str) -> None:
+def _compare(rows: "dict[str, Tensor]", repeated: "dict[str, Tensor]", problem: str) -> None:
     for key, values in rows.items():
-        difference = (others[key] - values).abs().max()
+        difference = (repeated[key] - values).abs().max()
         gap = float(difference / values.square().mean().sqrt()) if difference else 0.0
         # what is not a number is refused later, with the sample that it belongs to
         if gap > _TOLERANCE:

@@ -1,4 +1,4 @@
-"""The device that runs the model: chosen openly, filled by pinned copies, never replaced."""
+"""The device that runs the model, and batches on it."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ Rows = dict[str, "Tensor"]
 
 
 def choose_device(name: str) -> "torch.device":
-    """Return the device of that name; ``auto`` takes CUDA, then MPS, then the CPU.
+    """Return a device by name; ``auto`` takes CUDA, then MPS, then the CPU.
 
     Without a number, processes of torchrun or Slurm take the CUDA devices of a machine in turn.
 
@@ -57,14 +57,14 @@ def autocast_dtype(name: str) -> "torch.dtype | None":
 
 @dataclass(eq=False)
 class Capacity:
-    """The fewest input values of a batch that did not fit the memory so far."""
+    """The fewest input values of a batch that did not fit so far."""
 
     too_many: float = math.inf
 
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """Runs batches through an encoder on its device, and halves those that do not fit.
+    """Runs batches through an encoder, and halves those that do not fit.
 
     Attributes:
         encoder: The encoder.
@@ -89,11 +89,11 @@ class Runner:
 
         inputs = self.finish({key: self._send(value) for key, value in batch.inputs.items()})
         lengths = None if batch.lengths is None else self._send(batch.lengths)
-        kept = None
+        tokens = None
         if batch.positions is not None:
             samples, positions = flatten_positions(batch.positions)
-            kept = self._send(samples), self._send(positions)
-        on_device = Batch(inputs, lengths, kept)
+            tokens = self._send(samples), self._send(positions)
+        on_device = Batch(inputs, lengths, tokens)
         return encode(self.encoder, self.views, on_device, autocast=self.autocast)
 
     def _send(self, tensor: "Tensor") -> "Tensor":
@@ -103,9 +103,11 @@ class Runner:
         return tensor.to(self.device, non_blocking=True)
 
     def run_fitting(self, batch: HostBatch) -> Iterator[tuple[HostBatch, Rows]]:
-        """Run a batch; where memory is too small, its halves, as for all later batches.
+        """Run a batch, or its halves where memory is too small.
 
-        Raises ModelError when a single sample does not fit.
+        All later batches of that size are halved too.
+
+            Raises ModelError when a single sample does not fit.
         """
         import torch
 
@@ -136,10 +138,11 @@ class Runner:
 
 
 def rows_on_host(results: Iterable[tuple[T, Rows]]) -> Iterator[tuple[T, Rows]]:
-    """Bring rows to the host, from CUDA one batch behind, so that the device never waits.
+    """Bring rows to the host, from CUDA one batch behind.
 
-    A copy from CUDA runs while the next batch is computed and is handed out only after its
-    event: read earlier it would hold wrong numbers. From other devices rows come at once.
+    The device never waits: a copy from CUDA runs while the next batch is computed, and is handed
+    out only after its event: read earlier it would hold wrong numbers. From other devices rows
+    come at once.
     """
     behind: tuple[T, Rows, Any] | None = None
     for tag, rows in results:

@@ -67,7 +67,7 @@ class ExtractJob:
 
 @exact_float32()  # the checks run the model too
 def prepare_job(settings: ExtractSettings) -> ExtractJob:
-    """Load the model, open the data and decide everything that the result depends on.
+    """Load the model, open the data and decide how rows are made.
 
     Raises a RepalignError for anything that cannot be used.
     """
@@ -155,7 +155,7 @@ def load_inputs(settings: ExtractSettings, encoder: "Encoder", selection: Select
 
 
 def _patches(views: "Sequence[View]", shapes: "Mapping[str, ViewShape]") -> int:
-    """Return the positions per image that may become rows, the same for all views of tokens."""
+    """Return the positions per image that may become rows."""
     counts = {}
     for view in views:
         positions = shapes[view.tap.label].positions or 1
@@ -170,7 +170,7 @@ def _patches(views: "Sequence[View]", shapes: "Mapping[str, ViewShape]") -> int:
 
 
 def _default_budget(encoder: "Encoder", device: str, size: Sequence[int] | None) -> int:
-    """Return the tokens, states or images of a batch: fixed on the CPU, large elsewhere."""
+    """Return the tokens, states or images of a batch."""
     if device != "cpu":
         return _DEVICE_BATCH[encoder.family.kind]
     if size is None:
@@ -201,7 +201,7 @@ def _check_batches(runner: Runner, feed: Feed, first: "Sequence[tuple[Sample, It
     positions = [np.arange(count) if unpooled else None for count in counts]
     together = feed.collate(np.arange(len(items)), items, positions)
     alone = [
-        feed.collate(np.arange(1), [item], [kept])
-        for item, kept in zip(items, positions, strict=True)
+        feed.collate(np.arange(1), [item], [part])
+        for item, part in zip(items, positions, strict=True)
     ]
     check_batch_invariance(runner, together, alone)

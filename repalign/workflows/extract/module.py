@@ -1,4 +1,4 @@
-"""Extraction from the user's own module: any ``torch.nn.Module`` over any batches, into a store."""
+"""Extraction from any ``torch.nn.Module`` over any batches, into a store."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -127,15 +127,15 @@ class _BatchCheck:
         """Refuse layers whose rows differ from pass to pass or with the batch."""
         count, lengths = len(batch.members), batch.lengths
         kinds = {"passes", "several"} if count > 1 else {"passes"}
-        chosen = list(range(min(count, _CHECKED)))
+        places = list(range(min(count, _CHECKED)))
         if lengths is not None and int(lengths.min()) < (batch.width or 0):
             kinds.add("padding")
-            chosen = sorted({0, int(lengths.argmin()), int(lengths.argmax())})
+            places = sorted({0, int(lengths.argmin()), int(lengths.argmax())})
         if kinds <= self.checked:
             return
         self.checked |= kinds
-        alone = [batch.part([place]) for place in chosen]
-        check_batch_invariance(self.runner, batch.part(chosen), alone)
+        alone = [batch.part([number]) for number in places]
+        check_batch_invariance(self.runner, batch.part(places), alone)
 
 
 def _spec(runner: Runner) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _write(
     batches: Iterator[HostBatch],
     ids: Sequence[str] | None,
 ) -> int:
-    """Append the rows of all batches that are not there yet; return the number of samples."""
+    """Append the rows that are not there yet; return the number of samples."""
     from repalign.models.custom import tensors_sha256
 
     done, sample, n_rows = writer.n_rows, 0, 0
@@ -185,9 +185,9 @@ def _write(
             index = row_index(
                 sample + part.members,
                 counts,
-                [tensors_sha256(batch.part([place]).inputs) for place in part.members],
+                [tensors_sha256(batch.part([member]).inputs) for member in part.members],
                 tokens,
-                None if batch_ids is None else [batch_ids[place] for place in part.members],
+                None if batch_ids is None else [batch_ids[member] for member in part.members],
             )
             skipped = max(0, min(len(index), done - n_rows))
             n_rows += len(index)
@@ -203,7 +203,7 @@ def _write(
 
 
 def _same_again(batches: Iterator[HostBatch], first: HostBatch) -> Iterator[HostBatch]:
-    """Yield batches, the first of which must hold the same samples as at an earlier look."""
+    """Yield batches; refuse them where the first holds other samples than before."""
     from repalign.models.custom import tensors_sha256
 
     for number, batch in enumerate(batches):

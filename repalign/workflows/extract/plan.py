@@ -16,7 +16,9 @@ _RANKS = (
 
 
 def samples_per_shard(rows_per_sample: float, row_bytes: int) -> int:
-    """Return the samples of one shard: as many rows as the store's, a power of two from 16 to 1024.
+    """Return the samples of one shard, a power of two from 16 to 1024.
+
+    They give as many rows as a shard of the store has.
 
     A killed run loses the shards on their way; more samples would be too much work.
     """
@@ -31,7 +33,9 @@ def shard_bounds(number: int, n_samples: int, per_shard: int) -> tuple[int, int]
 
 
 def read_rank(environment: Mapping[str, str] | None = None) -> tuple[int, int]:
-    """Return the rank of this process and the number of processes, of torchrun or Slurm.
+    """Return the rank of this process and the number of processes.
+
+    Both are those of torchrun or Slurm.
 
     Raises InputError when they make no sense.
     """

@@ -1,4 +1,4 @@
-"""Some shards of an extraction, one after the other, for an engine that distributes them."""
+"""Single shards of an extraction, for an engine that distributes them."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Self
@@ -44,7 +44,7 @@ class Made:
 
 
 class Portion:
-    """A loaded model and an open store, to make single shards of it while others make more.
+    """A loaded model and an open store, to make single shards.
 
     Raises:
         RepalignError: The model, the data or the store cannot be used.
@@ -73,22 +73,22 @@ class Portion:
         )
 
     def make(self, number: int) -> Made:
-        """Make and commit a shard, unless a worker that was lost afterwards committed it."""
+        """Make and commit a shard, unless a lost worker committed it."""
         if number in committed_numbers(self._writer.directory):
             return Made()
         tally = Tally(self._job, None, [number])
         make_shards(self._job, self._writer, [number], tally)
         return Made(tally.samples, tally.rows, tally.n_units, tally.n_cut, tally.seconds)
 
-    def finish(self, made: Made) -> ExtractResult:
-        """Complete the store, all shards of which are there; ``made`` counts all of them."""
+    def finish(self, counts: Made) -> ExtractResult:
+        """Complete the store; ``counts`` are those of all shards."""
         if not self._writer.is_complete:
             self._writer.finish_when_whole()
         tally = Tally(self._job, None)
-        tally.samples, tally.rows = made.samples, made.rows
-        tally.n_units, tally.n_cut = made.n_units, made.n_cut
+        tally.samples, tally.rows = counts.samples, counts.rows
+        tally.n_units, tally.n_cut = counts.n_units, counts.n_cut
         result = result_of_job(self._job, self._writer, tally)
-        return replace(result, speed=replace(result.speed, seconds=made.seconds))
+        return replace(result, speed=replace(result.speed, seconds=counts.seconds))
 
     def close(self) -> None:
         """Close the store and the model."""

@@ -1,4 +1,4 @@
-"""Extraction: from a model and data to a store of embeddings, resumable and by many processes."""
+"""Extraction: from a model and data to a store of embeddings."""
 
 import time
 from collections import deque
@@ -26,7 +26,7 @@ OnExtract = Callable[[ExtractProgress], None]
 
 
 def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> ExtractResult:
-    """Extract embeddings into a store; the same call continues where an earlier one stopped.
+    """Extract embeddings into a store; the same call resumes an earlier one.
 
     With the rank variables of torchrun or Slurm set, this process makes its share of the
     shards; whichever finishes last completes the store.
@@ -87,7 +87,7 @@ class Tally:
 
 
 def open_writer(job: ExtractJob, n_writers: int) -> StoreWriter:
-    """Begin the store of a job, or take it over; alone, or with other writers."""
+    """Begin the store of a job, or resume it."""
     settings = job.settings
     options = WriteOptions(
         dtype=settings.store_dtype,

@@ -58,7 +58,7 @@ def check_activations(
 
 
 class Shard:
-    """Samples from ``start`` to ``stop`` of a selection, and their rows while batches come in."""
+    """Some samples of a selection, and their rows while batches come in."""
 
     def __init__(self, number: int, bounds: tuple[int, int], dims: Mapping[str, int]) -> None:
         self.number = number
@@ -84,11 +84,11 @@ class Shard:
 
     @property
     def is_full(self) -> bool:
-        """Whether all rows are there."""
+        """True when all rows are there."""
         return self._missing == 0
 
     def place(self, batch: HostBatch, rows: "Mapping[str, Tensor]") -> int:
-        """Put the rows of a batch where their samples belong; return how many they are."""
+        """Put the rows of a batch where their samples belong; return their number."""
         offsets, members = self._offsets, batch.members
         if (self._counts[members] == 1).all():
             target = offsets[members]
@@ -100,7 +100,7 @@ class Shard:
         return len(target)
 
     def write(self, writer: StoreWriter, ordinals: NDArray[np.int64], *, with_ids: bool) -> None:
-        """Write the full shard; ``ordinals`` are the places of all samples in the data.
+        """Write the full shard; ``ordinals`` places all samples in the data.
 
         Raises ModelError naming the view, the sample and the token of a value that is not finite.
         """

@@ -1,4 +1,4 @@
-"""The spec of a store: everything that determines its values; and the environment beside it."""
+"""The spec of a store, which determines its values, and the environment."""
 
 import json
 from importlib.metadata import version
@@ -22,7 +22,7 @@ def build_spec(
     inputs: Any,
     per_shard: int,
 ) -> dict[str, Any]:
-    """Write down how rows are made, as plain values without paths or names of people.
+    """Return how rows are made, as plain values without paths or names of people.
 
     ``inputs`` prepare the samples: by a tokenizer, or by the preprocessing of images or sounds.
     """
