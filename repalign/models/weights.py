@@ -17,6 +17,7 @@ from repalign.printable import byte_size
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 _MAX_CONFIG, _MAX_INDEX = 2**20, 2**26
+_SHARD = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 # What a library may open in a directory that it is given.
 _OPENED = {".json", ".jinja", ".txt", ".model", ".safetensors", ".bin", ".pt", ".pth"}
 # Heads and decoders that a checkpoint may carry beside its encoder. Anything else that the
@@ -122,7 +123,7 @@ def weight_files(
         raise ModelError(f"{first.name} of {name} has no weight_map; expected an index of shards")
     shards = sorted({str(shard) for shard in places.values()})
     for shard in shards:
-        if Path(shard).name != shard:
+        if not _SHARD.fullmatch(shard):
             raise ModelError(
                 f"{first.name} of {name} names a shard {shard!r} outside its directory"
             )

@@ -40,7 +40,9 @@ def put_weights(directory: Path, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["model.safetensors", "pytorch_model.bin"])
-@pytest.mark.parametrize("form", ["../other{}", "{root}/other{}", "sub/../../other{}", "./x{}"])
+@pytest.mark.parametrize(
+    "form", ["../other{}", "{root}/other{}", "sub/../../other{}", "./x{}", "x" * 300 + "{}"]
+)
 def test_an_index_names_no_files_elsewhere(
     neox: Path, tmp_path: Path, kind: str, form: str
 ) -> None:
