@@ -9,13 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from repalign.data.samples import Sound
 from repalign.exceptions import RepalignError
-from repalign.models.inputs.sounds import load_sound_encoder, pad_sounds
-from repalign.models.inputs.text import load_text_encoder, pad_batch
-from repalign.models.loaders.loaded import LoadedModel
-from repalign.models.views.layers import Tap
-from repalign.models.views.pooling import Batch
-from repalign.models.views.views import View, encode_batch, fit_views, make_views, probe_shapes
+from repalign.models.capture import View, encode, fit_views, make_views, probe_shapes
+from repalign.models.encoder import Encoder
+from repalign.models.inputs.audio import load_audio_inputs
+from repalign.models.inputs.text import load_text_inputs, pad_batch
+from repalign.models.layers import Tap
+from repalign.models.pooling import Batch
 
 WRONG = 1e-3
 # rows of one text by layer, from the text, its tokens and the layers
@@ -107,7 +108,7 @@ def pooled(hidden: Tensor, patches: int | None, n_own: int) -> Tensor:
     return hidden.mean(1)
 
 
-def chosen_layers(model: LoadedModel) -> tuple[list[str], str]:
+def chosen_layers(model: Encoder) -> tuple[list[str], str]:
     """The final state, and those of some numbered layers that can be taken; why others cannot."""
     count = len(model.layers.blocks)
     chosen, refused = ["final"], []
@@ -122,7 +123,7 @@ def chosen_layers(model: LoadedModel) -> tuple[list[str], str]:
     return chosen, "; ".join(refused)
 
 
-def images_of(model: LoadedModel, plain: Any, run: Any, library: str, name: str) -> Line:
+def images_of(model: Encoder, plain: Any, run: Any, library: str, name: str) -> Line:
     """Compare an image model with a bare pass."""
     assert model.image_size is not None
     generator = torch.Generator().manual_seed(0)
@@ -131,10 +132,10 @@ def images_of(model: LoadedModel, plain: Any, run: Any, library: str, name: str)
     views: tuple[View, ...] = make_views(model, chosen)
     views = fit_views(model, views, probe_shapes(model, [view.tap for view in views]))
     taps = [view.tap for view in views]
-    together = encode_batch(model, views, Batch({"pixel_values": pixels}))
+    together = encode(model, views, Batch({"pixel_values": pixels}))
     gap = batch_gap = 0.0
     for k in range(len(pixels)):
-        alone = encode_batch(model, views, Batch({"pixel_values": pixels[k : k + 1]}))
+        alone = encode(model, views, Batch({"pixel_values": pixels[k : k + 1]}))
         bare = copied(plain, taps, lambda k=k: run(pixels[k : k + 1]))
         whole = bare.get("", bare.get("final"))
         n_own = model.prefix_tokens
@@ -151,20 +152,17 @@ def images_of(model: LoadedModel, plain: Any, run: Any, library: str, name: str)
 
 
 def texts_of(
-    model: LoadedModel, texts: tuple[str, ...], bare: BareRows, package: str, name: str
+    model: Encoder, texts: tuple[str, ...], bare: BareRows, package: str, name: str
 ) -> Line:
     """Compare a text model with a bare pass, one text at a time and without a mask."""
-    encoder = load_text_encoder(model)
+    encoder = load_text_inputs(model)
     ids = encoder.encode(list(texts))
     chosen, refused = chosen_layers(model)
     views = make_views(model, chosen, () if "own" in model.family.pools else ("mean",))
 
     def rows(part: list[Any]) -> dict[str, Tensor]:
         inputs, lengths = pad_batch(part, encoder.pad_id, masked=model.needs_mask)
-        if "attention_mask" in inputs:
-            width = inputs["attention_mask"].shape[-1]
-            inputs["attention_mask"] = inputs["attention_mask"].expand(-1, -1, width, -1)
-        return encode_batch(model, views, Batch(inputs, lengths))
+        return encode(model, views, Batch(inputs, lengths))
 
     together = rows(ids)
     gap = batch_gap = 0.0
@@ -190,21 +188,21 @@ def mean_rows(plain: Any) -> BareRows:
     return bare
 
 
-def sounds_of(model: LoadedModel, plain: Any, name: str) -> Line:
+def sounds_of(model: Encoder, plain: Any, name: str) -> Line:
     """Compare a model of sounds with a bare pass, one sound at a time and without a mask."""
-    encoder = load_sound_encoder(model)
+    encoder = load_audio_inputs(model)
     rng = np.random.default_rng(0)
     # where padding is felt, sounds of one length share a batch
-    seconds = (0.5, 0.5, 0.5) if encoder.sound.is_apart else (0.5, 0.31, 0.8)
+    seconds = (0.5, 0.5, 0.5) if encoder.needs_equal_lengths else (0.5, 0.31, 0.8)
     waves = [rng.normal(size=int(16_000 * s)).astype(np.float32) for s in seconds]
-    sounds = [encoder(wave, 16_000) for wave in waves]
+    sounds = [encoder.prepare(Sound(wave, 16_000)) for wave in waves]
     chosen, refused = chosen_layers(model)
     views = make_views(model, chosen)
-    together = encode_batch(model, views, Batch(*pad_sounds(sounds, encoder.sound)))
+    together = encode(model, views, Batch(*encoder.collate(sounds)))
     gap = batch_gap = 0.0
     for k, sound in enumerate(sounds):
-        inputs, lengths = pad_sounds([sound], encoder.sound)
-        alone = encode_batch(model, views, Batch(inputs, lengths))
+        inputs, lengths = encoder.collate([sound])
+        alone = encode(model, views, Batch(inputs, lengths))
         values = torch.from_numpy(sound.values)[None]
         taps = [view.tap for view in views]
         bare = copied(plain, taps, lambda v=values: plain(v).last_hidden_state)

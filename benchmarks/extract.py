@@ -30,10 +30,10 @@ import torch
 import transformers
 from PIL import Image
 
-from repalign.models.inputs.choice import choose_preprocess
-from repalign.models.inputs.text import load_text_encoder, pad_batch
-from repalign.models.loaders.load import load_model
-from repalign.workflows.extract.plan import default_workers, plan_batches
+from repalign.models.inputs.text import load_text_inputs, pad_batch
+from repalign.models.load import choose_image_inputs, load_encoder
+from repalign.workflows.extract.batches import plan_batches
+from repalign.workflows.extract.plan import default_workers
 from repalign.workflows.extract.run import extract
 from repalign.workflows.extract.settings import ExtractSettings
 
@@ -129,7 +129,7 @@ class TextCase:
         self, plan: Plan, budget: int = BUDGET
     ) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Token ids and masks on the device, in the ideal order."""
-        encoder = load_text_encoder(load_model(str(self.model_dir)), max_length=MAX_LENGTH)
+        encoder = load_text_inputs(load_encoder(str(self.model_dir)), max_length=MAX_LENGTH)
         ids = encoder.encode(self.texts)
         batches = []
         for members in plan([len(sample) for sample in ids], budget):
@@ -237,7 +237,7 @@ def image_runs(model_dir: Path, images: Path, work: Path, device: torch.device) 
     )
     plain = plain.eval().to(device)
     paths = sorted(images.glob("*.jpg"))
-    preprocess = choose_preprocess(load_model(str(model_dir)))
+    preprocess = choose_image_inputs(load_encoder(str(model_dir)))
     pixels = [torch.from_numpy(preprocess(Image.open(path))) for path in paths]
     prepared = [
         torch.stack(pixels[k : k + IMAGES]).to(device) for k in range(0, len(pixels), IMAGES)

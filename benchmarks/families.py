@@ -33,7 +33,6 @@ import transformers
 from bare_passes import (
     WRONG,
     Line,
-    copied,
     features_of_timm,
     images_of,
     mean_rows,
@@ -44,9 +43,7 @@ from bare_passes import (
 from torch import Tensor, nn
 
 from repalign.exceptions import RepalignError
-from repalign.models.loaders.load import load_model
-from repalign.models.views.capture import run_capturing
-from repalign.models.views.layers import Tap
+from repalign.models.load import load_encoder
 
 LARGEST = 60_000_000
 ROOT = Path(__file__).parents[1]
@@ -67,7 +64,7 @@ def try_sounds(tiny: Any, work: Path, names: Iterable[str]) -> Iterator[Line]:
         whole = tiny.save_sound_model(work / name, name)
         plain = whole.get_encoder() if whole.config.is_encoder_decoder else whole
         try:
-            yield sounds_of(load_model(str(work / name)), plain.eval(), name)
+            yield sounds_of(load_encoder(str(work / name)), plain.eval(), name)
         except RepalignError as error:
             yield Line("transformers", name, reason=str(error))
 
@@ -88,7 +85,7 @@ def try_transformers(tiny: Any, work: Path, names: Iterable[str]) -> Iterator[Li
                 plain = plain.get_encoder()
             full = f"{name}::{part}" if part else name
             try:
-                model = load_model(str(directory) + (f"::{part}" if part else ""))
+                model = load_encoder(str(directory) + (f"::{part}" if part else ""))
                 if model.family.kind == "text":
                     bare = mean_rows(plain.eval())
                     yield texts_of(model, tiny.TEXTS, bare, "transformers", full)
@@ -229,7 +226,7 @@ def try_timm(names: Iterable[str], work: Path, seconds: float) -> Iterator[Line]
         line = Line("timm", name)
         try:
             plain = save_timm(name, work, arguments, side)
-            model = load_model(str(work))
+            model = load_encoder(str(work))
             line = images_of(model, plain, features_of_timm(plain), "timm", name)
         except Exception as error:  # noqa: BLE001 - a crash is a line of the table
             line = replace(line, reason=said(error, work))
@@ -257,7 +254,7 @@ def try_torchvision(names: Iterable[str], work: Path, seconds: float) -> Iterato
         side = next((s for s in (96, 128) if takes(outline("torchvision", name), s)), 224)
         line = Line("torchvision", name)
         try:
-            model = load_model(f"torchvision:{name}@{weights}")
+            model = load_encoder(f"torchvision:{name}@{weights}")
             model = replace(model, image_size=(3, side, side))
             line = images_of(model, plain, plain, "torchvision", name)
         except Exception as error:  # noqa: BLE001 - a crash is a line of the table
@@ -265,43 +262,6 @@ def try_torchvision(names: Iterable[str], work: Path, seconds: float) -> Iterato
         yield replace(line, built=f"{side} pixels")
         del plain
         gc.collect()
-
-
-IN_PLACE = (
-    *(("torchvision", name) for name in ("resnet18", "resnet50", "googlenet", "densenet121")),
-    *(("torchvision", name) for name in ("efficientnet_b0", "convnext_tiny")),
-    *(("timm", name) for name in ("resnet18", "seresnet18", "dla34", "hrnet_w18_small")),
-)
-
-
-def written_in_place() -> list[str]:
-    """A table: every module of some architectures beside what a copying hook sees of it."""
-    table = ["", "## What is written in place afterwards", ""]
-    table += [
-        "Two images of 64 pixels: what is captured of every module, beside a hook that copies"
-    ]
-    table += ["at once; and how many of the tensors were written into later in the pass.", ""]
-    table += ["| model | modules | overwritten later | largest difference |", "|---|---|---|---|"]
-    for library, name in IN_PLACE:
-        torch.manual_seed(0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            module = (
-                timm.create_model(name)
-                if library == "timm"
-                else torchvision.models.get_model(name, weights=None)
-            ).eval()
-        pixels = torch.randn(2, 3, 64, 64)
-        taps = [Tap(part, part) for part, _ in module.named_modules() if part]
-        expected = copied(module, taps, lambda m=module, p=pixels: m(p))
-        expected.pop("")
-        taps = [tap for tap in taps if tap.label in expected]
-        overwritten: set[Tap] = set()
-        with torch.no_grad():
-            found = run_capturing(module, taps, lambda m=module, p=pixels: m(p), overwritten)
-        gap = max(float((found[key] - tensor).abs().max()) for key, tensor in expected.items())
-        table.append(f"| {library} {name} | {len(taps)} | {len(overwritten)} | {gap:g} |")
-    return table
 
 
 def render(lines: list[Line]) -> str:
@@ -388,7 +348,7 @@ def main() -> None:
         names = untried("torchvision", names[: arguments.torchvision])
         note(try_torchvision(names, work, arguments.seconds))
     lines = list(cached(arguments.cache))
-    table = render(lines) + "\n".join(written_in_place()) + "\n"
+    table = render(lines)
     if arguments.write is None:
         print(table)
     else:

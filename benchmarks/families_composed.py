@@ -16,8 +16,8 @@ from bare_passes import BareRows, Line, copied, features_of_timm, images_of, rou
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from repalign.models.loaders.load import load_model
-from repalign.models.views.layers import FINAL, Tap
+from repalign.models.layers import FINAL, Tap
+from repalign.models.load import load_encoder
 
 SENTENCES, IMAGES = "sentence-transformers", "open_clip"
 # name → encoder, its rule of pooling, what follows
@@ -90,7 +90,7 @@ def try_sentences(tiny: Any, work: Path, names: list[str]) -> Iterator[Line]:
     for number, name in enumerate(names):
         plain = save_sentences(tiny, work / f"sentence{number}", name)
         directory = work / f"sentence{number}" / "saved"
-        yield texts_of(load_model(str(directory)), tiny.TEXTS, vectors(plain), SENTENCES, name)
+        yield texts_of(load_encoder(str(directory)), tiny.TEXTS, vectors(plain), SENTENCES, name)
 
 
 def vectors(plain: Any) -> BareRows:
@@ -132,7 +132,7 @@ def try_images(work: Path, names: list[str]) -> Iterator[Line]:
     for number, name in enumerate(names):
         directory = work / f"clip{number}"
         visual = save_images(directory, name).visual
-        model = load_model(f"{directory}::vision")
+        model = load_encoder(f"{directory}::vision")
         if name.startswith("timm"):
             line = images_of(model, visual.trunk, features_of_timm(visual.trunk), IMAGES, name)
         else:

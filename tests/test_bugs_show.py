@@ -21,8 +21,8 @@ from repalign.cli.app import app
 from repalign.cli.failures import explain
 from repalign.data.open_data import open_data
 from repalign.exceptions import InputError, StoreError, reading
-from repalign.models.loaders.load import load_model
-from repalign.models.views.views import make_views, probe_shapes
+from repalign.models.capture import make_views, probe_shapes
+from repalign.models.load import load_encoder
 from repalign.store import open_store, write_store
 from repalign.store.sources.opening import open_embeddings
 from repalign.workflows.engine.cache import Cache
@@ -121,11 +121,11 @@ def test_where_rows_of_foreign_files_are_read(
 @pytest.mark.parametrize(
     ("name", "function"),
     [
-        ("transformers", "models.loaders.transformers._check_report"),
-        ("transformers", "models.structure.known.find_blocks"),
-        ("timm", "models.loaders.timm._model_arguments"),
-        ("timm", "models.loaders.weights._check_shapes"),
-        ("own", "models.loaders.own._described"),
+        ("transformers", "models.hf._check_report"),
+        ("transformers", "models.trace._text_forward"),
+        ("timm", "models.timm._check_arguments"),
+        ("timm", "models.weights.check_keys"),
+        ("own", "models.custom._try_sizes"),
     ],
 )
 def test_in_a_loader_of_models(
@@ -143,15 +143,15 @@ def test_in_a_loader_of_models(
     plant(function)
 
     with pytest.raises(AttributeError) as caught:
-        load_model(path, trust_code=True)
+        load_encoder(path, trust_code=True)
 
     check_shows(caught.value, tmp_path / name)
 
 
 def test_in_a_hook_of_a_forward_pass(tiny: ModuleType, tmp_path: Path, plant: Plant) -> None:
-    model = load_model(str(tiny.save_transformers(tmp_path / "neox", "gpt_neox")))
+    model = load_encoder(str(tiny.save_transformers(tmp_path / "neox", "gpt_neox")))
     (view,) = make_views(model, ("1",))
-    plant("models.views.capture.first_tensor")
+    plant("models.capture.first_tensor")
 
     with pytest.raises(AttributeError, match="planted"):
         probe_shapes(model, [view.tap])

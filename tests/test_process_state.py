@@ -18,8 +18,8 @@ import repalign
 from repalign.core import compute
 from repalign.core.compute import MatmulKernels, exact_float32, fast_float32, torch_threads_only
 from repalign.core.thread_choice import one_thread
-from repalign.models.loaders.load import load_model
-from repalign.models.naming.hub import nothing_fetched
+from repalign.models.hub import offline_mode
+from repalign.models.load import load_encoder
 
 BACKENDS = torch.backends
 OPERATIONS = {
@@ -67,7 +67,7 @@ BLOCKS: list[Callable[[], AbstractContextManager[None]]] = [
     exact_float32,
     one_thread,
     lambda: fast_float32("cpu"),
-    nothing_fetched,
+    offline_mode,
 ]
 
 
@@ -142,5 +142,5 @@ def test_loading_from_several_threads_leaves_no_trace(tiny: ModuleType, tmp_path
     directory = str(tiny.save_transformers(tmp_path / "neox", "gpt_neox"))
     before = state()
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(load_model, [directory] * 4))
+        list(pool.map(load_encoder, [directory] * 4))
     assert state() == before

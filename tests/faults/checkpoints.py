@@ -11,10 +11,9 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from repalign.models.inputs.choice import choose_preprocess
-from repalign.models.inputs.text import load_text_encoder
-from repalign.models.loaders.load import load_model
-from repalign.models.views.views import make_views, probe_shapes
+from repalign.models.capture import make_views, probe_shapes
+from repalign.models.inputs.text import load_text_inputs
+from repalign.models.load import choose_image_inputs, load_encoder
 from tests import tiny_models
 from tests.faults.counts import Counts
 from tests.faults.damage import damaged_bytes, damaged_json
@@ -84,16 +83,16 @@ def _used(directory: Path) -> Any:
     """Load a checkpoint and return what it makes of one input, to three digits."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        model = load_model(str(directory))
+        model = load_encoder(str(directory))
         size = None
         if model.family.kind == "text":
-            encoder = load_text_encoder(model)
-            encoded = encoder.encode(["the cat sat"])[0]
-            encoder.check(encoded, "1")
-            told: Any = str(encoded)
+            encoder = load_text_inputs(model)
+            item = encoder.prepare("the cat sat")
+            encoder.states(item, "1")
+            told: Any = str(item.values)
         else:
-            preprocess = choose_preprocess(model)
-            size = preprocess.output_size
+            preprocess = choose_image_inputs(model)
+            size = preprocess.size
             told = preprocess(Image.new("RGB", (50, 40))).shape
         views = make_views(model, ("final", "0"))
         return told, str(probe_shapes(model, [view.tap for view in views], size))

@@ -2,8 +2,7 @@ import numpy as np
 import torch
 
 from repalign.data.builtin import open_builtin
-from repalign.models.inputs.choice import choose_preprocess
-from repalign.models.loaders.load import load_model
+from repalign.models.load import choose_image_inputs, load_encoder
 from repalign.zoo.digits import draw_digits, load_digits
 from repalign.zoo.shipped import shipped_path
 from repalign.zoo.task import data_generator
@@ -13,7 +12,7 @@ def test_training_sees_the_pixels_that_extraction_makes() -> None:
     images = load_digits().images
     digit = open_builtin("digits").read(7).value
     for name in ("resnet-seed0", "mae-transformers-seed0", "mae-timm-seed1"):
-        preprocess = choose_preprocess(load_model(str(shipped_path(name))))
+        preprocess = choose_image_inputs(load_encoder(str(shipped_path(name))))
         # values up to 1, so a few units of the last place of float32
         np.testing.assert_allclose(preprocess(digit), images[7].numpy(), atol=3e-7)
 

@@ -4,8 +4,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from repalign.models.loaders.load import load_model
-from repalign.models.views.views import run_taps
+from repalign.models.capture import encode, make_views
+from repalign.models.load import load_encoder
+from repalign.models.pooling import Batch
 from repalign.zoo.masked_autoencoder import MaskedAutoencoderTask, sinusoidal_positions
 from repalign.zoo.recipe import RECIPES
 
@@ -21,10 +22,10 @@ def test_both_formats_hold_the_same_encoder(tmp_path: Path) -> None:
         folder.mkdir()
         task.recipe = replace(task.recipe, format=form)
         task.save(folder)
-        model = load_model(str(folder))
-        tap = model.layers.final
-        hidden[form] = run_taps(model, [tap], {"pixel_values": images})[tap.label]
-    assert hidden["timm"].shape == (3, 65, 48)
+        model = load_encoder(str(folder))
+        views = [replace(view, prefix=0) for view in make_views(model, (), ("token",))]
+        hidden[form] = encode(model, views, Batch({"pixel_values": images}))["final"]
+    assert hidden["timm"].shape == (3 * 65, 48)
     torch.testing.assert_close(hidden["timm"], hidden["transformers"], atol=2e-5, rtol=0)
 
 

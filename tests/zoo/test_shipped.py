@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from repalign.exceptions import InputError
 from repalign.experiments.table_one_pairs import PAIRS, extractions
-from repalign.models.loaders.load import load_model
+from repalign.models.load import load_encoder
 from repalign.zoo.recipe import RECIPES
 from repalign.zoo.shipped import WEIGHTS_FOLDER, shipped_models, shipped_names, shipped_path
 from repalign.zoo.train import RECORD, make_task, read_training
@@ -37,7 +37,7 @@ def test_the_record_is_of_these_files_and_of_the_recipe_of_today(name: str) -> N
 @pytest.mark.parametrize("name", shipped_names())
 def test_every_shipped_model_loads_as_any_other_would(name: str) -> None:
     recipe = RECIPES[read_training(shipped_path(name)).recipe]
-    model = load_model(str(shipped_path(name)))
+    model = load_encoder(str(shipped_path(name)))
     assert model.family.name == FAMILIES[recipe.kind, recipe.format]
     assert model.origin.loader == recipe.format
 

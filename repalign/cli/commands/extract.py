@@ -16,7 +16,7 @@ from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
 from repalign.cli.talk import Talk, talk_of
 from repalign.exceptions import ModelError
-from repalign.models.naming.loaders import FORMS
+from repalign.models.names import FORMS
 from repalign.workflows.extract.settings import ExtractSettings
 from repalign.workflows.tables.formats import shown_records
 
@@ -116,7 +116,7 @@ def extract(
 
 
 def _say_preset(talk: Talk, model: str) -> None:
-    from repalign.models.naming.presets import resolve_name
+    from repalign.models.presets import resolve_name
 
     _, preset = resolve_name(model)
     if preset is None:
@@ -128,10 +128,9 @@ def _say_preset(talk: Talk, model: str) -> None:
 
 def _say_remote(talk: Talk, settings: ExtractSettings) -> None:
     """Print what is waited for where the model is not a local path."""
-    from repalign.models.naming.hub import is_offline
-    from repalign.models.naming.loaders import parse_model
-    from repalign.models.naming.presets import resolve_name
-    from repalign.models.naming.spec import LOCAL
+    from repalign.models.hub import is_offline
+    from repalign.models.names import LOCAL, parse_model
+    from repalign.models.presets import resolve_name
 
     spec = parse_model(resolve_name(settings.model)[0])
     if spec.loader != LOCAL and spec.path is None and not (settings.offline or is_offline()):
@@ -154,8 +153,6 @@ def _record(result: "ExtractResult") -> dict[str, Any]:
 def _say(talk: Talk, result: "ExtractResult") -> None:
     for warning in result.warnings:
         talk.warn(warning)
-    if result.device_difference is not None:
-        talk.note(f"{result.device} agrees with the CPU to {result.device_difference:.1e}")
     if not result.is_complete:
         talk.note("this process is done; other processes still write their shards")
     elif result.rows_new == 0:

@@ -1,119 +1,202 @@
-"""One explicit way from an image to a model's input, the same for both models of a pair."""
+"""From images to a model's input, resized and cropped by the model's library.
+
+The libraries do the geometry, and bytes are what waits and travels; scaling and normalising is
+done here, in one operation on the model's device, by the mean and deviation that they name.
+"""
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from repalign.exceptions import InputError, ModelError
+from repalign.exceptions import InputError, ModelError, reading
 from repalign.limits import MAX_PIXELS
+from repalign.models.calls import MODEL_ERRORS
+from repalign.models.inputs.items import Item, check_images
+from repalign.models.weights import check_directory, read_json
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 ImageBackend = Literal["pil", "torchvision"]
-_PIL_NUMBER: dict[Interpolation, int] = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3}
+Size = tuple[int, int]
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 _LARGEST = 8192
-_DEFAULTED = (
-    "resample",
-    "size",
-    "crop_size",
-    "crop_pct",
-    "do_resize",
-    "do_center_crop",
-    "do_rescale",
-    "do_normalize",
-    "image_mean",
-    "image_std",
-)
-# Image processors of transformers that resize, then crop at the centre if they crop at all.
-_RESIZE_THEN_CROP = ("ViT", "Deit", "DeiT", "Bit", "CLIP", "SiglipImage", "Beit")
 _CANONICAL = re.compile(r"canonical([1-9]\d{0,3})")
 
 
-@dataclass(frozen=True)
-class ImagePreprocess:
-    """Resize, crop at the centre, scale to 0…1, normalise.
+@dataclass(frozen=True, eq=False)
+class ImageInputs:
+    """Resizes, crops at the centre, scales to 0…1 and normalises.
 
-    ``resize`` is the length of the shorter edge, or ``(height, width)`` to squash to, or None;
-    ``crop`` is ``(height, width)`` or None. ``mean`` and ``std`` have one value per channel.
-    ``odd_crop`` says where a crop goes that cannot be centred exactly: timm rounds half a pixel
-    to even, transformers down. ``backend`` is the library that resizes: timm, torchvision and the
-    image processors of transformers named ``…Pil`` take PIL; the default ones of transformers 5
-    take torchvision, whose pixels differ by some hundredths where an image is made smaller.
     The orientation that EXIF data suggest is ignored, as timm and transformers do.
+
+    Attributes:
+        name: What it is called in a store.
+        resize: From an image to bytes ``(channels, height, width)``.
+        size: Height and width of every result.
+        edges: The size that images are resized to: the length of the shorter edge, or height
+            and width; None where they keep their own.
+        mean: Of every channel.
+        std: Of every channel.
+        interpolation: Of the resizing.
+        backend: The library that resizes.
+        settings: All settings of the library's transform, which are recorded.
     """
 
     name: str
-    resize: int | tuple[int, int] | None
-    crop: tuple[int, int] | None
-    interpolation: Interpolation
+    resize: Callable[["Image"], NDArray[np.uint8]]
+    size: Size
+    edges: int | Size | None
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    odd_crop: Literal["even", "down"] = "even"
-    backend: ImageBackend = "pil"
+    interpolation: str
+    backend: ImageBackend
+    settings: Mapping[str, object]
+    unit = "images"
+    key = "pixel_values"
+    one_by_one = True
+    same_size = True
+    needs_equal_lengths = False
+    longest = ""
 
     def __post_init__(self) -> None:
         """Refuse sizes and statistics that no image can be prepared by."""
-        for what, size in (("resize", self.resize), ("crop", self.crop)):
-            sides = size if isinstance(size, tuple) else () if size is None else (size,)
-            if not all(isinstance(side, int) and 0 < side <= _LARGEST for side in sides):
-                raise ModelError(
-                    f"preprocessing {self.name} says {what} {size}; expected 1 to {_LARGEST} pixels"
-                )
-        numbers = (*self.mean, *self.std)
-        if not all(math.isfinite(x) for x in numbers) or 0 in self.std or not self.mean:
+        sides = [*self.size, *([self.edges] if isinstance(self.edges, int) else self.edges or ())]
+        if len(self.size) != 2 or not _are_sides(sides):
             raise ModelError(
-                f"preprocessing {self.name} says mean {self.mean} and std {self.std}; expected "
-                "numbers, and a std that is not zero"
+                f"preprocessing {self.name} gives images of {sides}; expected 1 to {_LARGEST} "
+                "pixels a side"
             )
-        if len(self.mean) != len(self.std):
-            raise ModelError(f"preprocessing {self.name} has a mean and a std of other lengths")
+        numbers = [*self.mean, *self.std]
+        is_numeric = all(isinstance(x, int | float) and math.isfinite(x) for x in numbers)
+        if not is_numeric or not self.mean or 0 in self.std or len(self.mean) != len(self.std):
+            raise ModelError(
+                f"preprocessing {self.name} has mean {self.mean} and std {self.std}; expected a "
+                "number for each channel, and a std that is not zero"
+            )
 
     @property
-    def output_size(self) -> tuple[int, int] | None:
-        """Height and width of every result, None when it depends on the image."""
-        if self.crop is not None:
-            return self.crop
-        return self.resize if isinstance(self.resize, tuple) else None
+    def channels(self) -> int:
+        """Channels of every result."""
+        return len(self.mean)
 
     def __call__(self, image: "Image") -> NDArray[np.float32]:
         """Turn an image into ``(channels, height, width)`` float32."""
-        pixels = self.bytes_of(image).transpose(2, 0, 1).astype(np.float32, order="C")
-        scale, shift = self.normalising()
+        pixels = self.prepare(image).values.astype(np.float32, order="C")
+        scale, shift = self._normalising()
         # in place and in one go: 1/255, minus mean, over std
         pixels *= scale
         pixels -= shift
         return pixels
 
-    def normalising(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Factor and shift of every channel, ``(channels, 1, 1)``: values · factor − shift."""
+    def prepare(self, image: Any) -> Item:
+        """Resize and crop an image to bytes, a quarter of the size of floats."""
+        image = image.convert("L" if self.channels == 1 else "RGB")
+        _check_pixels(image.size, self.edges)
+        return Item(self.resize(image))
+
+    def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], None]:
+        """Stack prepared images; they have no lengths."""
+        return {self.key: torch.from_numpy(np.stack([item.values for item in items]))}, None
+
+    def finish(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Normalise a batch of bytes on its device."""
+        pixels = inputs[self.key]
+        scale, shift = (torch.from_numpy(part).to(pixels.device) for part in self._normalising())
+        floats = torch.empty(pixels.shape, device=pixels.device)
+        return {self.key: floats.copy_(pixels).mul_(scale).sub_(shift)}
+
+    def _normalising(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return factor and shift of every channel: values · factor - shift."""
         mean, std = np.array(self.mean), np.array(self.std)
         scale, shift = (1 / (255 * std)).astype(np.float32), (mean / std).astype(np.float32)
         return scale[:, None, None], shift[:, None, None]
 
-    def bytes_of(self, image: "Image") -> NDArray[np.uint8]:
-        """Resize and crop an image: ``(height, width, channels)``, before normalisation."""
-        image = image.convert("L" if len(self.mean) == 1 else "RGB")
-        if self.resize is not None:
-            image = _resize(image, self.resize, self.interpolation, self.backend)
-        if self.crop is not None:
-            image = _crop(image, self.crop, self.odd_crop)
-        return np.atleast_3d(np.asarray(image))
+    def check_items(self, items: Sequence[Item]) -> list[Item]:
+        """Return images of which batches are checked."""
+        return check_images(items)
 
     def as_dict(self) -> dict[str, object]:
-        """The preprocessing as plain values for a store's spec."""
-        return {**asdict(self), "exif_orientation": "ignored", "scale": "1/255"}
+        """Return the preprocessing as plain values for a store's spec."""
+        return {
+            "name": self.name,
+            "resize": self.edges,
+            "crop": self.size,
+            "interpolation": self.interpolation,
+            "mean": self.mean,
+            "std": self.std,
+            "backend": self.backend,
+            "exif_orientation": "ignored",
+            "scale": "1/255",
+        }
+
+    def __str__(self) -> str:
+        """Describe the preparation in a line."""
+        return (
+            f"{self.name}: resize {self.edges}, crop {self.size}, {self.interpolation} by "
+            f"{self.backend}, mean {self.mean}, std {self.std}"
+        )
 
 
-def parse_preprocess(text: str, channels: int = 3) -> ImagePreprocess | None:
+def _are_sides(sides: Sequence[object]) -> bool:
+    """Return whether values are numbers of pixels that an image may have."""
+    return all(type(side) is int and 0 < side <= _LARGEST for side in sides)
+
+
+def _check_pixels(size: Size, edges: int | Size | None) -> None:
+    """Refuse an image whose resizing would make far more pixels than were read."""
+    if edges is None:
+        return
+    width, height = size
+    if isinstance(edges, int):
+        longer = int(edges * max(size) / min(size))
+        target = (edges, longer) if width <= height else (longer, edges)
+    else:
+        target = (edges[1], edges[0])
+    # one direction is resized after the other
+    if max(width, target[0]) * max(height, target[1]) > MAX_PIXELS:
+        raise InputError(
+            f"an image of {width}×{height} becomes one of {target[0]}×{target[1]} pixels; at most "
+            f"{MAX_PIXELS} are made: cut it to a less extreme shape"
+        )
+
+
+def by_transforms(
+    name: str,
+    steps: Sequence[Any],
+    size: Size,
+    edges: int | Size | None,
+    statistics: tuple[tuple[float, ...], tuple[float, ...]],
+    backend: ImageBackend,
+) -> ImageInputs:
+    """Prepare images by transforms of torchvision, of PIL images or of tensors."""
+    from torchvision.transforms import PILToTensor
+
+    to_tensor = PILToTensor()
+    ordered = [to_tensor, *steps] if backend == "torchvision" else [*steps, to_tensor]
+
+    def resize(image: "Image") -> NDArray[np.uint8]:
+        value: Any = image
+        for step in ordered:
+            value = step(value)
+        return value.numpy()
+
+    interpolation = getattr(steps[0], "interpolation", None)
+    label = str(getattr(interpolation, "value", interpolation))
+    settings = {"steps": ", ".join(map(str, steps))}
+    return ImageInputs(name, resize, size, edges, *statistics, label, backend, settings)
+
+
+def parse_canonical(text: str, channels: int, backend: ImageBackend = "pil") -> ImageInputs | None:
     """Parse ``canonicalN``: shorter edge to N/0.875, bicubic, crop N, ImageNet normalisation.
 
     Returns None for any other text, which then names a model whose own preprocessing is meant.
@@ -121,259 +204,138 @@ def parse_preprocess(text: str, channels: int = 3) -> ImagePreprocess | None:
     match = _CANONICAL.fullmatch(text)
     if match is None:
         return None
-    size = int(match[1])
-    mean, std = _IMAGENET if channels == 3 else ((0.5,) * channels, (0.5,) * channels)
-    return ImagePreprocess(text, math.floor(size / 0.875), (size, size), "bicubic", mean, std)
+    side = int(match[1])
+    statistics = _IMAGENET if channels == 3 else ((0.5,) * channels, (0.5,) * channels)
+    edge = math.floor(side / 0.875)
+    return by_transforms(
+        text, _shorter_edge(edge, (side, side)), (side, side), edge, statistics, backend
+    )
 
 
-def as_list(value: object) -> list[Any]:
-    """Return a list, and any other value as its only member."""
-    return list(value) if isinstance(value, list | tuple) else [value]
+def _shorter_edge(edges: int | Size, size: Size, interpolation: str = "bicubic") -> list[Any]:
+    """Return transforms that resize and crop at the centre."""
+    from torchvision.transforms import CenterCrop, InterpolationMode, Resize
+
+    return [
+        Resize(edges, interpolation=InterpolationMode(interpolation), antialias=True),
+        CenterCrop(size),
+    ]
 
 
-def image_size_in(config: Mapping[str, Any], name: str) -> tuple[int, int, int]:
-    """Return channels, height and width of a config, by default 3×224×224.
+def image_inputs_of_timm(
+    config: Mapping[str, Any], name: str, backend: ImageBackend = "pil"
+) -> ImageInputs:
+    """Prepare images by the evaluation transform of a timm ``pretrained_cfg``."""
+    from timm import data as timm_data
 
-    Raises ModelError for anything but three sizes.
-    """
-    sizes = as_list(config.get("input_size") or (3, 224, 224))
-    if len(sizes) != 3 or not all(_is_size(size) for size in sizes):
-        raise ModelError(f"{name} takes images of {sizes}; expected channels, height and width")
-    channels, height, width = sizes
-    return channels, height, width
-
-
-def _is_size(value: object) -> bool:
-    return type(value) is int and 0 < value <= _LARGEST
-
-
-def _fraction(config: Mapping[str, Any], name: str) -> float:
-    fraction = config.get("crop_pct") or 0.875
-    if not isinstance(fraction, int | float) or not 0 < fraction <= 1e3:
-        raise ModelError(f"preprocessing {name} says crop_pct {fraction!r}; expected 0 to 1")
-    return float(fraction)
-
-
-def _statistics(config: Mapping[str, Any], key: str, name: str) -> tuple[float, ...] | None:
-    """Return a mean or deviation for each channel, None where a config says none."""
-    value = config.get(key)
-    if not value:
-        return None
-    numbers = as_list(value)
-    if not all(isinstance(number, int | float) for number in numbers):
-        raise ModelError(f"preprocessing {name} says {key} {value!r}; expected numbers")
-    return tuple(numbers)
-
-
-def preprocess_of_timm(config: Mapping[str, Any], name: str) -> ImagePreprocess:
-    """Preprocessing of a timm ``pretrained_cfg``, as timm's evaluation transform does it.
-
-    Raises ModelError for crop modes that are not supported.
-    """
-    channels, height, width = image_size_in(config, name)
-    fraction = _fraction(config, name)
-    mode = config.get("crop_mode") or "center"
-    scaled = (math.floor(height / fraction), math.floor(width / fraction))
-    if mode not in ("center", "squash") or (mode == "center" and scaled[0] != scaled[1]):
-        raise ModelError(f"{name} crops by mode {mode!r}, which is not supported; use canonical224")
-    mean = _statistics(config, "mean", name) or _IMAGENET[0]
-    std = _statistics(config, "std", name) or _IMAGENET[1]
-    if channels == 1 and len(mean) != 1:
+    resolve_data_config: Any = vars(timm_data)["resolve_data_config"]
+    create_transform: Any = vars(timm_data)["create_transform"]
+    with reading(name, *MODEL_ERRORS, failure=ModelError, problem="has no usable preprocessing"):
+        data = resolve_data_config({}, pretrained_cfg=dict(config))
+        channels, *size = data["input_size"]
+        transform = create_transform(**data, is_training=False, normalize=False)
+        steps = transform.transforms[:-1]  # the last one makes a tensor
+        edges = getattr(steps[0], "size", None)
+        mean, std = tuple(data["mean"]), tuple(data["std"])
+    if channels == 1:
         mean, std = mean[:1], std[:1]
-    return ImagePreprocess(
-        name=name,
-        resize=scaled[0] if mode == "center" else scaled,
-        crop=(height, width),
-        interpolation=_interpolation(config.get("interpolation") or "bicubic", name),
-        mean=mean,
-        std=std,
-    )
+    edges = tuple(edges) if isinstance(edges, list | tuple) else edges
+    return by_transforms(name, steps, tuple(size), edges, (mean, std), backend)
 
 
-def preprocess_of_transformers(
-    config: Mapping[str, Any], name: str, model_type: object = None
-) -> ImagePreprocess:
-    """Preprocessing of a ``preprocessor_config.json``, as its image processor does it.
+def image_inputs_of_torchvision(
+    architecture: str, name: str, backend: ImageBackend = "pil"
+) -> ImageInputs:
+    """Prepare images by the transform that was published with weights of torchvision."""
+    from torchvision.models import get_model_weights
 
-    Old files do not name the processor; it is then the one of the model type.
-
-    Raises ModelError for processors that are not supported.
-    """
-    kind = str(
-        config.get("image_processor_type")
-        or config.get("feature_extractor_type")
-        or _processor_of(model_type)
-    )
-    config = {**_defaults(kind), **config}
-    numbers = {number: label for label, number in _PIL_NUMBER.items()}
-    resample = config.get("resample", 2)
-    if not isinstance(resample, int) or resample not in numbers:
-        raise ModelError(f"{name} resizes by the unknown resample number {resample}")
-    if not config.get("do_rescale", True):
-        raise ModelError(f"{name} does not scale pixels to 0…1, which is not supported")
-    resize, crop = _transformers_geometry(config, kind, name)
-    normalise = config.get("do_normalize", True)
-    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
-    std: tuple[float, ...] = (1.0, 1.0, 1.0)
-    if normalise:
-        mean = _statistics(config, "image_mean", name) or (0.5, 0.5, 0.5)
-        std = _statistics(config, "image_std", name) or (0.5, 0.5, 0.5)
-    return ImagePreprocess(name, resize, crop, numbers[resample], mean, std, odd_crop="down")
+    # a name that torchvision does not have, or one without published weights
+    with reading(name, AttributeError, KeyError, ValueError, problem="has no transform"):
+        published = get_model_weights(architecture).DEFAULT.transforms()
+    side, (edge,) = published.crop_size[0], published.resize_size
+    steps = _shorter_edge(edge, (side, side), published.interpolation.value)
+    statistics = tuple(published.mean), tuple(published.std)
+    return by_transforms(name, steps, (side, side), edge, statistics, backend)
 
 
-def _processor_of(model_type: object) -> str:
-    """Return the image processor of a model type of transformers, empty where there is none."""
-    from transformers.models.auto import image_processing_auto
-
-    processors: Any = vars(image_processing_auto)["IMAGE_PROCESSOR_MAPPING_NAMES"]
-    names = processors.get(str(model_type)) or ()
-    # a tuple in older releases, a dictionary by backend in newer ones
-    names = names.values() if isinstance(names, Mapping) else names
-    return next((str(name) for name in names if name), "").removesuffix("Pil")
-
-
-def _defaults(kind: str) -> dict[str, Any]:
-    """Return what an image processor does where its config says nothing."""
-    import transformers
-
-    name = kind.removesuffix("Fast").replace("FeatureExtractor", "ImageProcessor")
-    processor = getattr(transformers, f"{name}Pil", None)
-    told = {key: getattr(processor, key, None) for key in _DEFAULTED}
-    return {key: value for key, value in told.items() if value is not None}
-
-
-def preprocess_of_open_clip(
-    config: Mapping[str, Any], size: Sequence[int], name: str
-) -> ImagePreprocess:
-    """Preprocessing of open_clip's evaluation: the shorter edge and a crop, or squashed.
+def image_inputs_of_open_clip(
+    config: Mapping[str, Any], name: str, size: Size, backend: ImageBackend = "pil"
+) -> ImageInputs:
+    """Prepare images as open_clip's evaluation does.
 
     Raises ModelError for other ways of resizing.
     """
-    mode, (height, width) = config.get("resize_mode") or "shortest", size
-    if mode not in ("shortest", "squash") or (mode == "shortest" and height != width):
+    mode = config.get("resize_mode") or "shortest"
+    if mode not in ("shortest", "squash") or (mode == "shortest" and size[0] != size[1]):
         raise ModelError(f"{name} resizes by mode {mode!r}, which is not supported; use canonical")
-    return ImagePreprocess(
-        name=name,
-        resize=height if mode == "shortest" else (height, width),
-        crop=(height, width),
-        interpolation=_interpolation(config.get("interpolation") or "bicubic", name),
-        mean=_statistics(config, "mean", name) or _CLIP[0],
-        std=_statistics(config, "std", name) or _CLIP[1],
-    )
+    edges = size[0] if mode == "shortest" else size
+    with reading(name, *MODEL_ERRORS, failure=ModelError, problem="has no usable preprocessing"):
+        steps = _shorter_edge(edges, size, config.get("interpolation") or "bicubic")
+        statistics = tuple(config.get("mean") or _CLIP[0]), tuple(config.get("std") or _CLIP[1])
+    return by_transforms(name, steps, size, edges, statistics, backend)
 
 
-def preprocess_of_torchvision(
+def image_inputs_of_transformers(
+    directory: Path,
     name: str,
-    *,
-    resize: int,
-    crop: tuple[int, int],
-    interpolation: str,
-    normalise: tuple[tuple[float, ...], tuple[float, ...]],
-) -> ImagePreprocess:
-    """Preprocessing of a torchvision weights entry: shorter edge, crop at the centre, normalise."""
-    mean, std = normalise
-    return ImagePreprocess(name, resize, crop, _interpolation(interpolation, name), mean, std)
+    image_size: tuple[int, int, int],
+    backend: ImageBackend = "pil",
+) -> ImageInputs:
+    """Prepare images by the image processor in a directory.
 
-
-def _transformers_geometry(
-    config: Mapping[str, Any], kind: str, name: str
-) -> tuple[int | tuple[int, int] | None, tuple[int, int] | None]:
-    if not config.get("do_resize", True):
-        return None, None
-    size = _size_in(config, "size", 224, name)
-    if kind.startswith("ConvNext"):
-        edge = size if isinstance(size, int) else size[0]
-        if edge >= 384:
-            return (edge, edge), None
-        return int(edge / _fraction(config, name)), (edge, edge)
-    if kind.startswith(_RESIZE_THEN_CROP):
-        crop = None
-        if config.get("do_center_crop") and config.get("crop_size") is not None:
-            sides = _size_in(config, "crop_size", None, name)
-            crop = (sides, sides) if isinstance(sides, int) else sides
-        if isinstance(size, int) and not kind.startswith(("Bit", "CLIP")):
-            size = (size, size)
-        return size, crop
-    raise ModelError(
-        f"{name} uses the image processor {kind!r}, which is not supported; use canonical224"
-    )
-
-
-def _size_in(
-    config: Mapping[str, Any], key: str, default: int | None, name: str
-) -> int | tuple[int, int]:
-    """Return the length of the shorter edge, or height and width.
-
-    Raises ModelError for anything else.
+    Raises ModelError when there is none, or one that does more than resize and normalise.
     """
-    value = config.get(key, default)
-    sides = [value]
-    if isinstance(value, Mapping):
-        is_both = "height" in value
-        keys = ("height", "width") if is_both else ("shortest_edge",)
-        sides = [value.get(side) for side in keys]
-    elif isinstance(value, list | tuple):
-        sides = list(value)
-    if not 1 <= len(sides) <= 2 or not all(_is_size(side) for side in sides):
-        raise ModelError(f"preprocessing {name} says {key} {value!r}; expected sizes in pixels")
-    return sides[0] if len(sides) == 1 else (sides[0], sides[1])
+    from PIL import Image
+    from transformers import AutoImageProcessor
 
-
-def _interpolation(text: str, name: str) -> Interpolation:
-    for known in _PIL_NUMBER:
-        if text == known:
-            return known
-    raise InputError(f"{name} resizes by {text!r}; expected {', '.join(_PIL_NUMBER)}")
-
-
-def _resize(
-    image: "Image",
-    size: int | tuple[int, int],
-    interpolation: Interpolation,
-    backend: ImageBackend,
-) -> "Image":
-    from PIL.Image import Resampling
-
-    width, height = image.size
-    if isinstance(size, int):
-        # the longer edge is cut to whole pixels, as torchvision does
-        longer = int(size * max(width, height) / min(width, height))
-        target = (size, longer) if width <= height else (longer, size)
-    else:
-        target = (size[1], size[0])
-    if target == image.size:
-        return image
-    # one direction is resized after the other
-    if max(width, target[0]) * max(height, target[1]) > MAX_PIXELS:
-        raise InputError(
-            f"an image of {width}×{height} becomes one of {target[0]}×{target[1]} pixels; at most "
-            f"{MAX_PIXELS} are made: cut it to a less extreme shape"
+    library: Any = AutoImageProcessor
+    path = directory / "preprocessor_config.json"
+    if not path.exists():
+        raise ModelError(
+            f"{name} comes without {path.name}; say how images are prepared, for instance "
+            f"--preprocess canonical{image_size[1]}"
         )
-    if backend == "torchvision":
-        return _resize_by_torchvision(image, target, interpolation)
-    return image.resize(target, Resampling(_PIL_NUMBER[interpolation]))
-
-
-def _resize_by_torchvision(
-    image: "Image", target: tuple[int, int], interpolation: Interpolation
-) -> "Image":
-    import torch
-    from PIL.Image import fromarray
-    from torchvision.transforms.v2 import InterpolationMode
-    from torchvision.transforms.v2.functional import resize
-
-    # a copy, since PIL's memory may not be written to, and channels first
-    pixels = torch.from_numpy(np.atleast_3d(np.array(image))).permute(2, 0, 1)
-    made = resize(pixels, [target[1], target[0]], InterpolationMode(interpolation), antialias=True)
-    return fromarray(made.permute(1, 2, 0).numpy().squeeze())
-
-
-def _crop(image: "Image", size: tuple[int, int], odd: Literal["even", "down"]) -> "Image":
-    height, width = size
-    if image.width < width or image.height < height:
-        raise InputError(
-            f"an image of {image.width}×{image.height} cannot be cropped to {width}×{height}"
+    check_directory(directory)
+    if "auto_map" in read_json(path):
+        raise ModelError(f"the image processor of {name} wants to run its own code; refused")
+    problem = "its image processor is not supported, use canonical224"
+    with reading(name, *MODEL_ERRORS, failure=ModelError, problem=problem):
+        processor: Any = library.from_pretrained(
+            directory, backend=backend, local_files_only=True, trust_remote_code=False
         )
-    halved = (image.width - width) / 2, (image.height - height) / 2
-    left, top = (round(x) if odd == "even" else math.floor(x) for x in halved)
-    return image.crop((left, top, left + width, top + height))
+
+    def resize(image: Image.Image) -> NDArray[np.uint8]:
+        with reading(name, *MODEL_ERRORS, failure=ModelError, problem=problem):
+            output = processor(image, do_rescale=False, do_normalize=False, return_tensors="np")
+            return np.asarray(output["pixel_values"][0])
+
+    if not getattr(processor, "do_rescale", True):
+        raise ModelError(f"{name} does not scale pixels to 0…1, which is not supported")
+    mean, std = (0.0,) * image_size[0], (1.0,) * image_size[0]
+    if getattr(processor, "do_normalize", True):
+        mean, std = _statistics(processor.image_mean), _statistics(processor.image_std)
+    sides = dict(getattr(processor, "size", None) or {})
+    crop = dict(getattr(processor, "crop_size", None) or {})
+    if not _are_sides([side for side in (*sides.values(), *crop.values()) if side is not None]):
+        raise ModelError(f"{name}: {problem} (sizes {sides} and {crop} in pixels)")
+    edges = sides.get("shortest_edge")
+    if edges is None and "height" in sides and "width" in sides:
+        edges = sides["height"], sides["width"]
+    mode = "L" if image_size[0] == 1 else "RGB"
+    blank, other = (resize(Image.new(mode, sides)) for sides in ((64, 48), (48, 64)))
+    if blank.dtype != np.uint8 or blank.ndim != 3 or blank.shape != other.shape:
+        shapes = f"{blank.dtype} of shapes {blank.shape} and {other.shape}"
+        raise ModelError(f"{name}: {problem} (it gives {shapes} for images of two sizes)")
+    plain = (bool, int, float, str, list, tuple, dict)
+    settings = {"class": type(processor).__name__} | {
+        key: value for key, value in processor.to_dict().items() if isinstance(value, plain)
+    }
+    size = blank.shape[1], blank.shape[2]
+    resized = edges if getattr(processor, "do_resize", True) else None
+    number = getattr(processor, "resample", None)
+    label = Image.Resampling(number).name.lower() if isinstance(number, int) else str(number)
+    return ImageInputs(name, resize, size, resized, mean, std, label, backend, settings)
+
+
+def _statistics(value: Any) -> tuple[float, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)

@@ -1,4 +1,4 @@
-"""From text to padded batches of token ids."""
+"""From texts to padded batches of token ids."""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from repalign.exceptions import InputError, ModelError, reading
-from repalign.models.loaders.boundary import MODEL_ERRORS, panics_as_errors
-from repalign.models.loaders.files import check_directory, read_json
-from repalign.models.loaders.loaded import LoadedModel
+from repalign.models.calls import MODEL_ERRORS, panics_as_errors
+from repalign.models.encoder import Encoder
+from repalign.models.inputs.items import CHECKED_TOKENS, Item, check_lengths
+from repalign.models.weights import check_directory, read_json
 
 DEFAULT_MAX_LENGTH = 2048
 TokenIds = NDArray[np.int64]
@@ -29,38 +30,65 @@ _TOKENIZER_FILES = (
 
 
 @dataclass(frozen=True, eq=False)
-class TextEncoder:
+class TextInputs:
     """A tokenizer with the limits of the model it feeds.
 
-    ``max_length`` counts special tokens; longer texts are cut on the right. ``pad_id`` fills
-    the right side and is never seen by the model.
+    Attributes:
+        tokenizer: Of the library tokenizers.
+        pad_id: Fills the right side, and is never seen by the model.
+        max_length: Most tokens, special ones included; longer texts are cut on the right.
+        vocabulary_rows: Token ids that the model embeds.
+        needs_mask: The model would see padding without a mask.
+        sha256: Of the tokenizer.
     """
 
     tokenizer: Any
     pad_id: int
     max_length: int
     vocabulary_rows: int
+    needs_mask: bool
     sha256: str
+    unit = "tokens"
+    key = "input_ids"
+    one_by_one = False
+    same_size = False
+    needs_equal_lengths = False
+
+    @property
+    def longest(self) -> str:
+        """The length that a sample is cut to."""
+        return f"{self.max_length} tokens"
 
     def encode(self, texts: Sequence[str]) -> list[TokenIds]:
-        """Token ids of each text, special tokens included, cut to ``max_length``."""
-        return self.encode_telling(texts)[0]
+        """Return the token ids of each text, special tokens included, cut to ``max_length``."""
+        return [item.values for item in self.prepare_all(texts)]
 
-    def encode_telling(self, texts: Sequence[str]) -> tuple[list[TokenIds], NDArray[np.bool_]]:
-        """Token ids of each text, and whether it was cut."""
+    def prepare(self, text: str) -> Item:
+        """Tokenise one text."""
+        return self.prepare_all([text])[0]
+
+    def prepare_all(self, texts: Sequence[str]) -> list[Item]:
+        """Tokenise texts at once."""
         # tokenizers raises Exception itself, for instance of a vocabulary without the unknown token
         errors = reading("the tokenizer", Exception, failure=ModelError, problem="cannot encode")
         with errors, panics_as_errors():
             encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=True)
-        ids = [np.asarray(encoding.ids, dtype=np.int64) for encoding in encodings]
-        return ids, np.array([len(encoding.overflowing) > 0 for encoding in encodings], dtype=bool)
+        return [
+            Item(
+                np.asarray(encoding.ids, dtype=np.int64),
+                len(encoding.ids),
+                is_cut=len(encoding.overflowing) > 0,
+            )
+            for encoding in encodings
+        ]
 
-    def check(self, ids: TokenIds, sample: str) -> None:
-        """Refuse token ids that the model cannot take.
+    def states(self, item: Item, sample: str) -> int:
+        """Return the number of states that a text gives: its tokens.
 
         Raises InputError for a text without tokens, ModelError for an id that the embedding
         does not have.
         """
+        ids = item.values
         if len(ids) == 0:
             raise InputError(
                 f"the text of sample {sample} gives no tokens; remove it from the data"
@@ -70,9 +98,22 @@ class TextEncoder:
                 f"token id {ids.max()} in sample {sample}, but the model embeds only "
                 f"{self.vocabulary_rows} ids: this tokenizer belongs to another model"
             )
+        return len(ids)
+
+    def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], Tensor]:
+        """Pad token ids on the right; return inputs and lengths, on the host."""
+        return pad_batch([item.values for item in items], self.pad_id, masked=self.needs_mask)
+
+    def finish(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return a batch on its device as it is."""
+        return inputs
+
+    def check_items(self, items: Sequence[Item]) -> list[Item]:
+        """Return short texts of other lengths, of which batches are checked."""
+        return check_lengths(items, CHECKED_TOKENS)
 
     def as_dict(self) -> dict[str, object]:
-        """The tokenizer as plain values for a store's spec."""
+        """Return the tokenizer as plain values for a store's spec."""
         return {
             "sha256": self.sha256,
             "pad_id": self.pad_id,
@@ -80,18 +121,22 @@ class TextEncoder:
             "max_length": self.max_length,
         }
 
+    def __str__(self) -> str:
+        """Describe the preparation in a line."""
+        return f"tokenizer {self.sha256[:12]}, up to {self.longest}"
 
-def load_text_encoder(
-    model: LoadedModel, *, max_length: int | None = None, source: Path | None = None
-) -> TextEncoder:
-    """Load the tokenizer beside a model, or from the directory ``source``.
+
+def load_text_inputs(
+    encoder: Encoder, *, max_length: int | None = None, source: Path | None = None
+) -> TextInputs:
+    """Load the tokenizer in a model's directory, or in the directory ``source``.
 
     Raises ModelError when there is none or when it was made for another vocabulary, InputError
     for a length beyond the model's positions.
     """
-    directory = source if source is not None else model.directory
-    if directory is None or model.vocabulary_rows is None:
-        raise ModelError(f"{model.origin.model} is no text model")
+    directory, rows = source or encoder.directory, encoder.vocabulary_rows
+    if directory is None or rows is None:
+        raise ModelError(f"{encoder.origin.model} is not a text model")
     check_directory(directory)
     if not any((directory / file).is_file() for file in _TOKENIZER_FILES):
         raise ModelError(
@@ -101,19 +146,27 @@ def load_text_encoder(
     wrapped = _load_tokenizer(directory)
     tokenizer = wrapped.backend_tokenizer
     words = tokenizer.get_vocab_size(with_added_tokens=False)
-    if words > model.vocabulary_rows:
+    if words > rows:
         raise ModelError(
-            f"the tokenizer in {directory.name} knows {words} tokens, the model embeds "
-            f"{model.vocabulary_rows}: it belongs to another model; give the right --tokenizer"
+            f"the tokenizer in {directory.name} knows {words} tokens, the model embeds {rows}: it "
+            "belongs to another model; give the right --tokenizer"
         )
-    length = _length(max_length, model.max_length)
+    limit = encoder.max_length
+    if max_length is not None and limit is not None and max_length > limit:
+        raise InputError(
+            f"--max-length {max_length}, but the model has {limit} positions; lower it"
+        )
+    length = max_length or min(limit or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
     tokenizer.no_padding()
     tokenizer.enable_truncation(length)
-    return TextEncoder(
+    # The config comes first: RoBERTa counts positions by comparing with its own padding id.
+    candidates = (encoder.pad_id, wrapped.pad_token_id, wrapped.eos_token_id, 0)
+    return TextInputs(
         tokenizer=tokenizer,
-        pad_id=_pad_id(model, wrapped),
+        pad_id=next(i for i in candidates if isinstance(i, int) and 0 <= i < rows),
         max_length=length,
-        vocabulary_rows=model.vocabulary_rows,
+        vocabulary_rows=rows,
+        needs_mask=encoder.needs_mask,
         sha256=hashlib.sha256(tokenizer.to_str().encode()).hexdigest(),
     )
 
@@ -121,10 +174,10 @@ def load_text_encoder(
 def pad_batch(
     ids: Sequence[TokenIds], pad_id: int, *, masked: bool
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """Pad token ids on the right; returns the model's inputs and the lengths, on the host.
+    """Pad token ids on the right; return inputs and lengths, on the host.
 
-    The mask, where the model needs one, is boolean ``(batch, 1, 1, width)``, to be widened to the
-    form that transformers takes as it is; there is none when no sample is padded.
+    The mask, where the model needs one, is boolean ``(batch, width)``; there is none when no
+    sample is padded.
     """
     lengths = np.array([len(sample) for sample in ids], dtype=np.int64)
     width = int(lengths.max())
@@ -133,8 +186,7 @@ def pad_batch(
         padded[row, : len(sample)] = sample
     inputs = {"input_ids": torch.from_numpy(padded)}
     if masked and lengths.min() < width:
-        real = torch.from_numpy(np.arange(width) < lengths[:, None])
-        inputs["attention_mask"] = real[:, None, None, :]
+        inputs["attention_mask"] = torch.from_numpy(np.arange(width) < lengths[:, None])
     return inputs, torch.from_numpy(lengths)
 
 
@@ -149,27 +201,12 @@ def _load_tokenizer(directory: Path) -> Any:
     # tokenizer.json is the whole pipeline and is taken as it is; the automatic choice goes by
     # the model type and may rebuild another pipeline from the vocabulary alone.
     has_pipeline = (directory / "tokenizer.json").is_file()
-    chosen: Any = PreTrainedTokenizerFast if has_pipeline else AutoTokenizer
+    loader: Any = PreTrainedTokenizerFast if has_pipeline else AutoTokenizer
     # tokenizers raises Exception itself for a tokenizer.json of another form
     problem = "not a usable tokenizer, give one with --tokenizer"
     errors = reading(directory.name, *MODEL_ERRORS, Exception, failure=ModelError, problem=problem)
     with errors, panics_as_errors():
-        wrapped = chosen.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
+        wrapped = loader.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
     if not isinstance(wrapped, PreTrainedTokenizerFast):
         raise ModelError(f"the tokenizer in {directory.name} is of an old, slow kind; convert it")
     return wrapped
-
-
-def _length(wanted: int | None, limit: int | None) -> int:
-    if wanted is None:
-        return min(limit or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
-    if limit is not None and wanted > limit:
-        raise InputError(f"--max-length {wanted}, but the model has {limit} positions; lower it")
-    return wanted
-
-
-def _pad_id(model: LoadedModel, wrapped: Any) -> int:
-    # The config comes first: RoBERTa counts positions by comparing with its own padding id.
-    candidates = (model.config.get("pad_token_id"), wrapped.pad_token_id, wrapped.eos_token_id, 0)
-    rows = model.vocabulary_rows or 0
-    return next(i for i in candidates if isinstance(i, int) and 0 <= i < rows)

@@ -73,7 +73,7 @@ def extract_on_ray(
             if name and on_progress is not None:
                 on_progress(_progress(extractions, by_process, time.perf_counter() - started))
         whole = [
-            (extraction, (extraction.made, extraction.plan.device_difference))
+            (extraction, (extraction.made,))
             for extraction in extractions
             if extraction.plan is not None and extraction.failure is None
         ]
@@ -93,12 +93,10 @@ def make_shard(machine: Machine, item: tuple[ExtractSettings, int]) -> tuple[str
     return f"{socket.gethostname()}/{os.getpid()}", _portion(settings).make(number)
 
 
-def finish_store(
-    machine: Machine, item: tuple[ExtractSettings, Made, float | None]
-) -> ExtractResult:
+def finish_store(machine: Machine, item: tuple[ExtractSettings, Made]) -> ExtractResult:
     """Complete a store, all shards of which are there."""
-    settings, made, difference = item
-    return _portion(settings).finish(made, difference)
+    settings, made = item
+    return _portion(settings).finish(made)
 
 
 def _portion(settings: ExtractSettings) -> Portion:

@@ -1,4 +1,4 @@
-"""The public door of extraction: settings for a named model, or a module of one's own."""
+"""The public entry point of extraction, of named models and of modules."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 
 @overload
-def extract(what: ExtractSettings, *, on_progress: "OnExtract | None" = None) -> ExtractResult: ...
+def extract(
+    source: ExtractSettings, *, on_progress: "OnExtract | None" = None
+) -> ExtractResult: ...
 
 
 @overload
 def extract(
-    what: "nn.Module",
+    source: "nn.Module",
     data: Iterable[Any],
     *,
     output: Path | str,
@@ -31,7 +33,7 @@ def extract(
 
 @checked
 def extract(
-    what: "ExtractSettings | nn.Module",
+    source: "ExtractSettings | nn.Module",
     data: Iterable[Any] | None = None,
     *,
     output: Path | str | None = None,
@@ -39,10 +41,10 @@ def extract(
     on_progress: "OnExtract | None" = None,
     **options: Any,
 ) -> ExtractResult:
-    """Extract embeddings into a store; the same call goes on where an earlier one stopped.
+    """Extract embeddings into a store; the same call resumes an earlier one.
 
     Args:
-        what: ``ExtractSettings`` of a model that has a name, or any ``torch.nn.Module``.
+        source: ``ExtractSettings`` of a model that has a name, or any ``torch.nn.Module``.
         data: For a module: a loader, a data set, or an iterable of batches (tensors, tuples
             that begin with one, dictionaries of keywords), the same at every call.
         output: For a module: the store, a file ending in .h5 or a directory.
@@ -65,15 +67,15 @@ def extract(
         >>> result.n_rows, result.views
         (30, {'final': 3})
     """
-    if isinstance(what, ExtractSettings):
+    if isinstance(source, ExtractSettings):
         from repalign.workflows.extract.run import extract as run
 
         if data is not None or output is not None or ids is not None or options:
             raise InputError("settings say everything; give them alone, or a module with its data")
-        return run(what, on_progress)
-    if not is_a(what, "torch.nn", "Module"):
+        return run(source, on_progress)
+    if not is_a(source, "torch.nn", "Module"):
         raise InputError(
-            f"what: got {type(what).__name__}, expected ExtractSettings (of a model that has a "
+            f"source: got {type(source).__name__}, expected ExtractSettings (of a model that has a "
             "name) or a torch.nn.Module"
         )
     from repalign.workflows.extract.module import ModuleSettings, extract_module
@@ -89,4 +91,4 @@ def extract(
     for name in ("layers", "pools"):
         if isinstance(options.get(name), list):
             options[name] = tuple(options[name])
-    return extract_module(what, data, Path(output), ids, ModuleSettings(**options))
+    return extract_module(source, data, Path(output), ids, ModuleSettings(**options))

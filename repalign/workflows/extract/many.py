@@ -1,4 +1,4 @@
-"""Many checkpoints in one run: a list of models, a store for each in one folder."""
+"""Many checkpoints in one run: a list of models, and a store for each."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ _LONGEST_LIST = 2**24
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A line of a list of models: the model, and what its store is called."""
+    """A line of a list of models: the model, and the name of its store."""
 
     name: str
     model: str
@@ -45,17 +45,17 @@ def read_models(path: Path) -> list[NamedModel]:
         lines = [line.strip() for line in content.decode("utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 text; expected one model a line") from error
-    found = [_named(line) for line in lines if line and not line.startswith("#")]
-    if not found:
+    models = [_named(line) for line in lines if line and not line.startswith("#")]
+    if not models:
         raise InputError(f"{path}: holds no models; expected one a line, MODEL or NAME=MODEL")
-    times = Counter(each.name for each in found)
-    for each in found:
-        if times[each.name] > 1:
+    counts = Counter(model.name for model in models)
+    for model in models:
+        if counts[model.name] > 1:
             raise InputError(
-                f"{path}: two stores would be called {each.name}{ENDING}; name them, as "
-                f"NAME={each.model}"
+                f"{path}: two stores would be called {model.name}{ENDING}; name them, as "
+                f"NAME={model.model}"
             )
-    return found
+    return models
 
 
 def _named(line: str) -> NamedModel:
@@ -68,29 +68,29 @@ def _named(line: str) -> NamedModel:
 def settings_of_list(
     models: Sequence[NamedModel], folder: Path, settings: ExtractSettings
 ) -> list[ExtractSettings]:
-    """Return the settings of every extraction: alike but for the model and the store.
+    """Return the settings of every extraction, with its model and store.
 
     Raises:
         InputError: The folder is a file.
     """
     if folder == STDOUT or (folder.exists() and not folder.is_dir()):
-        raise InputError(f"{folder}: is no folder; expected one for the stores of --models")
+        raise InputError(f"{folder}: not a folder; expected one for the stores of --models")
     return [
-        replace(settings, model=each.model, output=folder / f"{each.name}{ENDING}")
-        for each in models
+        replace(settings, model=model.model, output=folder / f"{model.name}{ENDING}")
+        for model in models
     ]
 
 
 def extract_in_turn(
-    wanted: Sequence[ExtractSettings], on_progress: "OnExtract | None" = None
+    extractions: Sequence[ExtractSettings], on_progress: "OnExtract | None" = None
 ) -> list[ExtractResult | Exception]:
-    """Extract one store after the other in this process; no failure stops the others."""
+    """Extract one store after the other; no failure stops the next."""
     from repalign.workflows.extract.run import extract
 
     results: list[ExtractResult | Exception] = []
-    for number, settings in enumerate(wanted):
+    for number, settings in enumerate(extractions):
         try:
-            results.append(extract(settings, _of_many(on_progress, number, len(wanted))))
+            results.append(extract(settings, _of_many(on_progress, number, len(extractions))))
         except Exception as failure:  # noqa: BLE001 - whatever one model brings, others go on
             results.append(failure)
     return results

@@ -1,31 +1,32 @@
-"""Extraction: from a model and data to a store of embeddings, resumable and by many processes."""
+"""Extraction: from a model and data to a store of embeddings."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 from repalign.core.compute import exact_float32
 from repalign.exceptions import InputError
 from repalign.store import StoreWriter, WriteOptions, open_store
-from repalign.store.writing.background import BackgroundThread
-from repalign.workflows.extract.device import Fetcher
-from repalign.workflows.extract.feed import Event, HostBatch, ShardEnd, ShardStart, prefetch
+from repalign.workflows.extract.batches import HostBatch, prefetch
+from repalign.workflows.extract.device import Rows, rows_on_host
 from repalign.workflows.extract.job import ExtractJob, prepare_job
-from repalign.workflows.extract.plan import read_rank, shard_bounds
+from repalign.workflows.extract.plan import read_rank
 from repalign.workflows.extract.settings import (
     ExtractProgress,
     ExtractResult,
     ExtractSettings,
     Speed,
 )
-from repalign.workflows.extract.shards import ShardBuffer
+from repalign.workflows.extract.shards import Shard
 
 OnExtract = Callable[[ExtractProgress], None]
 
 
 def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> ExtractResult:
-    """Extract embeddings into a store; the same call continues where an earlier one stopped.
+    """Extract embeddings into a store; the same call resumes an earlier one.
 
     With the rank variables of torchrun or Slurm set, this process makes its share of the
     shards; whichever finishes last completes the store.
@@ -36,29 +37,24 @@ def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> 
     rank, n_ranks = read_rank()
     if settings.overwrite and n_ranks > 1:
         raise InputError("--overwrite with several processes: remove the old store first")
-    job = prepare_job(settings)
-    try:
-        with exact_float32():
-            difference = job.verify_device()
-            writer = open_writer(job, n_ranks)
-            if writer.is_complete:
-                return result_of_job(job, writer, Tally(job, None), None)
-            numbers = [
-                number
-                for number in range(rank, job.n_shards, n_ranks)
-                if number not in writer.committed
-            ]
-            tally = Tally(job, on_progress, numbers)
-            try:
-                make_shards(job, writer, numbers, tally)
-            except BaseException:
-                writer.abandon()
-                raise
-            writer.close()
+    with closing(prepare_job(settings)) as job:
+        writer = open_writer(job, n_ranks)
+        if writer.is_complete:
+            return result_of_job(job, writer, Tally(job, None))
+        numbers = [
+            number
+            for number in range(rank, job.n_shards, n_ranks)
+            if number not in writer.committed
+        ]
+        tally = Tally(job, on_progress, numbers)
+        try:
+            make_shards(job, writer, numbers, tally)
+        except BaseException:
+            writer.abandon()
+            raise
+        writer.close()
         writer.finish_when_whole()
-        return result_of_job(job, writer, tally, difference)
-    finally:
-        job.pool.shutdown(wait=False, cancel_futures=True)
+        return result_of_job(job, writer, tally)
 
 
 class Tally:
@@ -67,20 +63,20 @@ class Tally:
     def __init__(
         self, job: ExtractJob, on_progress: OnExtract | None, numbers: Sequence[int] = ()
     ) -> None:
-        bounds = [shard_bounds(n, len(job.selection), job.per_shard) for n in numbers]
-        self.total = sum(stop - start for start, stop in bounds)
+        shards = [job.shard(number) for number in numbers]
+        self.total = sum(shard.stop - shard.start for shard in shards)
         self.samples = self.rows = self.n_units = self.n_cut = 0
-        self._unit = job.feed.unit
+        self._unit = job.feed.inputs.unit
         self._on_progress = on_progress
         self._started = time.perf_counter()
 
     @property
     def seconds(self) -> float:
-        """Since it was begun."""
+        """Seconds since it was begun."""
         return time.perf_counter() - self._started
 
     def add(self, batch: HostBatch, rows: int) -> None:
-        """Count a batch that is done, and tell."""
+        """Count a batch that is done, and report progress."""
         self.samples += len(batch.members)
         self.rows += rows
         self.n_units += batch.n_units
@@ -91,11 +87,11 @@ class Tally:
 
 
 def open_writer(job: ExtractJob, n_writers: int) -> StoreWriter:
-    """Begin the store of a job, or take it over; alone, or with other writers."""
+    """Begin the store of a job, or resume it."""
     settings = job.settings
     options = WriteOptions(
         dtype=settings.store_dtype,
-        licence=job.runner.model.origin.licence,
+        licence=job.runner.encoder.origin.licence,
         environment=job.environment,
         n_shards=job.n_shards,
         n_writers=n_writers,
@@ -111,51 +107,38 @@ def open_writer(job: ExtractJob, n_writers: int) -> StoreWriter:
     )
 
 
+@exact_float32()
 def make_shards(job: ExtractJob, writer: StoreWriter, numbers: Sequence[int], tally: Tally) -> None:
-    """Compute and write the given shards."""
-    behind = BackgroundThread("repalign-writer")
-    fetcher = Fetcher()
-    buffers: dict[int, ShardBuffer] = {}
-    ends: dict[int, ShardEnd] = {}
-    current = -1
-
-    def settle(*, flush: bool) -> None:
-        for (number, batch), rows in fetcher.ready(flush=flush):
-            buffers[number].place(batch, rows)
-            tally.add(batch, len(next(iter(rows.values()))))
-        for number in [n for n in ends if buffers[n].is_full]:
-            start, stop = shard_bounds(number, len(job.selection), job.per_shard)
-            ordinals = job.selection.ordinals[start:stop]
-            end, with_ids = ends.pop(number), job.settings.with_ids
-            write = buffers.pop(number).write
-            behind.put(partial(write, writer, end, ordinals, with_ids=with_ids))
-
-    try:
-        for event in prefetch(_events(job, numbers)):
-            if isinstance(event, ShardStart):
-                current = event.number
-                buffers[current] = ShardBuffer(event, job.dims)
-            elif isinstance(event, ShardEnd):
-                ends[event.number] = event
-            else:
-                for batch, rows in job.runner.run_fitting(event):
-                    fetcher.put((current, batch), rows)
-            settle(flush=False)
-        settle(flush=True)
-    finally:
-        behind.close()
-        writer.flush()
+    """Compute the given shards; a thread writes those that are whole."""
+    ordinals, with_ids = job.selection.ordinals, job.settings.with_ids
+    writes: deque[Future[None]] = deque()
+    with (
+        ThreadPoolExecutor(1, "repalign-writer") as thread,
+        closing(prefetch(job.feed.batches([job.shard(number) for number in numbers]))) as batches,
+    ):
+        try:
+            for (shard, batch), rows in rows_on_host(_run(job, batches)):
+                tally.add(batch, shard.place(batch, rows))
+                if shard.is_full:
+                    if len(writes) > 1:
+                        writes.popleft().result()
+                    writes.append(thread.submit(shard.write, writer, ordinals, with_ids=with_ids))
+        finally:
+            while writes:
+                writes.popleft().result()
+            writer.flush()
 
 
-def _events(job: ExtractJob, numbers: Sequence[int]) -> Iterator[Event]:
-    for number in numbers:
-        yield from job.feed.shard(number, *shard_bounds(number, len(job.selection), job.per_shard))
+def _run(
+    job: ExtractJob, batches: Iterator[tuple[Shard, HostBatch]]
+) -> Iterator[tuple[tuple[Shard, HostBatch], Rows]]:
+    for shard, batch in batches:
+        for part, rows in job.runner.run_fitting(batch):
+            yield (shard, part), rows
 
 
-def result_of_job(
-    job: ExtractJob, writer: StoreWriter, tally: Tally, difference: float | None
-) -> ExtractResult:
-    """Say what an extraction left behind."""
+def result_of_job(job: ExtractJob, writer: StoreWriter, tally: Tally) -> ExtractResult:
+    """Return the result of an extraction."""
     summary: dict[str, Any] = {"n_rows": None, "fingerprint": None}
     if writer.is_complete:
         with open_store(writer.path) as store:
@@ -166,9 +149,8 @@ def result_of_job(
         views=job.dims,
         rows_new=tally.rows,
         samples=len(job.selection),
-        speed=Speed(tally.n_units, job.feed.unit, tally.seconds),
+        speed=Speed(tally.n_units, job.feed.inputs.unit, tally.seconds),
         device=str(job.runner.device),
-        device_difference=difference,
         n_cut=tally.n_cut,
         warnings=_warnings(job, tally),
         **summary,
@@ -176,24 +158,26 @@ def result_of_job(
 
 
 def _warnings(job: ExtractJob, tally: Tally) -> tuple[str, ...]:
-    found = []
+    warnings = []
     if tally.n_cut:
-        found.append(
-            f"{tally.n_cut:,} of {tally.samples:,} samples are longer than {job.longest} and were "
-            "cut on the right: their rows do not know the rest"
+        warnings.append(
+            f"{tally.n_cut:,} of {tally.samples:,} samples are longer than "
+            f"{job.feed.inputs.longest} and were cut on the right: their rows do not depend on "
+            "what follows"
         )
     if job.settings.dtype != "fp32":
-        found.append(
+        warnings.append(
             f"{job.settings.dtype} rows depend on the batches they were computed in (about 3e-2 "
             "of a unit); compare only stores made with the same settings"
         )
     if job.runner.device.type != "cpu" and job.settings.batch_size is None:
-        found.append(
-            "the batch size was found by trial; give --batch-size for rows that repeat to the bit"
+        warnings.append(
+            "the size of batches depends on the memory of the device; give --batch-size for rows "
+            "that repeat to the bit"
         )
     if len(job.selection) < max(job.dims.values()):
-        found.append(
+        warnings.append(
             f"{len(job.selection)} samples are fewer than the columns of a view; a comparison of "
             "such stores overfits"
         )
-    return tuple(found)
+    return tuple(warnings)

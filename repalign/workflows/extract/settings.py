@@ -1,4 +1,4 @@
-"""What an extraction is asked to do, and what came of it."""
+"""Settings of an extraction, its progress and its result."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Literal
 
 from repalign.data.read_options import PANEL as DATA
 from repalign.data.read_options import ReadOptions
-from repalign.models.loaders.families import POOLS
+from repalign.models.families import POOLS
 from repalign.options import Settings, option
 
 ROWS = "The rows"
@@ -65,7 +65,7 @@ class ViewSettings(Settings):
 
 @dataclass(frozen=True)
 class ExtractSettings(ViewSettings):
-    """Everything that `repalign extract` can be told.
+    """All settings of `repalign extract`.
 
     Empty ``layers`` and ``pools``, and None anywhere, mean the family's or machine's default.
     ``batch_size`` counts tokens (padding included) for text and images for images.
@@ -129,8 +129,8 @@ class ExtractSettings(ViewSettings):
         "Tokens (or states of sounds) per batch with padding, or images per batch.",
         panel=RUNNING,
         least=1,
-        absent="on the CPU 1024, or 8 images of 224×224 and more of smaller ones; found by trial "
-        "elsewhere",
+        absent="on the CPU 1024, or 8 images of 224×224 and more of smaller ones; elsewhere large, "
+        "and halved where memory is short",
     )
     shard_samples: int | None = option(
         None, "Samples per shard.", panel=RUNNING, least=1, absent="up to 1024, about 128 MiB"
@@ -149,18 +149,11 @@ class ExtractSettings(ViewSettings):
         True, "Store no sample ids, which may identify people.", flag="no-ids", panel=DATA
     )
     overwrite: bool = option(False, "Replace the output if it exists.", panel=RUNNING)
-    verify_device: int | None = option(
-        None,
-        "First recompute so many samples on the CPU, in float32, and stop where they deviate.",
-        panel=RUNNING,
-        least=1,
-        absent="no",
-    )
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What one process went through, in how many seconds: tokens of texts, images, or sounds."""
+    """The tokens, images or sounds of one process, and its seconds."""
 
     n_units: int
     unit: str
@@ -195,13 +188,12 @@ class ExtractProgress:
 
 @dataclass(frozen=True)
 class ExtractResult:
-    """What an extraction left behind.
+    """The result of an extraction.
 
     ``path`` is the finished store, or its directory of shards while other processes still
     write theirs (``is_complete`` is false then). ``rows_new`` were made by this process, with
-    this ``speed``. ``device_difference`` is the largest deviation of
-    verified rows from the CPU over their root mean square, None without verification. ``n_cut``
-    of the samples that this process read were longer than the model takes.
+    this ``speed``. ``n_cut`` of the samples that this process read were longer than the model
+    takes.
     """
 
     path: Path
@@ -213,6 +205,5 @@ class ExtractResult:
     samples: int
     speed: Speed
     device: str
-    device_difference: float | None = None
     n_cut: int = 0
     warnings: tuple[str, ...] = ()

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.data.samples import Sample
 from repalign.exceptions import InputError, ModelError
 from repalign.store import StoreWriter
 from repalign.store.joining.index import POOLED, SHA_BYTES, RowIndex, encode_ids
-from repalign.workflows.extract.feed import HostBatch, ShardEnd, ShardStart
+from repalign.workflows.extract.batches import HostBatch, Positions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,10 +20,10 @@ def row_index(
     samples: NDArray[np.int64],
     counts: Sequence[int] | NDArray[np.int64],
     hashes: Sequence[bytes],
-    positions: Sequence[NDArray[np.int64]] | None,
+    positions: Sequence[Positions] | None,
     ids: Sequence[str] | None,
 ) -> RowIndex:
-    """Identity of every row: ``samples`` are their places in the data, ``counts`` their rows."""
+    """Identify every row: ``samples`` are their places in the data, ``counts`` their rows."""
     tokens = np.full(sum(counts), POOLED) if positions is None else np.concatenate(positions)
     digests = np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(len(hashes), -1)
     return RowIndex(
@@ -42,11 +43,11 @@ def check_activations(
 
     Args:
         views: Rows by view.
-        name_of: Returns what a row is of.
+        name_of: Returns the sample of a row.
         advice: What may be wrong.
 
     Raises:
-        ModelError: A row has NaN or infinity; the message names its view and what it is of.
+        ModelError: A row has NaN or infinity; the message names its view and its sample.
     """
     for view, values in views.items():
         bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
@@ -56,59 +57,70 @@ def check_activations(
             )
 
 
-class ShardBuffer:
-    """The rows of one shard while its batches come in, in any order."""
+class Shard:
+    """Some samples of a selection, and their rows while batches come in."""
 
-    def __init__(self, start: ShardStart, dims: Mapping[str, int]) -> None:
-        self.number = start.number
-        self._counts = start.rows_per_sample
-        self._offsets = np.concatenate([[0], np.cumsum(start.rows_per_sample)])
-        self.n_rows = int(self._offsets[-1])
-        self._missing = self.n_rows
-        self.arrays = {
-            key: np.empty((self.n_rows, dim), dtype=np.float32) for key, dim in dims.items()
+    def __init__(self, number: int, bounds: tuple[int, int], dims: Mapping[str, int]) -> None:
+        self.number = number
+        self.start, self.stop = bounds
+        self._dims = dims
+        self._samples: list[Sample] = []
+        self._positions: list[Positions] = []
+
+    def allocate(self, counts: NDArray[np.int64]) -> None:
+        """Make place for so many rows of each sample."""
+        self._counts = counts
+        self._offsets = np.concatenate([[0], np.cumsum(counts)])
+        self._missing = int(self._offsets[-1])
+        self._arrays = {
+            key: np.empty((self._missing, dim), dtype=np.float32) for key, dim in self._dims.items()
         }
+
+    def add(self, sample: Sample, positions: Positions | None) -> None:
+        """Note the next sample, and the positions that are kept of it."""
+        self._samples.append(sample)
+        if positions is not None:
+            self._positions.append(positions)
 
     @property
     def is_full(self) -> bool:
-        """Whether all rows are there."""
+        """True when all rows are there."""
         return self._missing == 0
 
-    def place(self, batch: HostBatch, rows: Mapping[str, "Tensor"]) -> None:
-        """Put the rows of a batch where their samples belong."""
-        counts = self._counts[batch.members]
-        if (counts == 1).all():
-            target = self._offsets[batch.members]
+    def place(self, batch: HostBatch, rows: "Mapping[str, Tensor]") -> int:
+        """Put the rows of a batch where their samples belong; return their number."""
+        offsets, members = self._offsets, batch.members
+        if (self._counts[members] == 1).all():
+            target = offsets[members]
         else:
-            spans = [np.arange(self._offsets[m], self._offsets[m + 1]) for m in batch.members]
-            target = np.concatenate(spans)
+            target = np.concatenate([np.arange(offsets[m], offsets[m + 1]) for m in members])
         for key, values in rows.items():
-            self.arrays[key][target] = values.numpy()
+            self._arrays[key][target] = values.numpy()
         self._missing -= len(target)
+        return len(target)
 
-    def _name_of(self, row: int, end: ShardEnd) -> str:
-        member = int(np.searchsorted(self._offsets, row, side="right")) - 1
-        name, positions = str(end.ids[member]), end.positions
-        if positions is None:
-            return name
-        return f"{name}, token {positions[member][row - self._offsets[member]]}"
+    def write(self, writer: StoreWriter, ordinals: NDArray[np.int64], *, with_ids: bool) -> None:
+        """Write the full shard; ``ordinals`` places all samples in the data.
 
-    def write(
-        self,
-        writer: StoreWriter,
-        end: ShardEnd,
-        ordinals: NDArray[np.int64],
-        *,
-        with_ids: bool,
-    ) -> None:
-        """Write the full shard; the store looks for NaN and infinity, and we say whose they are.
-
-        Raises ModelError naming the view, the sample and the token.
+        Raises ModelError naming the view, the sample and the token of a value that is not finite.
         """
+        index = row_index(
+            ordinals[self.start : self.stop],
+            self._counts,
+            [sample.sha256 for sample in self._samples],
+            self._positions or None,
+            [sample.id for sample in self._samples] if with_ids else None,
+        )
         try:
-            ids = end.ids if with_ids else None
-            index = row_index(ordinals, self._counts, end.hashes, end.positions, ids)
-            writer.write_shard(self.number, self.arrays, index)
+            writer.write_shard(self.number, self._arrays, index)
         except InputError:
-            check_activations(self.arrays, lambda row: self._name_of(row, end))
+            check_activations(self._arrays, self._name_of)
             raise
+        self._arrays = {}
+
+    def _name_of(self, row: int) -> str:
+        member = int(np.searchsorted(self._offsets, row, side="right")) - 1
+        name = str(self._samples[member].id)
+        if not self._positions:
+            return name
+        return f"{name}, token {self._positions[member][row - self._offsets[member]]}"

@@ -1,4 +1,4 @@
-"""The data of an extraction; HDF5 files of images are read by the store's careful reader."""
+"""The data of an extraction; the store reads HDF5 files of images."""
 
 from pathlib import Path
 

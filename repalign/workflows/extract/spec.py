@@ -1,41 +1,43 @@
-"""The spec of a store: everything that determines its values; and the environment beside it."""
+"""The spec of a store, which determines its values, and the environment."""
 
 import json
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from repalign.data.samples import Selection
-from repalign.models.naming.loaders import recorded_packages
+from repalign.models.names import RECORDED_PACKAGES
 from repalign.workflows.extract.settings import ExtractSettings
 
 if TYPE_CHECKING:
     import torch
 
-    from repalign.models.views.views import View
-    from repalign.workflows.extract.runner import BatchRunner
+    from repalign.models.capture import View
+    from repalign.workflows.extract.device import Runner
 
 
 def build_spec(
     settings: ExtractSettings,
-    runner: "BatchRunner",
+    runner: "Runner",
     selection: Selection,
-    prepared: dict[str, object],
+    inputs: Any,
     per_shard: int,
 ) -> dict[str, Any]:
-    """Write down how rows are made, as plain values without paths or names of people.
+    """Return how rows are made, as plain values without paths or names of people.
 
-    ``prepared`` describes the tokenizer of a text model or the preprocessing of an image model.
+    ``inputs`` prepare the samples: by a tokenizer, or by the preprocessing of images or sounds.
     """
-    model = runner.model
-    is_text = model.family.kind == "text"
+    encoder = runner.encoder
+    is_text = encoder.family.kind == "text"
     spec = {
-        "model": model.origin.as_dict(),
+        "model": encoder.origin.as_dict(),
         "view": {
-            "family": model.family.name,
+            "family": encoder.family.name,
             "tokens": settings.tokens,
             "views": {view.key: _describe_view(view) for view in runner.views},
         },
-        "tokenizer" if is_text else "preprocess": prepared,
+        "tokenizer" if is_text else "preprocess": inputs.as_dict(),
+        # how the library describes it, which another library describes in other words
+        "processor": getattr(inputs, "settings", None),
         "dataset": {
             **selection.source.description,
             "n": len(selection.source),
@@ -73,7 +75,7 @@ def build_environment(device: "torch.device") -> dict[str, Any]:
     """Versions and the kind of device: what may explain small differences."""
     import torch
 
-    environment: dict[str, Any] = {name: version(name) for name in recorded_packages()}
+    environment: dict[str, Any] = {name: version(name) for name in RECORDED_PACKAGES}
     environment["threads"] = torch.get_num_threads()
     if device.type == "cuda":
         environment["gpu"] = torch.cuda.get_device_name(device)

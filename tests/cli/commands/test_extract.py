@@ -63,10 +63,9 @@ def test_options_reach_the_extraction(checkpoints: Path, tmp_path: Path) -> None
         "extract", checkpoints / "vit", "--data", "digits", "--sample", 40, "--seed", 3,
         "--preprocess", "canonical32", "--pool", "cls", "--pool", "patch-mean", "--workers", 1,
         "--batch-size", 7, "--shard-samples", 16, "--store-dtype", "float16", "--no-ids",
-        "--verify-device", "4", "--device", "cpu", "-o", tmp_path / "a.h5",
+        "--device", "cpu", "-o", tmp_path / "a.h5",
     )  # fmt: skip
     assert ran.exit_code == 0, ran.output
-    assert "0.0e+00" in ran.stderr
     # of 40 images, whatever the number of their patches
     seconds, rate = re.findall(r"40 rows in ([\d.]+) s \(([\d,.]+) images/s\)", ran.stderr)[0]
     assert float(rate.replace(",", "")) < 41 / max(float(seconds) - 0.06, 0.01)

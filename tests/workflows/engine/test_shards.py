@@ -35,7 +35,7 @@ def settings(tiny: ModuleType, tmp_path: Path) -> ExtractSettings:
 
 def test_portions_make_the_store_of_one_process(settings: ExtractSettings, tmp_path: Path) -> None:
     alone = extract(settings)
-    shared = replace(settings, output=tmp_path / "shared.h5", verify_device=2)
+    shared = replace(settings, output=tmp_path / "shared.h5")
     with Portion(shared) as first, Portion(shared) as second:
         plan = first.plan()
         assert plan.sizes == (16,) * 6
@@ -43,12 +43,11 @@ def test_portions_make_the_store_of_one_process(settings: ExtractSettings, tmp_p
         made = sum((first.make(n) for n in (0, 2, 4)), second.make(1))
         assert first.make(1).samples == 0  # the other committed it
         made += second.make(3) + second.make(5)
-        done = first.finish(made, plan.device_difference)
+        done = first.finish(made)
     assert (done.fingerprint, done.rows_new) == (alone.fingerprint, 96)
-    assert done.device_difference is not None
     with Portion(shared) as again:
         assert again.plan().is_complete
-        assert again.finish(made, None).fingerprint == alone.fingerprint
+        assert again.finish(made).fingerprint == alone.fingerprint
 
 
 class Killing:

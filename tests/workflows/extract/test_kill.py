@@ -17,7 +17,7 @@ DRIVER = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import repalign.workflows.extract.run as e
-import repalign.models.loaders.load, transformers.models.gpt_neox.modeling_gpt_neox
+import repalign.models.load, transformers.models.gpt_neox.modeling_gpt_neox
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from repalign.store import open_store, verify_store
 from repalign.workflows.extract.settings import ExtractSettings

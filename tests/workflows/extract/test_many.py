@@ -38,7 +38,7 @@ def test_lists_that_say_nothing_or_the_same_twice_are_refused(tmp_path: Path) ->
     path.write_bytes(b"#" * (2**24 + 1))
     with pytest.raises(InputError, match="holds more than 16 MiB, expected a list"):
         read_models(path)
-    with pytest.raises(InputError, match="is no folder; expected one"):
+    with pytest.raises(InputError, match="not a folder; expected one"):
         settings_of_list([], path, ExtractSettings("", "d", tmp_path))
 
 

@@ -224,7 +224,7 @@ class Logarithm(nn.Module):
 
 @pytest.mark.parametrize(
     ("module", "data", "name"),
-    [("x", [torch.randn(2, 3)], "what"), (3, [], "what"), (nn.Identity(), 3, "data")],
+    [("x", [torch.randn(2, 3)], "source"), (3, [], "source"), (nn.Identity(), 3, "data")],
 )
 def test_what_is_no_module_and_no_batches_is_named(
     module: Any, data: Any, name: str, tmp_path: Path

@@ -21,26 +21,30 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from repalign.data.samples import Sample, select_samples
 from repalign.exceptions import InputError, ModelError
-from repalign.models.inputs.images import parse_preprocess
+from repalign.models import capture
+from repalign.models.calls import is_out_of_memory, running
+from repalign.models.capture import encode, make_views
+from repalign.models.inputs.images import parse_canonical
 from repalign.models.inputs.text import pad_batch
-from repalign.models.loaders.boundary import is_out_of_memory, running
-from repalign.models.loaders.load import load_model
-from repalign.models.views import views
-from repalign.models.views.pooling import Batch
-from repalign.models.views.views import encode_batch, make_views
-from repalign.workflows.extract.device import Fetcher, choose_device
-from repalign.workflows.extract.feed import HostBatch, ImageFeed, ShardStart, prefetch
-from repalign.workflows.extract.plan import (
-    Keep,
+from repalign.models.load import load_encoder
+from repalign.models.pooling import Batch
+from repalign.workflows.extract.batches import (
+    Feed,
+    HostBatch,
+    PositionRule,
     plan_batches,
+    prefetch,
+)
+from repalign.workflows.extract.device import Runner, choose_device, rows_on_host
+from repalign.workflows.extract.plan import (
     read_local_rank,
     read_rank,
     samples_per_shard,
     shard_bounds,
 )
 from repalign.workflows.extract.run import extract
-from repalign.workflows.extract.runner import BatchRunner, fit_budget, probe_batch, split_batch
 from repalign.workflows.extract.settings import ExtractSettings
+from repalign.workflows.extract.shards import Shard
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=60), st.integers(1, 500))
@@ -73,7 +77,7 @@ def test_batches_have_less_padding_than_full_ones_in_order() -> None:
 
 def test_samples_that_stay_apart_share_batches_of_one_length() -> None:
     lengths = [7, 3, 7, 3, 3, 5, 7]
-    found = plan_batches(lengths, 14, is_apart=True)
+    found = plan_batches(lengths, 14, equal=True)
     assert [[lengths[k] for k in batch] for batch in found] == [[7, 7], [7], [5], [3, 3, 3]]
 
 
@@ -121,34 +125,36 @@ class Cramped(nn.Module):
         return self.inner(input_ids=input_ids, **more)
 
 
-def cramped_runner(tiny: ModuleType, folder: Path, capacity: int) -> BatchRunner:
-    model = load_model(str(tiny.save_transformers(folder / "bert", "bert")))
+def cramped_runner(tiny: ModuleType, folder: Path, capacity: int) -> Runner:
+    model = load_encoder(str(tiny.save_transformers(folder / "bert", "bert")))
     views = make_views(model, (), ("mean",))
     inner = Cramped(model.module, capacity)
 
-    def call(module: nn.Module, inputs: Any) -> None:
+    def call(module: nn.Module, inputs: Any) -> Any:
+        if "attention_mask" in inputs:
+            inputs = {**inputs, "attention_mask": inputs["attention_mask"].long()}
         with running(module):
-            inner(**inputs)
+            return inner(**inputs).last_hidden_state
 
-    roomy = BatchRunner(model, views, torch.device("cpu"))
-    object.__setattr__(model, "call", call)
+    roomy = Runner(model, views, torch.device("cpu"))
+    object.__setattr__(model, "forward", call)
     return roomy
 
 
-def cramped_sizes(runner: BatchRunner) -> list[int]:
+def cramped_sizes(runner: Runner) -> list[int]:
     """Return the sizes of all batches that the model was given, as they come."""
     (inner,) = (
         cell.cell_contents
-        for cell in runner.model.call.__closure__ or ()
+        for cell in runner.encoder.forward.__closure__ or ()
         if isinstance(cell.cell_contents, Cramped)
     )
     return inner.sizes
 
 
-def mixed_batch(runner: BatchRunner) -> HostBatch:
+def mixed_batch(runner: Runner) -> HostBatch:
     ids = [np.full(length, 5, dtype=np.int64) for length in (9, 8, 3, 2, 1)]
-    inputs, lengths = pad_batch(ids, 0, masked=runner.model.needs_mask)
-    return HostBatch(inputs, np.arange(5), lengths, None, 23)
+    inputs, lengths = pad_batch(ids, 0, masked=runner.encoder.needs_mask)
+    return HostBatch(inputs, np.arange(5), lengths, n_units=23, width=9)
 
 
 def test_a_batch_that_does_not_fit_is_halved_and_stays_right(
@@ -171,7 +177,7 @@ def test_the_size_that_fitted_is_remembered(tiny: ModuleType, tmp_path: Path) ->
     runner = cramped_runner(tiny, tmp_path, 16)
     sizes = cramped_sizes(runner)
     ids = torch.full((8, 8), 5)
-    batch = HostBatch({"input_ids": ids}, np.arange(8), torch.full((8,), 8), None, 64)
+    batch = HostBatch({"input_ids": ids}, np.arange(8), torch.full((8,), 8), width=8)
     for _ in range(5):
         assert sum(len(part.members) for part, _ in runner.run_fitting(batch)) == 8
     assert sizes == [64, 32, *[16] * 20]
@@ -194,28 +200,22 @@ def test_a_sample_that_does_not_fit_is_an_error(tiny: ModuleType, tmp_path: Path
 
 def test_other_errors_of_torch_are_told_in_one_line(tiny: ModuleType, tmp_path: Path) -> None:
     runner = cramped_runner(tiny, tmp_path, 10**6)
-    wrong = HostBatch({"input_ids": torch.full((1, 2), 10**6)}, np.arange(1), None, None, 2)
+    wrong = HostBatch({"input_ids": torch.full((1, 2), 10**6)}, np.arange(1))
     with pytest.raises(ModelError, match="BertModel cannot take this input: index out of range"):
         list(runner.run_fitting(wrong))
 
 
 def test_halves_are_no_wider_than_their_samples() -> None:
-    inputs = {"input_ids": torch.ones(4, 9), "attention_mask": torch.ones(4, 1, 1, 9)}
-    batch = HostBatch(inputs, np.arange(4), torch.tensor([9, 8, 3, 2]), None, 22, n_cut=3)
-    first, second = split_batch(batch)
+    inputs = {"input_ids": torch.ones(4, 9), "attention_mask": torch.ones(4, 9)}
+    is_cut = np.array([True, True, False, True])
+    lengths = torch.tensor([9, 8, 3, 2])
+    batch = HostBatch(inputs, np.arange(4), lengths, n_units=22, is_cut=is_cut, width=9)
+    first, second = batch.part(slice(None, 2)), batch.part(slice(2, None))
     assert first.inputs["input_ids"].shape == (2, 9)
     assert second.inputs["input_ids"].shape == (2, 3)
-    assert second.inputs["attention_mask"].shape == (2, 1, 1, 3)
+    assert second.inputs["attention_mask"].shape == (2, 3)
     assert (first.n_units, second.n_units) == (17, 5)
-    assert first.n_cut + second.n_cut == 3
-
-
-def test_budgets_are_halved_until_they_fit_and_get_a_margin() -> None:
-    assert fit_budget(lambda _: True, 4096, 100) == 4096
-    assert fit_budget(lambda size: size <= 1500, 4096, 100) == 1024 * 4 // 5
-    assert fit_budget(lambda size: size <= 100, 4096, 100) == 100
-    with pytest.raises(ModelError, match="not even one sample fits the device"):
-        fit_budget(lambda _: False, 4096, 100)
+    assert (first.n_cut, second.n_cut) == (2, 1)
 
 
 def test_prefetching_keeps_order_bounds_memory_and_passes_errors_on() -> None:
@@ -230,7 +230,7 @@ def test_prefetching_keeps_order_bounds_memory_and_passes_errors_on() -> None:
     items = prefetch(endless(), depth=3)
     assert next(items) == 0
     items.close()
-    assert len(made) <= 6
+    assert len(made) <= 7
     assert not any(thread.name == "repalign-feed" for thread in threading.enumerate())
 
     def failing() -> Iterator[int]:
@@ -255,14 +255,14 @@ def test_originals_of_images_are_let_go_once_they_are_prepared() -> None:
             originals.append(weakref.ref(image))
             return Sample(str(index), bytes(32), image)
 
-    preprocess = parse_preprocess("canonical8")
-    assert preprocess is not None
+    inputs = parse_canonical("canonical8", 3)
+    assert inputs is not None
     with ThreadPoolExecutor(2) as pool:
         selection = select_samples(Photographs())
-        feed = ImageFeed(selection, preprocess, Keep(None, 0), 1, batch_size=2, pool=pool)
-        events = feed.shard(0, 0, 6)
-        assert isinstance(next(events), ShardStart)
-        assert isinstance(next(events), HostBatch)
+        feed = Feed(selection, inputs, PositionRule(None, 0), budget=2, patches=1, pool=pool)
+        batches = feed.batches([Shard(0, (0, 6), {"final": 1})])
+        _, batch = next(batches)
+        assert batch.inputs["pixel_values"].dtype == torch.uint8
         pool.shutdown()
         gc.collect()
         assert [image() for image in originals] == [None] * 6
@@ -334,11 +334,11 @@ def test_copies_are_waited_for_on_the_device_that_copies(monkeypatch: pytest.Mon
     monkeypatch.setattr(torch, "empty", lambda *_, **__: Host())
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: f"stream of {device}")
-    fetcher = Fetcher()
     rows: Any = {"final": CudaRows(3)}
-    fetcher.put("batch", rows)
-    assert list(fetcher.ready(flush=True)) == [("batch", {"final": "from cuda:3"})]
-    assert recorded == ["stream of cuda:3"]
+    results = rows_on_host(iter([("first", rows), ("second", rows)]))
+    assert next(results) == ("first", {"final": "from cuda:3"})
+    assert recorded == ["stream of cuda:3"] * 2, "one batch behind"
+    assert [tag for tag, _ in results] == ["second"]
 
 
 @pytest.mark.parametrize("layers", [("final",), ("final", "0")])
@@ -351,8 +351,8 @@ def test_models_are_checked_in_float32_too(
         seen.add(torch.backends.cudnn.conv.fp32_precision)
         return run(*arguments, **options)
 
-    run = views.run_capturing
-    monkeypatch.setattr(views, "run_capturing", watched)
+    run = capture.forward
+    monkeypatch.setattr(capture, "forward", watched)
     directory = tiny.save_transformers(tmp_path / "vit", "vit")
     np.save(tmp_path / "images.npy", np.zeros((2, 32, 32), np.uint8))
     output = tmp_path / "a.h5"
@@ -361,11 +361,9 @@ def test_models_are_checked_in_float32_too(
 
 
 def test_rows_on_the_host_are_handed_out_at_once() -> None:
-    fetcher = Fetcher()
-    fetcher.put("a", {"v": torch.ones(2)})
-    fetcher.put("b", {"v": torch.zeros(2)})
-    assert [tag for tag, _ in fetcher.ready()] == ["a", "b"]
-    assert list(fetcher.ready(flush=True)) == []
+    results = iter([("a", {"v": torch.ones(2)}), ("b", {"v": torch.zeros(2)})])
+    assert next(rows_on_host(results))[0] == "a"
+    assert next(results)[0] == "b"
 
 
 FAMILIES = (
@@ -391,7 +389,7 @@ def test_nothing_is_pinned_to_the_cpu_or_waits_for_the_device(
     An operation on two devices fails on them, and so does reading a value on the host, which on
     a GPU would make it wait.
     """
-    model = load_model(str(tiny.save_transformers(tmp_path / family, family)))
+    model = load_encoder(str(tiny.save_transformers(tmp_path / family, family)))
     views = make_views(model, ("final", "-1"), () if pool == "default" else (pool,))
     device = torch.device("cuda", 0)
     with FakeTensorMode(allow_non_fake_inputs=False) as mode:
@@ -404,10 +402,9 @@ def test_nothing_is_pinned_to_the_cpu_or_waits_for_the_device(
         else:
             inputs["pixel_values"] = torch.zeros(3, 3, 32, 32, device=device)
         if model.needs_mask and lengths is not None:
-            mask = torch.ones(3, 1, 1, 7, dtype=torch.bool, device=device)
-            inputs["attention_mask"] = mask.expand(-1, -1, 7, -1)
+            inputs["attention_mask"] = torch.ones(3, 7, dtype=torch.bool, device=device)
         index = torch.zeros(5, dtype=torch.int64, device=device)
-        rows = encode_batch(model, views, Batch(inputs, lengths, (index, index)))
+        rows = encode(model, views, Batch(inputs, lengths, (index, index)))
     assert all(value.device.type == "cuda" for value in rows.values())
     assert all(value.dtype == torch.float32 for value in rows.values())
 
@@ -424,10 +421,3 @@ def on_device(module: nn.Module, mode: FakeTensorMode, device: torch.device) -> 
 def test_the_check_for_waiting_can_fail() -> None:
     with FakeTensorMode(), pytest.raises(DataDependentOutputException):
         bool(torch.zeros(2, device="cuda").all())
-
-
-def test_probe_batches_have_the_longest_samples(tiny: ModuleType, tmp_path: Path) -> None:
-    text = load_model(str(tiny.save_transformers(tmp_path / "bert", "bert")))
-    assert probe_batch(text, 100, 40, ()).inputs["input_ids"].shape == (2, 40)
-    image = load_model(str(tiny.save_timm(tmp_path / "vit", "vit")))
-    assert probe_batch(image, 5, 1, (32, 32)).inputs["pixel_values"].shape == (5, 3, 32, 32)

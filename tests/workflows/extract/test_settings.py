@@ -18,7 +18,7 @@ from repalign.workflows.extract.settings import ExtractSettings, ViewSettings
         ({"pools": ("middle",)}, "pools: got middle, expected some of: own, token, mean"),
         ({"pools": "mean"}, "pools: got 'mean', expected a tuple"),
         ({"limit": 0}, "limit: got 0, expected at least 1"),
-        ({"verify_device": True}, "verify_device: got True, expected a whole number"),
+        ({"workers": True}, "workers: got True, expected a whole number"),
         ({"seed": -1}, "seed: got -1"),
     ],
 )

@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.loaders.load import load_model
+from repalign.models.load import load_encoder
 from repalign.store import open_store
 from repalign.workflows.extract.run import extract
 from repalign.workflows.extract.settings import ExtractSettings
@@ -81,9 +81,9 @@ def test_where_padding_changes_a_sound_only_equal_lengths_share_a_batch(
     found = {}
     for kind in ("wav2vec2", "wav2vec2-layer", "whisper"):
         tiny.save_sound_model(tmp_path / kind, kind)
-        sound = load_model(str(tmp_path / kind)).sound
+        sound = load_encoder(str(tmp_path / kind)).sound
         assert sound is not None
-        found[kind] = sound.is_apart
+        found[kind] = sound.needs_equal_lengths
     assert found == {"wav2vec2": True, "wav2vec2-layer": False, "whisper": False}
 
 

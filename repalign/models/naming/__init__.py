@@ -1,1 +1,0 @@
-"""What a user calls a model, and where its files are."""

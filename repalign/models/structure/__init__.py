@@ -1,1 +1,0 @@
-"""What a model is made of, known beforehand or read from the model itself."""

@@ -1,1 +1,0 @@
-"""Which tensor of a model becomes which rows."""
