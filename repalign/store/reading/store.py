@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -177,10 +178,28 @@ class Store:
         """Everything that determines the values."""
         return self.description.spec
 
-    @property
-    def index(self) -> "StoreIndex":
-        """The identities of the rows, read in slices."""
-        return StoreIndex(self)
+    @cached_property
+    def index(self) -> RowIndex:
+        """The identities of the rows, read as a whole: about 30 bytes a row and the ids.
+
+        Raises:
+            StoreError: a damaged file, or identities that no row can have.
+        """
+        return self.read_index(0, len(self))
+
+    def read_index(self, start: int, stop: int) -> RowIndex:
+        """Return the index of rows ``start`` to ``stop`` (exclusive).
+
+        Raises:
+            InputError: rows that the store does not have.
+            StoreError: a damaged file, or identities that no row can have.
+        """
+        columns = zip(self.index_layout.columns, self.index_layout.datasets(), strict=True)
+        arrays = {name: self.read_column(column, start, stop) for name, column in columns}
+        try:
+            return RowIndex(**arrays)
+        except InputError as error:
+            raise StoreError(f"{self.path}: rows {start} to {stop}: {error}") from error
 
     @property
     def fingerprint(self) -> str:
@@ -398,33 +417,6 @@ class StoreView:
     def take(self, rows: IntArray) -> FloatArray:
         """Return the given rows; they are strictly increasing."""
         return self._store.take_column(self._column, rows)
-
-
-class StoreIndex:
-    """Identities of the rows, read in slices; satisfies :class:`ReadableIndex`."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.columns = store.index_layout.columns
-
-    def __len__(self) -> int:
-        return len(self._store)
-
-    def slice(self, start: int, stop: int) -> RowIndex:
-        """Return the index of rows ``start`` to ``stop`` (exclusive).
-
-        Raises:
-            InputError: rows that the store does not have.
-            StoreError: a damaged file, or identities that no row can have.
-        """
-        columns = {
-            name: self._store.read_column(column, start, stop)
-            for name, column in zip(self.columns, self._store.index_layout.datasets(), strict=True)
-        }
-        try:
-            return RowIndex(**columns)
-        except InputError as error:
-            raise StoreError(f"{self._store.path}: rows {start} to {stop}: {error}") from error
 
 
 def _reopened(path: Path, allow_incomplete: bool) -> Store:
