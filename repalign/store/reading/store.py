@@ -158,7 +158,7 @@ class Store:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_reopened, (self.path, self._allow_incomplete))
+        return (_reopen, (self.path, self._allow_incomplete))
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -332,7 +332,7 @@ class Store:
             if number not in self._open:
                 while len(self._open) >= _MAX_OPEN:
                     self._open.popitem(last=False)[1].close()
-                self._open[number] = self._opened(number)
+                self._open[number] = self._open_file(number)
             self._open.move_to_end(number)
             return self._open[number]
 
@@ -363,7 +363,7 @@ class Store:
             self._process = os.getpid()
         return self._lock
 
-    def _opened(self, number: int) -> StoreFile:
+    def _open_file(self, number: int) -> StoreFile:
         """Open a file and compare it with what the store recorded."""
         if not self._is_directory:
             file = StoreFile(self.path)
@@ -374,10 +374,10 @@ class Store:
         record = self.shards[number]
         path = check_shard(self.path, record)
         file = StoreFile(path, first_row=int(self.starts[number]))
-        differing = _differing(file.header, record, self.description)
-        if differing:
+        difference = _find_difference(file.header, record, self.description)
+        if difference:
             file.close()
-            raise StoreError(f"{path}: its {differing} is not the recorded one; it is damaged")
+            raise StoreError(f"{path}: its {difference} is not the recorded one; it is damaged")
         return file
 
     def _check_range(self, start: int, stop: int) -> None:
@@ -419,7 +419,7 @@ class StoreView:
         return self._store.take_column(self._column, rows)
 
 
-def _reopened(path: Path, allow_incomplete: bool) -> Store:
+def _reopen(path: Path, allow_incomplete: bool) -> Store:
     """Open a store that was pickled."""
     return Store(path, allow_incomplete=allow_incomplete)
 
@@ -438,7 +438,7 @@ def _read_usable(path: Path, *, allow_incomplete: bool) -> DirectoryContent:
     return content
 
 
-def _differing(header: Header, record: ShardRecord, description: Description) -> str | None:
+def _find_difference(header: Header, record: ShardRecord, description: Description) -> str | None:
     """Return what distinguishes a shard from its record, or None."""
     in_shard = header.description
     pairs = {

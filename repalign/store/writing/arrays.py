@@ -79,7 +79,7 @@ def write_store(
                 "one identity"
             )
     dims = {name: rows.shape[1] for name, rows in sources.items()}
-    with protecting(_files_behind(sources.values())):
+    with protecting(_source_paths(sources.values())):
         writer = StoreWriter(
             path,
             spec=spec or {},
@@ -100,7 +100,7 @@ def write_store(
         return writer.finish()
 
 
-def _files_behind(read: Iterable[Any]) -> Iterator[Path]:
+def _source_paths(read: Iterable[Any]) -> Iterator[Path]:
     """Yield the files and folders that rows or an index are read from, whatever wraps them."""
     for reader in read:
         attributes = list(vars(reader).values()) if hasattr(reader, "__dict__") else []
@@ -108,7 +108,7 @@ def _files_behind(read: Iterable[Any]) -> Iterator[Path]:
             part for value in attributes if isinstance(value, list | tuple) for part in value
         ]
         yield from (value for value in attributes if isinstance(value, Path))
-        yield from _files_behind(value for value in attributes if isinstance(value, Rows | Store))
+        yield from _source_paths(value for value in attributes if isinstance(value, Rows | Store))
 
 
 def _make_index(n_rows: int, ids: Any, index: RowIndex | None) -> RowIndex:
