@@ -96,7 +96,7 @@ def export_store(
         lines = _id_lines(source)
     if not overwrite:
         check_output(out, overwrite=False)
-        if ids_path is not None and not _holds(ids_path, lines):
+        if ids_path is not None and not _has_text(ids_path, lines):
             check_output(ids_path, overwrite=False)
     report = on_progress or (lambda done, total: None)
     with protecting([] if source.path is None else [source.path]):
@@ -113,7 +113,7 @@ def export_store(
         n_rows=source.n_rows,
         dim=source.dim,
         ids_path=ids_path,
-        warnings=_lost(source.index, format_name, has_ids_beside=is_file),
+        warnings=_list_losses(source.index, format_name, has_ids_beside=is_file),
     )
 
 
@@ -127,7 +127,7 @@ def _choose_format(out: Path, file_format: ExportFormat | None) -> ExportFormat:
     )
 
 
-def _holds(path: Path, text: str) -> bool:
+def _has_text(path: Path, text: str) -> bool:
     """Return whether a file has just this text: exports of one set can share their ids."""
     return path.is_file() and path.read_bytes() == text.encode()
 
@@ -145,7 +145,9 @@ def _id_lines(source: EmbeddingSource) -> str:
     return bound_ids_text(ids, fingerprint_of(source.rows, values_root(source.rows)))
 
 
-def _lost(index: RowIndex, file_format: ExportFormat, *, has_ids_beside: bool) -> tuple[str, ...]:
+def _list_losses(
+    index: RowIndex, file_format: ExportFormat, *, has_ids_beside: bool
+) -> tuple[str, ...]:
     if file_format not in WITHOUT_INDEX:
         return ()
     lost = []

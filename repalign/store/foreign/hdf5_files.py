@@ -157,7 +157,7 @@ class Hdf5Rows:
         self._label = f"{path}::{name}"
         self._process = -1
         self._dataset: Any = None
-        dataset = self._opened()
+        dataset = self._open_dataset()
         check_dataset(dataset, self._label)
         self.shape: tuple[int, int] = dataset.shape
         self.dtype: np.dtype[Any] = dataset.dtype
@@ -165,7 +165,7 @@ class Hdf5Rows:
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
-        return _read_values(self._opened(), slice(start, stop), self._label)
+        return _read_values(self._open_dataset(), slice(start, stop), self._label)
 
     def take(self, rows: IntArray) -> NDArray[Any]:
         """Return the given rows; they are strictly increasing. Each chunk is read once."""
@@ -179,7 +179,7 @@ class Hdf5Rows:
             values[first:last] = block[rows[first:last] - lowest]
         return values
 
-    def _opened(self) -> Any:
+    def _open_dataset(self) -> Any:
         """Return the dataset; a handle that was opened before a fork reads wrong bytes."""
         if self._process != os.getpid():
             file = _open_file(self._path)

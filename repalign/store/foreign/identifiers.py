@@ -13,6 +13,7 @@ from repalign.delimited import open_delimited
 from repalign.exceptions import InputError
 from repalign.expansion import TEXT_BYTES, check_identities
 from repalign.files import check_regular, open_regular
+from repalign.printable import listing
 from repalign.store.foreign.contents import ID_NAMES
 from repalign.store.joining.index import SHA_BYTES
 
@@ -96,11 +97,7 @@ def _only_column(path: Path, names: Sequence[str]) -> str:
     candidates = named if len(named) == 1 else names
     if len(candidates) == 1:
         return candidates[0]
-    raise InputError(f"{path}: has the columns {_some(names)}; choose one: {path}::{names[0]}")
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    raise InputError(f"{path}: has the columns {listing(names)}; choose one: {path}::{names[0]}")
 
 
 class RowIdentities:

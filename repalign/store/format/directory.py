@@ -165,7 +165,7 @@ def read_directory(path: Path) -> DirectoryContent:
         if number != expected:
             break
         record, header = read_shard_header(path, number)
-        index = _joined(index or header.index, header.index, path / record.file)
+        index = _join_layouts(index or header.index, header.index, path / record.file)
         shards.append(record)
     is_complete = n_shards is not None and len(shards) == n_shards
     replaces = take(content, "replaces", (str, type(None)), where)
@@ -183,7 +183,7 @@ def remove_directory(path: Path) -> None:
     is_store = (path / DESCRIPTION).exists() or (path / MANIFEST).exists()
     if not is_store and not is_unused(path):
         raise StoreError(f"{path}: not a store; nothing was removed")
-    others = [entry.name for entry in path.iterdir() if not _is_ours(entry.name)]
+    others = [entry.name for entry in path.iterdir() if not _is_store_file(entry.name)]
     if others:
         raise StoreError(f"{path}: also holds {others[0]!r}; move it away, nothing was removed")
     # the description goes last, so that an interrupted removal can be repeated
@@ -199,7 +199,7 @@ def remove_leftovers(path: Path) -> None:
             entry.unlink(missing_ok=True)
 
 
-def _is_ours(name: str) -> bool:
+def _is_store_file(name: str) -> bool:
     """Return whether a name is one that this format gives."""
     is_known = SHARD_NAME.fullmatch(name) or name in {DESCRIPTION, MANIFEST}
     return bool(is_known) or _is_temporary(name)
@@ -210,7 +210,7 @@ def _is_temporary(name: str) -> bool:
     return name.startswith(".") and name.endswith(".tmp")
 
 
-def _joined(first: IndexLayout, other: IndexLayout, shard: Path) -> IndexLayout:
+def _join_layouts(first: IndexLayout, other: IndexLayout, shard: Path) -> IndexLayout:
     """Return the index layout of two shards of one store, which have the same columns."""
     if first.columns != other.columns:
         raise StoreError(

@@ -135,7 +135,7 @@ class IndexLayout:
         return tuple(index_column(name, self.id_bytes) for name in self.columns)
 
 
-def here_and_now() -> dict[str, Any]:
+def describe_environment() -> dict[str, Any]:
     """Return the versions that a store records; no names of users, machines or paths."""
     return {
         "python": platform.python_version(),

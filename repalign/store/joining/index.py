@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +14,6 @@ from repalign.exceptions import InputError
 POOLED = -1  # token position of a row that stands for its whole sample
 SHA_BYTES = 16  # the hash of an input is cut to its first 16 bytes
 MAX_ID_BYTES = 1024
-
-
-@runtime_checkable
-class ReadableIndex(Protocol):
-    """A row index that is read in slices, from a file or from memory."""
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        ...
-
-    def slice(self, start: int, stop: int) -> "RowIndex":
-        """Return the index of rows ``start`` to ``stop`` (exclusive)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -157,7 +158,7 @@ class Store:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_reopened, (self.path, self._allow_incomplete))
+        return (_reopen, (self.path, self._allow_incomplete))
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -177,10 +178,28 @@ class Store:
         """Everything that determines the values."""
         return self.description.spec
 
-    @property
-    def index(self) -> "StoreIndex":
-        """The identities of the rows, read in slices."""
-        return StoreIndex(self)
+    @cached_property
+    def index(self) -> RowIndex:
+        """The identities of the rows, read as a whole: about 30 bytes a row and the ids.
+
+        Raises:
+            StoreError: a damaged file, or identities that no row can have.
+        """
+        return self.read_index(0, len(self))
+
+    def read_index(self, start: int, stop: int) -> RowIndex:
+        """Return the index of rows ``start`` to ``stop`` (exclusive).
+
+        Raises:
+            InputError: rows that the store does not have.
+            StoreError: a damaged file, or identities that no row can have.
+        """
+        columns = zip(self.index_layout.columns, self.index_layout.datasets(), strict=True)
+        arrays = {name: self.read_column(column, start, stop) for name, column in columns}
+        try:
+            return RowIndex(**arrays)
+        except InputError as error:
+            raise StoreError(f"{self.path}: rows {start} to {stop}: {error}") from error
 
     @property
     def fingerprint(self) -> str:
@@ -313,7 +332,7 @@ class Store:
             if number not in self._open:
                 while len(self._open) >= _MAX_OPEN:
                     self._open.popitem(last=False)[1].close()
-                self._open[number] = self._opened(number)
+                self._open[number] = self._open_file(number)
             self._open.move_to_end(number)
             return self._open[number]
 
@@ -344,7 +363,7 @@ class Store:
             self._process = os.getpid()
         return self._lock
 
-    def _opened(self, number: int) -> StoreFile:
+    def _open_file(self, number: int) -> StoreFile:
         """Open a file and compare it with what the store recorded."""
         if not self._is_directory:
             file = StoreFile(self.path)
@@ -355,10 +374,10 @@ class Store:
         record = self.shards[number]
         path = check_shard(self.path, record)
         file = StoreFile(path, first_row=int(self.starts[number]))
-        differing = _differing(file.header, record, self.description)
-        if differing:
+        difference = _find_difference(file.header, record, self.description)
+        if difference:
             file.close()
-            raise StoreError(f"{path}: its {differing} is not the recorded one; it is damaged")
+            raise StoreError(f"{path}: its {difference} is not the recorded one; it is damaged")
         return file
 
     def _check_range(self, start: int, stop: int) -> None:
@@ -400,34 +419,7 @@ class StoreView:
         return self._store.take_column(self._column, rows)
 
 
-class StoreIndex:
-    """Identities of the rows, read in slices; satisfies :class:`ReadableIndex`."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.columns = store.index_layout.columns
-
-    def __len__(self) -> int:
-        return len(self._store)
-
-    def slice(self, start: int, stop: int) -> RowIndex:
-        """Return the index of rows ``start`` to ``stop`` (exclusive).
-
-        Raises:
-            InputError: rows that the store does not have.
-            StoreError: a damaged file, or identities that no row can have.
-        """
-        columns = {
-            name: self._store.read_column(column, start, stop)
-            for name, column in zip(self.columns, self._store.index_layout.datasets(), strict=True)
-        }
-        try:
-            return RowIndex(**columns)
-        except InputError as error:
-            raise StoreError(f"{self._store.path}: rows {start} to {stop}: {error}") from error
-
-
-def _reopened(path: Path, allow_incomplete: bool) -> Store:
+def _reopen(path: Path, allow_incomplete: bool) -> Store:
     """Open a store that was pickled."""
     return Store(path, allow_incomplete=allow_incomplete)
 
@@ -446,7 +438,7 @@ def _read_usable(path: Path, *, allow_incomplete: bool) -> DirectoryContent:
     return content
 
 
-def _differing(header: Header, record: ShardRecord, description: Description) -> str | None:
+def _find_difference(header: Header, record: ShardRecord, description: Description) -> str | None:
     """Return what distinguishes a shard from its record, or None."""
     in_shard = header.description
     pairs = {

@@ -103,4 +103,4 @@ def check_file(store: Store, number: int, mode: VerifyMode) -> None:
     if mode == "full":  # identities that no row can have are refused when they are read
         start, stop = (int(row) for row in store.starts[number : number + 2])
         for at in range(start, stop, INDEX_BLOCK):
-            store.index.slice(at, min(stop, at + INDEX_BLOCK))
+            store.read_index(at, min(stop, at + INDEX_BLOCK))

@@ -100,7 +100,7 @@ def _describe_store(path: Path) -> EmbeddingsDescription:
     with open_store(path, allow_incomplete=True) as store:
         info = store.info
         fingerprint = store.fingerprint if info.is_complete else None
-        identity = identity_of(store.index.slice(0, len(store)), store.spec)
+        identity = identity_of(store.index, store.spec)
     return EmbeddingsDescription(
         path=str(path),
         layout=f"repalign store ({info.layout})",

@@ -80,7 +80,7 @@ def native_sources(path: Path, views: Sequence[str]) -> list[EmbeddingSource]:
 
 
 def _sources(store: Store, path: Path, views: Sequence[str | None]) -> list[EmbeddingSource]:
-    index = store.index.slice(0, len(store))
+    index = store.index
     identity = identity_of(index, store.spec)
     return [_source(store, path, store.view(view), index, identity) for view in views]
 

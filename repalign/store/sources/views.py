@@ -73,12 +73,12 @@ def open_views(locator: str | Path, layers: Sequence[str] = ()) -> list[Embeddin
     if located.view is None:
         selected = _select(located.path, views, layers)
     elif located.view in views or not WILD & set(located.view):
-        return [_opened(located, views)]
+        return [_open_view(located, views)]
     else:
         selected = _select(located.path, views, [located.view])
     if len(selected) > 1 and is_store(located.path):
-        return [_placed(source, views) for source in native_sources(located.path, selected)]
-    return [_opened(Locator(located.path, view), views) for view in selected]
+        return [_with_layer(source, views) for source in native_sources(located.path, selected)]
+    return [_open_view(Locator(located.path, view), views) for view in selected]
 
 
 def _select(path: Path, views: Sequence[str], patterns: Sequence[str]) -> list[str]:
@@ -94,11 +94,11 @@ def _matches(view: str, pattern: str) -> bool:
     return pattern == ALL or view == pattern or fnmatchcase(view, pattern)
 
 
-def _opened(located: Locator, views: Sequence[str]) -> EmbeddingSource:
+def _open_view(located: Locator, views: Sequence[str]) -> EmbeddingSource:
     # a file of one matrix takes no view, one of several needs it
     alone = len(views) == 1 and located.view == views[0]
-    return _placed(open_embeddings(located.path, view=None if alone else located.view), views)
+    return _with_layer(open_embeddings(located.path, view=None if alone else located.view), views)
 
 
-def _placed(source: EmbeddingSource, views: Sequence[str]) -> EmbeddingSource:
+def _with_layer(source: EmbeddingSource, views: Sequence[str]) -> EmbeddingSource:
     return replace(source, layer=views.index(source.view) if source.view in views else None)

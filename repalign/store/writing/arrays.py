@@ -13,7 +13,7 @@ from repalign.exceptions import InputError
 from repalign.files import protecting
 from repalign.printable import printable
 from repalign.store.format.directory import parts_directory, remove_directory
-from repalign.store.joining.index import ReadableIndex, pooled_index
+from repalign.store.joining.index import RowIndex, pooled_index
 from repalign.store.reading.store import Store, StoreInfo
 from repalign.store.rows.floats import unmasked
 from repalign.store.writing.files import OnProgress
@@ -31,7 +31,7 @@ def write_store(
     *,
     spec: Mapping[str, Any] | None = None,
     ids: Sequence[str] | None = None,
-    index: ReadableIndex | None = None,
+    index: RowIndex | None = None,
     options: WriteOptions | None = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
@@ -79,7 +79,7 @@ def write_store(
                 "one identity"
             )
     dims = {name: rows.shape[1] for name, rows in sources.items()}
-    with protecting(_files_behind([*sources.values(), index])):
+    with protecting(_source_paths(sources.values())):
         writer = StoreWriter(
             path,
             spec=spec or {},
@@ -100,7 +100,7 @@ def write_store(
         return writer.finish()
 
 
-def _files_behind(read: Iterable[Any]) -> Iterator[Path]:
+def _source_paths(read: Iterable[Any]) -> Iterator[Path]:
     """Yield the files and folders that rows or an index are read from, whatever wraps them."""
     for reader in read:
         attributes = list(vars(reader).values()) if hasattr(reader, "__dict__") else []
@@ -108,10 +108,10 @@ def _files_behind(read: Iterable[Any]) -> Iterator[Path]:
             part for value in attributes if isinstance(value, list | tuple) for part in value
         ]
         yield from (value for value in attributes if isinstance(value, Path))
-        yield from _files_behind(value for value in attributes if isinstance(value, Rows | Store))
+        yield from _source_paths(value for value in attributes if isinstance(value, Rows | Store))
 
 
-def _make_index(n_rows: int, ids: Any, index: ReadableIndex | None) -> ReadableIndex:
+def _make_index(n_rows: int, ids: Any, index: RowIndex | None) -> RowIndex:
     """Return what the rows are."""
     if ids is not None and index is not None:
         raise InputError("ids: got them together with index; expected one of the two")
@@ -135,7 +135,7 @@ def _texts(ids: Any, n_rows: int) -> list[str]:
 def _append_all(
     writer: StoreWriter,
     sources: Mapping[str, Any],
-    index: ReadableIndex,
+    index: RowIndex,
     on_progress: OnProgress | None,
 ) -> None:
     """Copy all rows in blocks."""

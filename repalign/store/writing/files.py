@@ -68,7 +68,7 @@ class FileWriter:
         # No chunk cache: whole chunks are written once.
         self._file = h5py.File(path, "x", libver=("v110", "v110"), rdcc_nbytes=0)
         # kept open: closing a dataset after every chunk costs more than writing the chunk
-        self._datasets = {column.path: self._created(column) for column in self._columns}
+        self._datasets = {column.path: self._create_dataset(column) for column in self._columns}
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +91,7 @@ class FileWriter:
                 str(path),
             )
 
-    def _created(self, column: Column) -> Any:
+    def _create_dataset(self, column: Column) -> Any:
         """Return the new, empty dataset of a column."""
         return self._file.create_dataset(
             column.path,
@@ -200,10 +200,10 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     """
     if path.suffix != ".h5":
         raise InputError(f"{path}: a packed store is named *.h5; choose such a name")
-    _file_behind(path, overwrite=overwrite)
+    _resolve_target(path, overwrite=overwrite)
 
 
-def _file_behind(path: Path, *, overwrite: bool = True) -> Path:
+def _resolve_target(path: Path, *, overwrite: bool = True) -> Path:
     """Return the file that a store is packed into, links followed; its folder may come later."""
     if not path.parent.exists():
         return path
@@ -256,7 +256,7 @@ def new_file(target: Path, scratch: Path | None = None) -> Iterator[Path]:
         InputError: the target is an input, or no file.
         StoreError: the file cannot be written.
     """
-    file = _file_behind(target)
+    file = _resolve_target(target)
     is_elsewhere = file.parent != target.parent.resolve()  # the link may lead to another disk
     try:
         with ExitStack() as stack:

@@ -36,7 +36,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Present:
+class ResumeState:
     """What was there when a writer began.
 
     Args:
@@ -95,7 +95,7 @@ class ShardDirectory:
         is_free = restart and self.path.is_dir() and is_unused(self.path)
         if self.path.exists() and not is_free:
             if not overwrite:
-                raise InputError(f"{self.path}: {self._what_is_there(restart=restart)}")
+                raise InputError(f"{self.path}: {self._explain_existing(restart=restart)}")
             if not self.path.is_dir():
                 raise InputError(f"{self.path}: exists and is not a store; choose another path")
             check_no_input(self.path)
@@ -110,14 +110,14 @@ class ShardDirectory:
             check_same_settings(read_directory(self.path).description, self._description, self.path)
             remove_directory(self.path)
 
-    def _what_is_there(self, *, restart: bool) -> str:
+    def _explain_existing(self, *, restart: bool) -> str:
         if not (self.path / DESCRIPTION).is_file() or (self.path / MANIFEST).exists():
             return "is there already; choose another path, or allow overwriting"
         if restart:
             return "is an unfinished store of other settings; remove it, or allow overwriting"
         return "is an unfinished store; continue it (resume=True), or allow overwriting"
 
-    def take_over(self) -> Present:
+    def resume(self) -> ResumeState:
         """Continue what is there, after checking that it is the same store, or begin it.
 
         Raises:
@@ -138,20 +138,20 @@ class ShardDirectory:
             if self.path.exists():
                 remove_directory(self.path)
             self.release()
-            return Present(n_rows=n_rows, is_complete=True)
+            return ResumeState(n_rows=n_rows, is_complete=True)
         if content is None:
             if self.path.exists() and not (self.path.is_dir() and is_unused(self.path)):
                 if (self.path / DESCRIPTION).exists():
-                    return self.take_over()  # another writer has begun the store meanwhile
+                    return self.resume()  # another writer has begun the store meanwhile
                 raise InputError(f"{self.path}: exists and is not a store; choose another path")
             self._begin()
-            return Present()
+            return ResumeState()
         check_same_settings(content.description, self._description, self.path)
         if content.shards:
             with Store(self.path, allow_incomplete=True) as store:
                 for number in range(store.n_files):
                     check_file(store, number, "quick")
-        return Present(
+        return ResumeState(
             numbers=frozenset(committed_numbers(self.path)),
             n_rows=sum(shard.n_rows for shard in content.shards),
             is_complete=content.fingerprint is not None,

@@ -13,7 +13,7 @@ from repalign.aliases import FloatArray
 from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
 from repalign.store.format.directory import commit_shard, shard_name
-from repalign.store.format.header import Description, IndexLayout, ViewInfo, here_and_now
+from repalign.store.format.header import Description, IndexLayout, ViewInfo, describe_environment
 from repalign.store.format.sealed_json import temporary_path
 from repalign.store.joining.index import RowIndex, concatenate_index, pooled_index
 from repalign.store.reading.safety import check_sizes
@@ -22,7 +22,7 @@ from repalign.store.rows.floats import is_all_finite, unmasked
 from repalign.store.writing.background import BackgroundThread
 from repalign.store.writing.files import FileWriter, OnProgress
 from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.shard_directory import Present, ShardDirectory
+from repalign.store.writing.shard_directory import ResumeState, ShardDirectory
 
 
 class StoreWriter:
@@ -80,12 +80,12 @@ class StoreWriter:
         described = tuple(
             ViewInfo(name, int(dim), self.options.dtype) for name, dim in views.items()
         )
-        environment = here_and_now() | dict(self.options.environment)
+        environment = describe_environment() | dict(self.options.environment)
         self._description = Description(described, spec, environment, self.options.licence)
         row_bytes = sum(view.column.row_bytes for view in described)
         self._shards = ShardDirectory(self.path, self._description, self.options)
         try:
-            present = self._shards.take_over() if resume else Present()
+            present = self._shards.resume() if resume else ResumeState()
             if not present.is_complete:
                 is_packed = self._shards.is_packed
                 self.options.check_disk(self.path, row_bytes, present.n_rows, is_packed=is_packed)

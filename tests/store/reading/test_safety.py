@@ -291,7 +291,7 @@ def test_a_user_block_is_refused(packed: Path, tmp_path: Path) -> None:
     ("value", "message"),
     [
         (np.int64(3), "format_version is 3, this installation reads version 2; update your inst"),
-        (np.int64(0), "format_version is 0, .*; extract"),
+        (np.int64(0), "format_version is 0, .* extract"),
         ("1", "attribute format_version is not a short text or number"),
         (np.arange(3), "attribute format_version is not a short text or number"),
         (None, "attribute format_version is missing"),

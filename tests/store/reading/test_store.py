@@ -73,7 +73,7 @@ def test_views_and_rows_that_are_not_there_are_refused(store: Store) -> None:
     with pytest.raises(InputError, match="rows 2999 to 3001 asked for, it has 3000"):
         view.read(2999, 3001)
     with pytest.raises(InputError, match="rows -1 to 3"):
-        store.index.slice(-1, 3)
+        store.read_index(-1, 3)
     for rows in ([1, 1], [2, 1], [[1]], [0.5]):
         with pytest.raises(InputError, match="strictly increasing integers"):
             view.take(np.array(rows))

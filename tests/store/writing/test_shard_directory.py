@@ -115,6 +115,7 @@ def test_a_writer_joins_a_store_that_another_begins_at_that_moment(
     writer = writer_of(path, n_shards=4, n_writers=2)
     for number in range(4):
         write(writer if number % 2 else others[1], number)
+    others[1].flush()  # its shards are committed in the background
 
     assert writer.finish_when_whole() is not None
 
