@@ -28,6 +28,7 @@ from repalign.workflows.compare.results import (
     PairReport,
 )
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.tables.quantities import SPLITS
 from repalign.workflows.tables.records import DIGEST, digest_of
 from repalign.workflows.tables.table import side_name
 
@@ -39,7 +40,6 @@ LARGEST_FILE = 2**29
 # Beyond these a value is damage, and drawing it would fail in ways that nobody can read.
 LONGEST_TEXT, LARGEST_NUMBER = 10_000, 1e100
 SIDES = ("source", "target")
-SPLITS = ("in-sample", "held-out")
 _PAIR = ("source", "source_view", "target", "target_view")
 # The end of an interval below 0 is none of these: it is not cut there.
 _NOT_NEGATIVE = ("error", "ci_high", "null", "p_value", "diameter", "rms_radius")
@@ -187,13 +187,14 @@ def _from_csv(text: str, name: str) -> Results:
             rows.append(
                 {key: cell if key.endswith("_view") else cell or None for key, cell in cells}
             )
-    _check_sizes(rows, "row")
     rows_by_kind = {
         "records": [row for row in rows if not row.get("measure")],
         "measures": [row for row in rows if row.get("measure")],
     }
     checked = _Rows.model_validate(rows_by_kind)
     pairs = _by_pair(checked.records, checked.measures)
+    for records, measures in pairs:
+        _check_sizes([*records, *measures], "records")
     return Results(name, tuple(PairResults(r, None, m) for r, m in pairs), {}, {})
 
 
@@ -252,24 +253,20 @@ def _by_pair(
     Raises:
         ValueError: There is nothing, or something twice.
     """
-    pairs: dict[tuple[str, ...], dict[tuple[str, str, str], Record]] = {}
-    for kind, rows in (("map", maps), ("measure", measures)):
+    pairs: dict[tuple[str, ...], tuple[list[Record], list[Record]]] = {}
+    names = set()
+    for place, (kind, rows) in enumerate((("map", maps), ("measure", measures))):
         for row in rows:
             record = row.model_dump()
-            by_name = pairs.setdefault(tuple(record[name] for name in _PAIR), {})
-            key = (kind, record[kind], record["split"])
-            if key in by_name:
-                raise ValueError(f"{' '.join(key)}: stands twice for one pair, expected it once")
-            by_name[key] = record
+            pair = tuple(record[name] for name in _PAIR)
+            name = (*pair, kind, record[kind], record["split"])
+            if name in names:
+                raise ValueError(f"{' '.join(name[-2:])}: stands twice for one pair, expected once")
+            names.add(name)
+            pairs.setdefault(pair, ([], []))[place].append(record)
     if not pairs:
         raise ValueError("holds no records")
-    return [
-        tuple(  # type: ignore[misc]
-            tuple(record for (kind, *_), record in by_name.items() if kind == wanted)
-            for wanted in ("map", "measure")
-        )
-        for by_name in pairs.values()
-    ]
+    return [(tuple(of_maps), tuple(of_measures)) for of_maps, of_measures in pairs.values()]
 
 
 def _check_map(row: Any) -> Any:
@@ -299,8 +296,8 @@ def _check_measure(row: Any) -> Any:
 
 def _check_report(report: PairReport) -> PairReport:
     for ica in report.ica:
-        if ica.side not in SIDES or not ica.kurtosis:
-            raise ValueError("ica: expected a side and its kurtosis")
+        if ica.side not in SIDES:
+            raise ValueError(f"ica: side: got {ica.side!r}, expected source or target")
     if report.spectra and set(report.spectra) != set(SIDES):
         raise ValueError("spectra: expected both sides")
     if any(value < 0 for values in report.spectra.values() for value in values):

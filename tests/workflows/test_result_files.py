@@ -121,3 +121,13 @@ def test_what_was_written_is_read_and_other_columns_stay(document, tmp_path) -> 
     for record in records:
         expected = by_name[record["map"], record["split"]]
         assert {name: record[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "1e200", "-1", "x", "1" * 400])
+def test_a_damaged_cell_of_a_csv_is_refused_by_its_column(tmp_path, value: str) -> None:
+    rows = np.random.default_rng(0).laplace(size=(40, 3))
+    text = compare(rows, rows, settings=CompareSettings(maps=("rigid",), n_null=0)).table("csv")
+    header, first, *others = text.splitlines()
+    cells = dict(zip(header.split(","), first.split(","), strict=True)) | {"error": value}
+    (tmp_path / "x.csv").write_text("\n".join([header, ",".join(cells.values()), *others]))
+    assert "error" in refusal(tmp_path / "x.csv")

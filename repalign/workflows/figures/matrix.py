@@ -24,7 +24,8 @@ LEAST_NUMBERED = 0.36
 # many times the value that nine cells of ten stay under, and the figure says so.
 CUT_OVER_MOST = 1.5
 LONGEST_NAME = 28
-LINE_OF_NOTES = 90
+# Letters of a line of notes, at most and on an inch.
+LONGEST_LINE, LETTERS_AN_INCH = 90, 15
 
 
 @default_style()
@@ -74,7 +75,8 @@ def plot_matrix(matrix: Matrix, *, order: str = "layers", titled: bool = True) -
     )
     if titled:
         figure.suptitle(for_figure(matrix.caption), fontsize="medium")
-    lines = wrap("; ".join(map(for_figure, notes)), LINE_OF_NOTES)
+    room = int(LETTERS_AN_INCH * figure.get_figwidth())
+    lines = wrap("; ".join(map(for_figure, notes)), min(LONGEST_LINE, room))
     figure.supxlabel("\n".join(lines), fontsize="small", color="#666666")
     return figure
 

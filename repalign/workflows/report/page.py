@@ -78,15 +78,16 @@ def make_report(
             no pair has a training step.
     """
     results = read_results(path)
-    for note in results.notes if on_note is not None else ():
-        on_note(note)  # type: ignore[misc]
+    if on_note is not None:
+        for note in results.notes:
+            on_note(note)
     quantity = chosen_quantity(quantities_in(results.everything), show)
     splits = {record["split"] for record in results.everything if holds(record, quantity)}
     split = next(split for split in SPLITS if split in splits)
     steps = _steps(results, quantity, split) if by_revision else None
     is_study = len(results.pairs) >= FEWEST_PAIRS
     overview = _overview(results, quantity, split) if is_study else None
-    pairs = []
+    pairs: list[dict[str, Any]] = []
     for place, pair in enumerate(results.pairs):
         pairs.append(_pair(pair, place))
         if on_progress is not None:

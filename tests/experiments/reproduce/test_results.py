@@ -53,9 +53,9 @@ def test_curves_are_kept_apart_and_in_order(result) -> None:
 def test_the_table_has_a_line_a_case_with_what_was_published_below(result) -> None:
     table = table_of(result)
     assert table.columns == ("value", "undefined")
-    assert [row.label for row in table.rows] == ["low", "high", "  published"]
+    assert [row.label for row in table.lines] == ["low", "high", "  published"]
     mean = result.find("high", "value").mean
-    assert table.rows[1].cells[0].startswith(f"{mean:.3f} ±")
-    assert table.rows[0].cells[1] == "n/a"
-    assert table.rows[2].cells == ("5.000", "")
+    assert table.lines[1].cells[0].startswith(f"{mean:.3f} ±")
+    assert table.lines[0].cells[1] == "n/a"
+    assert table.lines[2].cells == ("5.000", "")
     assert table.notes == (f"high is {mean:.1f}", "Set-up: there is none.")

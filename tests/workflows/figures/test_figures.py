@@ -168,6 +168,15 @@ def test_a_heat_map_says_what_it_leaves_out() -> None:
     assert "also measured: linear" in told
 
 
+def test_notes_of_a_small_heat_map_stay_within_it() -> None:
+    names = ("mean", "identity", "permutation", "permutation+scale", "rigid", "linear", "ica")
+    records = [record("a", "b", 0.1) | {"map": name} for name in names]
+    figure = plot_matrix(make_matrix(records))
+    figure.draw_without_rendering()
+    (notes,) = (text for text in figure.texts if "also measured" in text.get_text())
+    assert notes.get_window_extent().width <= figure.bbox.width
+
+
 def test_one_huge_error_does_not_take_all_colours() -> None:
     records = [record("a", f"b{number}", 0.1 * (1 + number % 3)) for number in range(20)]
     records.append(record("a", "far", 66.0))
