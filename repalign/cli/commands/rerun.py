@@ -106,14 +106,14 @@ def _tell_ways(
 def _inputs(call: Any) -> "list[EmbeddingSource]":
     """Return the embeddings that a call of ``compare`` would read."""
     from repalign.store.foreign.identifiers import read_id_lines
-    from repalign.workflows.study.choosing import Asked, chosen_pairs
+    from repalign.workflows.compare.choose import chosen_pairs
 
     asked = call.params
     stores, against, ids = asked["stores"], asked["against"], asked["ids"]
     names = names_of(asked["name"] or [], [*stores, *([] if against is None else [against])])
     row_ids = None if ids is None else read_id_lines(ids)
     settings = given_of(CompareSettings, call, asked).settings(CompareSettings())
-    pairs = chosen_pairs(Asked(stores, against, names, row_ids), settings)
+    pairs = chosen_pairs(stores, settings, against=against, names=names, ids=row_ids)
     return [source for pair in pairs for source in pair]
 
 

@@ -219,8 +219,8 @@ def known_classes() -> dict[str, type]:
         MeasureRecord,
         PairReport,
     )
+    from repalign.workflows.compare.search import Resampled
     from repalign.workflows.compare.space import Scale, SpaceIca
-    from repalign.workflows.study.resampled import Resampled
 
     classes = (
         *(PairMoments, Scale, SpaceIca, Diameter, IcaFit, IcaSettings, AffineMap),

@@ -1,14 +1,19 @@
-"""What errors, their nulls and starts of ICA say against believing them."""
+"""What a reader of the numbers of one pair must know before believing them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from repalign.aliases import Rows
+from repalign.core.inference.jackknife import count_groups
 from repalign.core.inference.rotation import RotationNull
+from repalign.core.inference.sample import Sample
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
+from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.results import ErrorRecord
-from repalign.workflows.compare.scores import MapScores
+from repalign.workflows.compare.scores import MapScores, Scores
 
 FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0
@@ -179,3 +184,127 @@ def _is_clearly_above(first: ErrorRecord | None, second: ErrorRecord | None) -> 
     if first is None or second is None or first.error is None or second.error is None:
         return False
     return first.error > CLEARLY * second.error
+
+
+# Rows that are looked at for a series, and the lag-one correlation from which they look like one.
+SERIES_ROWS, SERIES_CORRELATION = 5000, 0.15
+
+
+def warn_of_groups(
+    judged: Sequence[MapScores], measured: Sequence[Scores], *, wants_intervals: bool
+) -> list[str]:
+    """Warn where there are too few groups of rows for intervals."""
+    if not wants_intervals:
+        return []
+    counts = [(errors.split, count_groups(errors.groups)) for errors in judged]
+    counts += [
+        (scores.split, replicates.groups)
+        for scores in measured
+        if (replicates := scores.halves or scores.left_out) is not None
+    ]
+    return [f"{split}, {count.refusal}" for split, count in counts if count.refusal is not None]
+
+
+def warn_of_series(sample: Sample) -> list[str]:
+    """Warn where rows that stand next to each other are alike on both sides, without groups."""
+    groups = sample.groups
+    n_rows = min(groups.size, SERIES_ROWS)
+    if np.unique(groups).size < groups.size or n_rows < 20:
+        return []
+    source, target = (lag_one_correlation(side, n_rows) for side in (sample.source, sample.target))
+    if min(source, target) < max(SERIES_CORRELATION, 4 / np.sqrt(n_rows)):
+        return []
+    return [
+        f"rows next to each other are alike on both sides (lag-one correlation {source:.2f} and "
+        f"{target:.2f}): if they come in series or groups, p-values and intervals are too small; "
+        "name the groups (--groups, in Python groups=)"
+    ]
+
+
+def lag_one_correlation(rows: Rows, n_rows: int) -> float:
+    """Return the correlation of rows with the next ones, over the first rows."""
+    values = rows.read(0, n_rows).astype(np.float64)
+    values -= values.mean(axis=0)
+    energy = float(np.sum(values**2))
+    return float(np.sum(values[1:] * values[:-1])) / energy if energy > 0 else 0.0
+
+
+MODEL_KEYS = ("file_sha256",)
+# Parts that should agree, with the keys in them that only say how a library calls the thing.
+SPEC_PARTS_THAT_SHOULD_AGREE: dict[str, tuple[str, ...]] = {
+    "view": ("family", "module", "side"),
+    "preprocess": ("name",),
+    "tokenizer": (),
+    "dataset": (),
+}
+
+
+def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[str]:
+    """Warn of equal content, equal weights and views that were made in different ways."""
+    names = f"{source.name} and {target.name}"
+    found = []
+    is_equal = source.fingerprint == target.fingerprint
+    # views of one store are compared because that was asked for
+    is_within = source.name == target.name
+    if is_equal and not is_within:
+        found.append(f"{names} hold exactly the same values: this compares a store with itself")
+    specs = _spec_of(source), _spec_of(target)
+    is_chosen = any(len(_views(each)) > 1 for each in (source, target))
+    weights = [_weights(spec) for spec in specs]
+    if weights[0] and weights[0] == weights[1] and not (is_equal or is_within):
+        found.append(f"{names} come from the same weights: they differ only in how they were read")
+    for part, labels in SPEC_PARTS_THAT_SHOULD_AGREE.items():
+        # layers that were chosen among several are compared because they differ
+        ignored = (*labels, "layer") if is_chosen else labels
+        first, second = (_without(spec.get(part), ignored) for spec in specs)
+        if first is not None and second is not None and first != second:
+            keys = _differing(first, second)
+            found.append(f"{names} differ in {part}{keys}: errors include that difference")
+    return found
+
+
+def warn_of_collapse(moments: PairMoments, source: str, target: str) -> list[str]:
+    """Warn of a side whose rows are all equal."""
+    scatters = ((source, moments.sxx), (target, moments.syy))
+    return [
+        f"{name}: all {moments.n} rows are equal, so the encoder has collapsed and no number says "
+        "anything about this pair; ICA was left out; check the model and its input"
+        for name, scatter in scatters
+        if not np.trace(scatter) > 0
+    ]
+
+
+def _weights(spec: Mapping[str, Any]) -> Any:
+    model = spec.get("model")
+    if not isinstance(model, Mapping):
+        return None
+    return next((model[key] for key in MODEL_KEYS if model.get(key)), None)
+
+
+def _views(source: EmbeddingSource) -> Mapping[str, Any]:
+    """Return how each view of a store was made; nothing where that is not recorded."""
+    found = ((source.info.get("spec") or {}).get("view") or {}).get("views")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _spec_of(source: EmbeddingSource) -> dict[str, Any]:
+    """Return how a view was made; what else its store holds changes nothing in it."""
+    spec: dict[str, Any] = dict(source.info.get("spec") or {})
+    own = _views(source).get(source.view)
+    if isinstance(own, Mapping):
+        others = {key: value for key, value in spec["view"].items() if key != "views"}
+        spec["view"] = {**others, **own}
+    return spec
+
+
+def _without(value: Any, labels: Sequence[str]) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _without(item, labels) for key, item in value.items() if key not in labels}
+
+
+def _differing(first: Any, second: Any) -> str:
+    if not isinstance(first, Mapping) or not isinstance(second, Mapping):
+        return ""
+    keys = [key for key in {**first, **second} if first.get(key) != second.get(key)]
+    return f" ({', '.join(sorted(keys))})"

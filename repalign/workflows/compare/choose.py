@@ -20,40 +20,36 @@ Names = Sequence[str | None]
 SourcePair = tuple[EmbeddingSource, EmbeddingSource]
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What is to be compared, as it was asked for.
+def chosen_pairs(
+    embeddings: Sequence[Embeddings],
+    settings: CompareSettings,
+    *,
+    against: "Embeddings | None" = None,
+    names: Names | None = None,
+    ids: Sequence[str] | None = None,
+) -> list[SourcePair]:
+    """Open the inputs and return the pairs that are compared, in their order.
 
-    Attributes:
+    Args:
         embeddings: Paths, patterns of views, or anything in memory.
+        settings: Which views and pairs of them.
         against: One to compare all of them with; None for all pairs.
         names: A name for each of the embeddings, and for ``against`` behind them where it is
             given; None for their own.
         ids: One id a row, for inputs that carry none.
-    """
-
-    embeddings: Sequence[Embeddings]
-    against: "Embeddings | None" = None
-    names: Names | None = None
-    ids: Sequence[str] | None = None
-
-
-def chosen_pairs(asked: Asked, settings: CompareSettings) -> list[SourcePair]:
-    """Open the inputs and return the pairs that are compared, in their order.
 
     Raises:
         InputError: An input cannot be used, there is nothing to pair, or too much.
     """
-    ids, layers = asked.ids, settings.layers
-    if asked.against is None:
-        models = open_models(asked.embeddings, layers, ids=ids, names=asked.names)
+    layers = settings.layers
+    if against is None:
+        models = open_models(embeddings, layers, ids=ids, names=names)
         pairs = choose_pairs(models, within=settings.within)
     else:
-        n_inputs = len(asked.embeddings) + 1
-        names = [None] * n_inputs if asked.names is None else asked.names
-        names = checked_names(names, n_inputs)
-        models = open_models(asked.embeddings, layers, ids=ids, names=names[:-1])
-        fixed = open_input(asked.against, layers, ids=ids, name=names[-1], place="against")
+        n_inputs = len(embeddings) + 1
+        names = checked_names([None] * n_inputs if names is None else names, n_inputs)
+        models = open_models(embeddings, layers, ids=ids, names=names[:-1])
+        fixed = open_input(against, layers, ids=ids, name=names[-1], place="against")
         pairs = pairs_against(fixed, models)
         if not pairs:
             raise InputError("compare: got nothing to compare with that, expected one or more")
@@ -61,16 +57,10 @@ def chosen_pairs(asked: Asked, settings: CompareSettings) -> list[SourcePair]:
     return pairs
 
 
-def planned_pairs(asked: Asked, settings: CompareSettings) -> list[tuple[str, str]]:
-    """Return the names of source and target of every pair, as records have them.
-
-    Raises:
-        InputError: As ``chosen_pairs``.
-    """
-    pairs = [
-        (_side_name(source), _side_name(target)) for source, target in chosen_pairs(asked, settings)
-    ]
-    return pairs + [(target, source) for source, target in pairs if settings.both_directions]
+def names_of_pairs(pairs: Sequence[SourcePair], settings: CompareSettings) -> list[tuple[str, str]]:
+    """Return the names of source and target of every pair, as records have them."""
+    names = [(_side_name(source), _side_name(target)) for source, target in pairs]
+    return names + [(target, source) for source, target in names if settings.both_directions]
 
 
 @dataclass(frozen=True, eq=False)
