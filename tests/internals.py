@@ -48,7 +48,6 @@ INTERNALS = (
     "repalign.workflows.compare.space",
     "repalign.workflows.compare.views",
     "repalign.workflows.conditions.keywords",
-    "repalign.workflows.deconfound.cache",
     "repalign.workflows.deconfound.tasks",
     "repalign.workflows.deconfound.units",
     "repalign.workflows.engine",

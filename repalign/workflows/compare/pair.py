@@ -45,7 +45,6 @@ from repalign.workflows.compare.scores import (
 from repalign.workflows.compare.search import Resampled, resampled_pair
 from repalign.workflows.compare.settings import CompareSettings, without_ica
 from repalign.workflows.compare.space import Scale, Space, leading_components, map_source
-from repalign.workflows.compare.views import digest
 from repalign.workflows.compare.warnings import (
     warn_of_collapse,
     warn_of_components,
@@ -55,7 +54,7 @@ from repalign.workflows.compare.warnings import (
     warn_of_series,
     warn_of_sources,
 )
-from repalign.workflows.engine.cache import cache_key
+from repalign.workflows.engine.cache import cache_key, digest
 from repalign.workflows.engine.engine import Engine
 from repalign.workflows.machine import Machine
 

@@ -19,7 +19,8 @@ from repalign.store.joining.join import Join, KnownMatches, join_sources
 from repalign.store.joining.report import JoinReport
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.views import View, digest
+from repalign.workflows.compare.views import View
+from repalign.workflows.engine.cache import digest
 from repalign.workflows.row_labels import group_numbers
 
 
