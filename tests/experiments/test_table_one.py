@@ -113,7 +113,7 @@ def test_the_table_has_the_papers_row_under_ours(related, same_input, unrelated)
     ]
     paper = table.blocks[0].lines[-1]
     assert paper.label == "paper"
-    assert paper.cells == ("", ".219", ".150", ".131", ".202", "25")
+    assert paper.cells == ("", ".219", "", ".150", ".131", ".202", "25")
     assert not any(line.label == "paper" for block in table.blocks[1:] for line in block.lines)
     assert max(len(line) for line in as_text(table, width=80).splitlines()) <= 80
 

@@ -93,18 +93,18 @@ def open_models(
         open_input(item, layers, ids=ids, name=name, place=f"array {number}")
         for number, (item, name) in enumerate(zip(embeddings, names, strict=True), start=1)
     ]
-    told = [(source.name, source.shown_view) for group in groups for source in group]
+    names_of_views = [(source.name, source.shown_view) for group in groups for source in group]
     models: dict[str, list[EmbeddingSource]] = {}
     for number, (group, name) in enumerate(zip(groups, names, strict=True), start=1):
         for source in group:
-            is_twice = told.count((source.name, source.shown_view)) > 1
+            is_twice = names_of_views.count((source.name, source.shown_view)) > 1
             if is_twice and name is not None:
                 raise InputError(
                     f"names: {name!r} stands for two inputs of the same view "
                     f"{source.shown_view!r}; expected different names"
                 )
-            own = f"{source.name} ({number})" if is_twice else source.name
-            models.setdefault(own, []).append(replace(source, name=own))
+            distinct = f"{source.name} ({number})" if is_twice else source.name
+            models.setdefault(distinct, []).append(replace(source, name=distinct))
     return [Model(name, tuple(views)) for name, views in models.items()]
 
 
@@ -130,7 +130,7 @@ def open_input(
     """
     if isinstance(item, str | Path):
         try:
-            found = open_views(item, layers)
+            sources = open_views(item, layers)
         except SeveralViewsError as several:
             # numbered ones have the rest of their name in common
             numbered = [view.rstrip(digits) for view in several.views if view[-1:] in digits]
@@ -139,10 +139,10 @@ def open_input(
                 f"{several}, or take several: --layers all, --layers '{pattern}'"
             ) from several
     else:
-        found = [as_source(item, name=place)]
+        sources = [as_source(item, name=place)]
     if ids is not None:
-        found = [with_ids(source, ids) for source in found]
-    return found if name is None else [replace(source, name=name) for source in found]
+        sources = [with_ids(source, ids) for source in sources]
+    return sources if name is None else [replace(source, name=name) for source in sources]
 
 
 def checked_names(names: Names, n_inputs: int) -> list[str | None]:
@@ -168,14 +168,14 @@ def choose_pairs(models: Sequence[Model], *, within: bool) -> list[SourcePair]:
         InputError: There is nothing to pair.
     """
     within = within or len(models) == 1
-    found = list(_pairs(models, within=within))
-    if not found:
+    pairs = list(_pairs(models, within=within))
+    if not pairs:
         n_views = sum(len(model.views) for model in models)
         raise InputError(
             f"compare: got {n_views} set of embeddings, expected at least two; of one store of "
             "several views take them with --layers all"
         )
-    return found
+    return pairs
 
 
 def _pairs(models: Sequence[Model], *, within: bool) -> Iterator[SourcePair]:
@@ -188,7 +188,7 @@ def _pairs(models: Sequence[Model], *, within: bool) -> Iterator[SourcePair]:
 
 def pairs_against(fixed: Sequence[EmbeddingSource], models: Sequence[Model]) -> list[SourcePair]:
     """Return the pairs of every fixed view with every view of every model."""
-    return [(one, view) for model in models for one in fixed for view in model.views]
+    return [(source, view) for model in models for source in fixed for view in model.views]
 
 
 def check_count(pairs: Sequence[SourcePair], settings: CompareSettings) -> None:

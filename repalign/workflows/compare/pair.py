@@ -313,7 +313,7 @@ def compare_direction(
         records,
         _in_order(measured, source, target, settings),
         report,
-        {name: each.map for name, each in fitted.items() if task.keeps_maps},
+        {name: fitted_map.map for name, fitted_map in fitted.items() if task.keeps_maps},
         tuple(resampled_pair(pair.index, scores, nulls, measured)),
     )
 

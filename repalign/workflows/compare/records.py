@@ -90,7 +90,7 @@ def make_records(
             n_groups=errors.n_groups,
             n_halves=errors.n_halves(number),
             smallest_p=None if null is None or null.refusal else null.smallest_p,
-            further_p={column: _p_value(each, number, name) for column, each in further.items()},
+            further_p={column: _p_value(more, number, name) for column, more in further.items()},
             **_ica_columns(errors) if is_ica else _NO_ICA,
             source_layer=source.layer,
             target_layer=target.layer,
@@ -199,8 +199,8 @@ def measure_records(
                 n_groups=scores.n_groups,
                 smallest_p=None if null is None or null.refusal else null.smallest_p,
                 further_p={
-                    column: _measure_p(each, number) if value is not None else None
-                    for column, each in further.items()
+                    column: _measure_p(more, number) if value is not None else None
+                    for column, more in further.items()
                 },
                 measure=measure.name,
                 value=value,

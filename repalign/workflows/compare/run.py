@@ -89,8 +89,8 @@ def compare(
         PairTask(pair, settings, plan_halves(pair, settings, bundles), keeps_maps) for pair in pairs
     ]
     # a pair that the cache holds is not computed again, nor what only such pairs need
-    kept: dict[str, Any] = {task.key: engine.find(task.key, machine) for task in tasks}
-    missing = [task for task in tasks if kept[task.key] is None]
+    results_of: dict[str, Any] = {task.key: engine.find(task.key, machine) for task in tasks}
+    missing = [task for task in tasks if results_of[task.key] is None]
     missing = [missing[n] for n in in_tiles([task.pair.views for task in missing], machine)]
     try:
         spaces = compute_spaces(missing, settings, engine, machine)
@@ -107,9 +107,9 @@ def compare(
             )
     finally:
         ROWS.clear()
-    kept |= {task.key: result for task, result in zip(missing, computed, strict=True)}
+    results_of |= {task.key: result for task, result in zip(missing, computed, strict=True)}
     engine.n_computed += mapping.n_computed if is_shared else 0
-    results = with_searches([result for task in tasks for result in kept[task.key]])
+    results = with_searches([result for task in tasks for result in results_of[task.key]])
     return CompareResult(
         records=tuple(record for result in results for record in result.records),
         pairs=tuple(result.report for result in results),

@@ -114,29 +114,34 @@ Place = tuple[int, str, str]
 
 def with_searches(results: "Sequence[PairResult]") -> "list[PairResult]":
     """Return the results with p-values corrected for all layer pairs that were looked at."""
-    found: dict[Place, tuple[float, int]] = {}
+    corrected: dict[Place, tuple[float, int]] = {}
     notes: dict[int, list[str]] = {}
     for family in families([_models(result) for result in results]):
-        by_kind: dict[tuple[str, str], dict[int, Resampled]] = {}
+        by_kind: dict[tuple[str, str], dict[int, Draws]] = {}
         for number in family:
-            for each in results[number].resampled:
-                if each.draws is not None and is_tested(each.name):
-                    by_kind.setdefault((each.name, each.split), {})[number] = each
+            for resampled in results[number].resampled:
+                if resampled.draws is not None and is_tested(resampled.name):
+                    by_kind.setdefault((resampled.name, resampled.split), {})[number] = (
+                        resampled.draws
+                    )
         for (name, split), members in by_kind.items():
             if len(members) > 1:
-                p_values, n_shuffles = searched_p([each.draws for each in members.values()])  # type: ignore[misc]
+                p_values, n_shuffles = searched_p(list(members.values()))
                 note = _note(name, split, n_shuffles, members)
                 if n_shuffles == 0:
                     p_values = np.full(len(members), np.nan)
                 for number, p_value in zip(members, p_values, strict=True):
-                    found[number, name, split] = (float(p_value), len(members))
+                    corrected[number, name, split] = (float(p_value), len(members))
                     notes.setdefault(number, []).extend(note)
     return [
         replace(
             result,
-            records=tuple(_told(record, record.map, number, found) for record in result.records),
+            records=tuple(
+                _with_search(record, record.map, number, corrected) for record in result.records
+            ),
             measures=tuple(
-                _told(record, record.measure, number, found) for record in result.measures
+                _with_search(record, record.measure, number, corrected)
+                for record in result.measures
             ),
             report=replace(
                 result.report,
@@ -152,11 +157,11 @@ def families(models: Sequence[tuple[str, str]]) -> list[list[int]]:
     across = {models_of for models_of in models if models_of[0] != models_of[1]}
     sources, targets = ({pair[side] for pair in across} for side in (0, 1))
     is_one = not sources & targets
-    found: dict[tuple[str, str], list[int]] = {}
+    by_models: dict[tuple[str, str], list[int]] = {}
     for number, pair in enumerate(models):
         if pair in across:
-            found.setdefault(("", "") if is_one else pair, []).append(number)
-    return list(found.values())
+            by_models.setdefault(("", "") if is_one else pair, []).append(number)
+    return list(by_models.values())
 
 
 def is_tested(name: str) -> bool:
@@ -168,7 +173,7 @@ def _models(result: "PairResult") -> tuple[str, str]:
     return result.report.source["name"], result.report.target["name"]
 
 
-def _note(name: str, split: str, n_shuffles: int, members: Mapping[int, Resampled]) -> list[str]:
+def _note(name: str, split: str, n_shuffles: int, members: Mapping[int, Draws]) -> list[str]:
     """Say in a line where a search says less than it might."""
     if n_shuffles >= ENOUGH_SHUFFLES:
         return []
@@ -183,10 +188,10 @@ def _note(name: str, split: str, n_shuffles: int, members: Mapping[int, Resample
     ]
 
 
-def _told(
-    record: Record, name: str, number: int, found: Mapping[Place, tuple[float, int]]
+def _with_search(
+    record: Record, name: str, number: int, corrected: Mapping[Place, tuple[float, int]]
 ) -> Record:
-    p_value, n_pairs = found.get((number, name, record.split), (float("nan"), 0))
+    p_value, n_pairs = corrected.get((number, name, record.split), (float("nan"), 0))
     if n_pairs == 0 or not np.isfinite(p_value):
         return record
     return replace(record, p_search=p_value, n_searched=n_pairs)
@@ -212,33 +217,33 @@ def best_matches(results: "Sequence[PairResult]") -> tuple[MatchRecord, ...]:
         for candidate in _candidates(result):
             record = candidate.record
             for side in OTHER:
-                own, other = _names(record, side), _names(record, OTHER[side])
-                key = (side, *own, other[0], candidate.by, record.split)
+                name, other = _names(record, side), _names(record, OTHER[side])
+                key = (side, *name, other[0], candidate.by, record.split)
                 groups.setdefault(key, []).append(candidate)
-    found = [
+    matches = [
         _match(key[0], candidates)  # type: ignore[arg-type]
         for key, candidates in groups.items()
         if len(candidates) > 1
     ]
-    return tuple(sorted(found, key=lambda match: match.side))
+    return tuple(sorted(matches, key=lambda match: match.side))
 
 
 def _candidates(result: "PairResult") -> "Iterator[_Candidate]":
     """Yield what each record of a pair says, where it says anything."""
     known: Mapping[tuple[str, str], Resampled] = {
-        (each.name, each.split): each for each in result.resampled
+        (resampled.name, resampled.split): resampled for resampled in result.resampled
     }
     for error in result.records:
         value, name = error.error_over_rms_radius, error.map
         if value is not None and is_tested(name):
-            told = known.get((name, error.split))
-            yield _Candidate(error, name, value, "error_over_rms_radius", "↓", told)
+            resampled = known.get((name, error.split))
+            yield _Candidate(error, name, value, "error_over_rms_radius", "↓", resampled)
     for measure in result.measures:
         if measure.value is not None:
             name = measure.measure
-            told = known.get((name, measure.split))
+            resampled = known.get((name, measure.split))
             better: Better = "↑" if measure.better == "↑" else "↓"
-            yield _Candidate(measure, name, measure.value, "value", better, told)
+            yield _Candidate(measure, name, measure.value, "value", better, resampled)
 
 
 def _names(record: ErrorRecord | MeasureRecord, side: Side) -> tuple[str, str]:
@@ -254,12 +259,12 @@ def _layer(record: ErrorRecord | MeasureRecord, side: Side) -> int | None:
 def _match(side: Side, candidates: "Sequence[_Candidate]") -> MatchRecord:
     first = candidates[0]
     sign = 1.0 if first.better == "↓" else -1.0
-    best = min(candidates, key=lambda each: sign * each.value)
-    joined = _together([each.known for each in candidates])
+    best = min(candidates, key=lambda candidate: sign * candidate.value)
+    joined = _together([candidate.known for candidate in candidates])
     plausible: tuple[str, ...] | None = None
     if isinstance(joined, Replicates):
         may_be = plausible_best(joined)
-        views = [_names(each.record, OTHER[side])[1] for each in candidates]
+        views = [_names(candidate.record, OTHER[side])[1] for candidate in candidates]
         plausible = tuple(view for view, may in zip(views, may_be, strict=True) if may)
     model, view = _names(first.record, side)
     other, best_view = _names(best.record, OTHER[side])
@@ -285,22 +290,22 @@ def _match(side: Side, candidates: "Sequence[_Candidate]") -> MatchRecord:
 
 def _together(known: Sequence[Resampled | None]) -> Replicates | str:
     """Return all candidates on the same choices of groups, or why there are none."""
-    parts = [each.replicates for each in known if each is not None and each.replicates is not None]
+    parts = [part.replicates for part in known if part is not None and part.replicates is not None]
     if len(parts) < len(known):
         return "no interval is known (--halves)"
     first = parts[0]
     if first.groups.refusal is not None:
         return first.groups.refusal
-    rows = {each.rows for each in known if each is not None}
-    if len(rows) > 1 or any(len(each.draws) != len(first.draws) for each in parts):
+    rows = {part.rows for part in known if part is not None}
+    if len(rows) > 1 or any(len(part.draws) != len(first.draws) for part in parts):
         return (
             "different rows were left out of the candidates; compare them on the same rows, with "
             "one number of --halves"
         )
     joined = replace(
         first,
-        full=np.concatenate([each.full for each in parts]),
-        draws=np.concatenate([each.draws for each in parts], axis=1),
+        full=np.concatenate([part.full for part in parts]),
+        draws=np.concatenate([part.draws for part in parts], axis=1),
     )
     if not np.isfinite(joined.draws).all():
         return "some value is not defined without some of the groups"

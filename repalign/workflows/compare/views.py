@@ -142,8 +142,8 @@ def _open_again(source: EmbeddingSource, was: UnopenedRows) -> Rows:
     name = (source.path, source.view, source.fingerprint)
     if name not in _CHECKED:
         known = opened.known_fingerprint if was.has_known_fingerprint else None
-        found = replace(source, rows=opened.rows, known_fingerprint=known)
-        if found.fingerprint != source.fingerprint:
+        current = replace(source, rows=opened.rows, known_fingerprint=known)
+        if current.fingerprint != source.fingerprint:
             raise InputError(
                 f"{source.name}: is not what it was when the comparison began; leave it alone "
                 "while it is compared, and start again"

@@ -33,20 +33,20 @@ def warn_of_errors(
 ) -> list[str]:
     """Warn of what errors, and how much wider the source is, show: few rows, outliers, nulls."""
     by_key = {(record.split, record.map): record for record in records}
-    found = [*_warn_of_rows(by_key), *_warn_of_diameter(records)]
-    found += [*_warn_of_scale(by_key, width), *_warn_of_pairing(by_key)]
+    texts = [*_warn_of_rows(by_key), *_warn_of_diameter(records)]
+    texts += [*_warn_of_scale(by_key, width), *_warn_of_pairing(by_key)]
     ica = by_key.get(("in-sample", "ica"))
     if ica is not None and ica.converged is False:
-        found.append(
+        texts.append(
             f"ICA did not converge (gradient rms {ica.ica_gradient_rms:.1e}, "
             f"{ica.ica_iterations} passes): its errors, marked *, may be far from the optimum's"
         )
     if ica is not None and ica.efficiency is not None:
-        found += _warn_of_starts(ica)
+        texts += _warn_of_starts(ica)
     held_out = by_key.get(("held-out", "ica"))
     if held_out is not None and rotations is not None:
-        found += _warn_of_efficiency(held_out)
-    return found
+        texts += _warn_of_efficiency(held_out)
+    return texts
 
 
 def warn_of_components(errors: MapScores) -> list[str]:
@@ -64,11 +64,13 @@ def warn_of_free_directions(judged: Sequence[MapScores], total: PairMoments) -> 
     """Warn where the rows leave part of a rigid map to a convention, and how much hangs on it.
 
     Directions in which nothing varies although there are rows enough, as of a LayerNorm, are
-    not told: no error hangs on them.
+    not named: no error depends on them.
     """
-    found = []
+    texts = []
     for errors in judged:
-        fitted = [one for one in errors.maps.by_name.values() if one.free is not None]
+        fitted = [
+            fitted_map for fitted_map in errors.maps.by_name.values() if fitted_map.free is not None
+        ]
         if not fitted or fitted[0].free is None or fitted[0].free.shape[1] == 0:
             continue
         free, width = fitted[0].free, min(total.source_dim, total.target_dim)
@@ -78,12 +80,12 @@ def warn_of_free_directions(judged: Sequence[MapScores], total: PairMoments) -> 
         if share == 0 and errors.n_fit_rows > width:
             continue
         holding = f" which hold {100 * share:.2g} % of the source's variance," if share > 0 else ""
-        found.append(
+        texts.append(
             f"{errors.split}, {errors.n_fit_rows} rows determine the rigid map in "
             f"{len(free) - free.shape[1]} of {width} directions; in the others,{holding} it leaves "
             "columns as nearly as they are as it can, by convention; use more rows"
         )
-    return found
+    return texts
 
 
 def _warn_of_starts(ica: ErrorRecord) -> list[str]:
@@ -98,20 +100,20 @@ def _warn_of_starts(ica: ErrorRecord) -> list[str]:
 
 
 def _warn_of_rows(by_key: Mapping[tuple[str, str], ErrorRecord]) -> list[str]:
-    found = []
+    texts = []
     linear = by_key.get(("in-sample", "linear"))
     if linear is not None and linear.n_fit_rows < FEW_ROWS_PER_COLUMN * linear.source_dim:
-        found.append(
+        texts.append(
             f"{linear.n_fit_rows} rows fit maps of {linear.source_dim} columns: in-sample errors "
             "are too small, the linear one most; read the held-out ones"
         )
     held_out, mean = by_key.get(("held-out", "linear")), by_key.get(("held-out", "mean"))
     if _is_clearly_above(held_out, mean):
-        found.append(
+        texts.append(
             "held out, the linear map is worse than predicting the mean: it was overfitted, and "
             "its in-sample error says nothing"
         )
-    return found
+    return texts
 
 
 def _warn_of_scale(by_key: Mapping[tuple[str, str], ErrorRecord], width: float) -> list[str]:
@@ -120,15 +122,18 @@ def _warn_of_scale(by_key: Mapping[tuple[str, str], ErrorRecord], width: float) 
     if unscaled is None or unscaled.error is None:
         return []
     ratio = unscaled.error / mean.error if mean is not None and mean.error else 0.0
-    told = f"predicts little but the mean, because the target is {1 / width:.2g} times"
+    failure = f"predicts little but the mean, because the target is {1 / width:.2g} times"
     if ratio > UNSCALED_RATIO:
-        told = f"errs {ratio:.2g} times as much as the mean, because the source is about that much"
+        failure = (
+            f"errs {ratio:.2g} times as much as the mean, because the source is about that much"
+        )
     elif width * NARROW_RATIO >= 1:
         return []
     is_shown = ("in-sample", "permutation+scale") in by_key
     advice = "read permutation+scale" if is_shown else "add permutation+scale to --maps"
     return [
-        f"the permutation {told} wider than the other side and a permutation has no scale; {advice}"
+        f"the permutation {failure} wider than the other side and a permutation has no scale; "
+        f"{advice}"
     ]
 
 
@@ -242,25 +247,25 @@ SPEC_PARTS_THAT_SHOULD_AGREE: dict[str, tuple[str, ...]] = {
 def warn_of_sources(source: EmbeddingSource, target: EmbeddingSource) -> list[str]:
     """Warn of equal content, equal weights and views that were made in different ways."""
     names = f"{source.name} and {target.name}"
-    found = []
+    texts = []
     is_equal = source.fingerprint == target.fingerprint
     # views of one store are compared because that was asked for
     is_within = source.name == target.name
     if is_equal and not is_within:
-        found.append(f"{names} hold exactly the same values: this compares a store with itself")
+        texts.append(f"{names} hold exactly the same values: this compares a store with itself")
     specs = _spec_of(source), _spec_of(target)
-    is_chosen = any(len(_views(each)) > 1 for each in (source, target))
+    is_chosen = any(len(_views(side)) > 1 for side in (source, target))
     weights = [_weights(spec) for spec in specs]
     if weights[0] and weights[0] == weights[1] and not (is_equal or is_within):
-        found.append(f"{names} come from the same weights: they differ only in how they were read")
+        texts.append(f"{names} come from the same weights: they differ only in how they were read")
     for part, labels in SPEC_PARTS_THAT_SHOULD_AGREE.items():
         # layers that were chosen among several are compared because they differ
         ignored = (*labels, "layer") if is_chosen else labels
         first, second = (_without(spec.get(part), ignored) for spec in specs)
         if first is not None and second is not None and first != second:
             keys = _differing(first, second)
-            found.append(f"{names} differ in {part}{keys}: errors include that difference")
-    return found
+            texts.append(f"{names} differ in {part}{keys}: errors include that difference")
+    return texts
 
 
 def warn_of_collapse(moments: PairMoments, source: str, target: str) -> list[str]:
@@ -283,17 +288,17 @@ def _weights(spec: Mapping[str, Any]) -> Any:
 
 def _views(source: EmbeddingSource) -> Mapping[str, Any]:
     """Return how each view of a store was made; nothing where that is not recorded."""
-    found = ((source.info.get("spec") or {}).get("view") or {}).get("views")
-    return found if isinstance(found, Mapping) else {}
+    views = ((source.info.get("spec") or {}).get("view") or {}).get("views")
+    return views if isinstance(views, Mapping) else {}
 
 
 def _spec_of(source: EmbeddingSource) -> dict[str, Any]:
     """Return how a view was made; what else its store holds changes nothing in it."""
     spec: dict[str, Any] = dict(source.info.get("spec") or {})
-    own = _views(source).get(source.view)
-    if isinstance(own, Mapping):
+    view = _views(source).get(source.view)
+    if isinstance(view, Mapping):
         others = {key: value for key, value in spec["view"].items() if key != "views"}
-        spec["view"] = {**others, **own}
+        spec["view"] = {**others, **view}
     return spec
 
 

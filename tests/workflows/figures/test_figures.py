@@ -96,7 +96,7 @@ def test_splits_join_the_two_errors_of_every_map(result) -> None:
     axes = plot_splits(result.to_records()).axes[0]
     errors = {(r.map, r.split): r.error for r in result.records}
     maps = [label.get_text() for label in axes.get_yticklabels()]
-    assert maps == ["mean", "permutation", "rigid", "linear", "ica"]
+    assert maps == list(dict.fromkeys(r.map for r in result.records))
     for name, line in zip(maps, axes.lines, strict=True):
         assert list(line.get_xdata()) == [errors[name, s] for s in ("in-sample", "held-out")]
 

@@ -416,7 +416,7 @@ def test_rows_of_a_csv_are_chosen_and_those_of_several_put_together(folder, tmp_
     first, rest = tmp_path / "first.csv", tmp_path / "rest.csv"
     first.write_text("".join(lines[:11]))
     assert read_results(first).notes == (
-        "first.csv holds 10 of 30 rows that were written together",
+        "first.csv holds 10 of 36 rows that were written together",
     )
     rest.write_text("".join([lines[0], *lines[11:]]))
     together = tmp_path / "together.csv"
