@@ -70,3 +70,10 @@ MismatchOption = Annotated[
         "common rows and record it in every result.",
     ),
 ]
+NoCacheOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-cache",
+        help="Compute everything, and keep nothing for the next run (repalign cache).",
+    ),
+]

@@ -17,7 +17,7 @@ from repalign.store.exchange.imports import stored_type
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.mapped import encode_rows
+from repalign.workflows.compare.pairs import encode_rows
 from repalign.workflows.compare.results import CompareResult
 from repalign.workflows.machine import OnStage, ignore_stage
 

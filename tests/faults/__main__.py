@@ -23,7 +23,7 @@ CAMPAIGNS: dict[str, tuple[int, int, str]] = {
     "stores": (6000, 80, "own:damage_stores"),
     "maps": (2000, 80, "own:damage_maps"),
     "results": (2500, 40, "own:damage_results"),
-    "folds": (1500, 40, "own:damage_folds"),
+    "kept": (1500, 40, "own:damage_kept"),
     "texts": (1000, 20, "texts:inject_texts"),
     "kills": (1000, 12, "kills:kill_commands"),
     "stops": (280, 2, "kills:kill_long_commands"),

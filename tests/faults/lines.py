@@ -48,7 +48,7 @@ OUTPUTS = (
     "new", "a.h5", "a.npy", "result.json", "folder", "none/x.csv", "/dev/null", "/dev/full",
     "link.npy", "circle", "new.xyz", "",
 )  # fmt: skip
-WRITTEN_OPTIONS = {"--output", "--plot", "--save-maps", "--save-transform", "--resume"}
+WRITTEN_OPTIONS = {"--output", "--plot", "--save-maps", "--save-transform"}
 WRITTEN_ARGUMENTS = {"out"}
 # These keep finished work in the user's folder for caches.
 KEEPS = {"repalign compare", "repalign rerun"}

@@ -1,8 +1,7 @@
-"""Damaged files of repalign's own formats: stores, saved maps, results, finished folds."""
+"""Damaged files of repalign's own formats: stores, saved maps, results, the cache."""
 
 import json
 import random
-import shutil
 import struct
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from repalign.store import StoreWriter, WriteOptions, verify_store, write_store
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
 from repalign.store.joining.index import RowIndex
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.deconfound.cache import FoldCache
+from repalign.workflows.engine.cache import SUFFIX, Cache
 from repalign.workflows.report.page import make_report
 from repalign.workflows.result_files import Results, read_results
 from tests.faults.counts import Counts
@@ -26,7 +25,7 @@ from tests.store.reading.fuzz_worker import content
 
 SMALL = CompareSettings(n_null=3, n_rotations=1, n_halves=0)
 SPEC = {"seed": 1}
-FOLDS = {f"fold{number}": {"score": 0.25 + number, "n": number} for number in range(6)}
+KEPT = tuple((f"fold{number}", 0.25 + number) for number in range(6))
 
 
 def damage_stores(folder: Path, count: int, *, seed: int = 0) -> Counts:
@@ -44,9 +43,9 @@ def damage_results(folder: Path, count: int, *, seed: int = 0) -> Counts:
     return damage_all(Counts("results"), result_targets(folder), folder, count, seed)
 
 
-def damage_folds(folder: Path, count: int, *, seed: int = 0) -> Counts:
-    """Read damaged files of finished folds, which ``deconfound --resume`` goes on from."""
-    return damage_all(Counts("finished folds"), [fold_target(folder)], folder, count, seed)
+def damage_kept(folder: Path, count: int, *, seed: int = 0) -> Counts:
+    """Read damaged results of the cache, which stopped runs go on from."""
+    return damage_all(Counts("kept results"), [kept_target(folder)], folder, count, seed)
 
 
 def store_targets(folder: Path) -> list[Target]:
@@ -185,38 +184,16 @@ def _drawn(path: Path) -> Results:
     return _read_result(path)
 
 
-def fold_target(folder: Path) -> Target:
-    path = folder / "folds.jsonl"
-    cache = FoldCache(path)
-    for key, entry in FOLDS.items():
-        cache.put(key, entry)
-    return Target(
-        "folds", path, partial(_folds, path), _damaged_folds, expected=InputError, is_sealed=True
-    )
+def kept_target(folder: Path) -> Target:
+    cache = Cache(folder, 2**20)
+    cache.put("key", KEPT)
+    path = folder / f"key{SUFFIX}"
+    return Target("kept", path, partial(_kept, cache), expected=InputError, is_sealed=True)
 
 
-def _folds(path: Path) -> bool:
-    """Tell whether every fold that is found is what was put there; a lost one is computed anew."""
-    cache = FoldCache(path)
-    found = {key: cache.get(key) for key in FOLDS}
-    assert all(entry is None or dict(entry) == FOLDS[key] for key, entry in found.items()), found
-    copy = path.with_suffix(".copy")
-    shutil.copy(path, copy)
-    try:  # what is put now must be found later, whatever stands before it
-        FoldCache(copy).put("new", {"score": 1.0})
-        after = FoldCache(copy)
-        assert after.get("new") == {"score": 1.0}
-        assert {key: after.get(key) for key in FOLDS} == found
-    finally:
-        copy.unlink()
-    return True
-
-
-def _damaged_folds(whole: bytes, rng: random.Random) -> bytes:
-    if rng.random() < 0.5:
-        return damaged_bytes(whole, rng)
-    lines = whole.decode().splitlines()
-    place = rng.randrange(len(lines))
-    made = damaged_json(lines[place], rng).encode(errors="surrogatepass")
-    pieces = [line.encode() for line in lines]
-    return b"\n".join([*pieces[:place], made, *pieces[place + 1 :]]) + b"\n"
+def _kept(cache: Cache) -> bool:
+    """Tell whether what is found is what was kept; what is refused is computed again."""
+    result = cache.get("key")
+    if result is None:
+        raise InputError("no result of that name")
+    return bool(result == KEPT)

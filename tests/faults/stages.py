@@ -64,7 +64,7 @@ def stages() -> list[Stage]:
         Stage("report", ("report", "result.csv", "-o", "new.html"), ("new.html",), old=True),
         Stage("apply", ("apply", "map.safetensors", "a.h5", "-o", "new.h5"), ("new.h5",),
               is_store=True),
-        Stage("folds", (*folds, "--resume", "folds.jsonl", "-o", "new.csv"), ("new.csv",)),
+        Stage("folds", (*folds, "-o", "new.csv"), ("new.csv",)),
     ]  # fmt: skip
 
 
@@ -90,8 +90,8 @@ def long_stages() -> list[Stage]:
         Stage("compare, cached", (*study, "-o", "new.csv"), ("new.csv",)),
         Stage("disentangle", (*factors, "--plot", "new.png", *fitted),
               ("new.csv", "new.png", "fitted")),
-        Stage("deconfound", (*folds, "--resume", "folds.jsonl", *fitted), ("new.csv", "fitted")),
-        Stage("folds", (*folds, "--resume", "folds.jsonl", "--workers", "2", "-o", "new.csv"),
+        Stage("deconfound", (*folds, *fitted), ("new.csv", "fitted")),
+        Stage("folds", (*folds, "--workers", "2", "-o", "new.csv"),
               ("new.csv",)),
         Stage("zoo train", ("zoo", "train", "resnet", "-o", "trained"), ("trained",),
               is_folder=True, prepare=_train_little),

@@ -29,14 +29,15 @@ def saved(pair: tuple[Path, Path], folder: Path) -> list[Path]:
 def test_every_map_of_a_result_is_saved_and_reads_back(pair, tmp_path: Path) -> None:
     files = saved(pair, tmp_path / "maps")
     assert [path.name for path in files] == [
-        f"01-{name}.safetensors" for name in ("mean", "permutation", "rigid", "linear", "ica")
+        f"01-{name}.safetensors"
+        for name in ("mean", "permutation", "permutation-scale", "rigid", "linear", "ica")
     ]
     x, y = np.load(pair[0]), np.load(pair[1])
-    np.testing.assert_allclose(read_map(files[2]).apply(x), y, atol=1e-9)
+    np.testing.assert_allclose(read_map(files[3]).apply(x), y, atol=1e-9)
 
 
 def test_a_rigid_map_stretches_alike_in_all_directions(pair, tmp_path: Path) -> None:
-    report = describe_map(saved(pair, tmp_path)[2])
+    report = describe_map(saved(pair, tmp_path)[3])
     assert report.kind == "rigid"
     assert report.rank == 4
     assert report.smallest_stretch == pytest.approx(2)
@@ -45,7 +46,7 @@ def test_a_rigid_map_stretches_alike_in_all_directions(pair, tmp_path: Path) -> 
 
 
 def test_a_map_is_applied_to_a_file_and_back(pair, tmp_path: Path) -> None:
-    rigid = saved(pair, tmp_path)[2]
+    rigid = saved(pair, tmp_path)[3]
     forth, back = tmp_path / "forth.h5", tmp_path / "back.h5"
     apply_map(rigid, pair[0], forth)
     apply_map(rigid, forth, back, inverse=True)

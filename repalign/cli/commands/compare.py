@@ -21,7 +21,13 @@ from repalign.cli.gates import (
 )
 from repalign.cli.inputs import SHOWN, WRITTEN
 from repalign.cli.names import names_of
-from repalign.cli.options import MachineDeviceOption, MatrixFormatOption, MemoryOption, OutputOption
+from repalign.cli.options import (
+    MachineDeviceOption,
+    MatrixFormatOption,
+    MemoryOption,
+    NoCacheOption,
+    OutputOption,
+)
 from repalign.cli.requests import request_of
 from repalign.cli.tables import shown_matches
 from repalign.cli.talk import talk_of
@@ -93,13 +99,7 @@ def compare(
         ),
     ] = None,
     shared: EngineOptions,
-    no_cache: Annotated[
-        bool,
-        typer.Option(
-            "--no-cache",
-            help="Compute everything, and keep nothing for the next run (repalign cache).",
-        ),
-    ] = False,
+    no_cache: NoCacheOption = False,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -156,10 +156,10 @@ def compare(
     """
     from repalign.core.compute import choose_device, thread_count
     from repalign.store.foreign.identifiers import read_id_lines
+    from repalign.workflows.compare.choose import chosen_pairs, names_of_pairs
     from repalign.workflows.compare.run import compare as run
-    from repalign.workflows.engine.cache import open_cache
+    from repalign.workflows.engine.cache import private_cache
     from repalign.workflows.machine import Machine, parse_memory
-    from repalign.workflows.study.choosing import Asked, planned_pairs
 
     chosen = output.choose_format(form, to)
     matched = None if matches is None else output.choose_format(None, matches)
@@ -171,17 +171,19 @@ def compare(
 
         check_new_maps(save_maps, settings.maps)
     talk = talk_of(context)
-    cache = None if no_cache else open_cache()
-    if cache is not None:
-        cache.check_private()
+    cache = None if no_cache else private_cache()
     engine = shared.chosen(workers, cache)
     shared.warn(talk)
     gates = read_gates(fail_above, fail_below, baseline, tolerance, talk)
     row_ids = None if ids is None else read_id_lines(ids)
     names = names_of(name or [], [*stores, *([] if against is None else [against])])
-    asked = Asked(stores, against, names, row_ids)
     check_shown(show, settings)
-    check_gates(gates, settings, lambda: planned_pairs(asked, settings))
+
+    def named_pairs() -> list[tuple[str, str]]:
+        pairs = chosen_pairs(stores, settings, against=against, names=names, ids=row_ids)
+        return names_of_pairs(pairs, settings)
+
+    check_gates(gates, settings, named_pairs)
     with talk.stages("comparing") as on_stage, engine:
         machine = Machine(choose_device(device), parse_memory(memory), on_stage)
         talk.detail(

@@ -1,13 +1,12 @@
 """``repalign deconfound``."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from repalign.cli.commands.study_options import StudyOptions
 from repalign.cli.declared import Given, fields_of, options, standing_for
-from repalign.cli.inputs import WRITTEN
+from repalign.cli.options import NoCacheOption
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.store.foreign.formats import SUFFIX_LIST
@@ -43,15 +42,7 @@ def deconfound(
             show_default="the embeddings' own file, where it is a table",
         ),
     ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            help="Keep finished folds in this file and compute the missing ones only.",
-            rich_help_panel=BATCHES,
-            dir_okay=False,
-        ),
-        WRITTEN,
-    ] = None,
+    no_cache: NoCacheOption = False,
     given: Given,
     shared: StudyOptions,
 ) -> None:
@@ -65,6 +56,7 @@ def deconfound(
     from repalign.store.sources.opening import open_embeddings
     from repalign.workflows.columns import open_columns
     from repalign.workflows.deconfound.run import deconfound as run
+    from repalign.workflows.engine.cache import private_cache
 
     chosen = shared.check_outputs()
     settings = given.settings(BatchSettings())
@@ -72,7 +64,7 @@ def deconfound(
     not_features = [name for name in (*label, batch, table_ids) if name is not None]
     source = open_embeddings(store, ids=shared.ids, id_column=own_ids, leave_out=not_features)
     columns = open_columns(table or _own_table(store), id_column=shared.id_column)
-    talk = talk_of(context)
+    talk, cache = talk_of(context), None if no_cache else private_cache()
     with talk.stages("deconfounding") as on_stage:
         result = run(
             source,
@@ -80,9 +72,11 @@ def deconfound(
             labels=label,
             batch=batch,
             settings=settings,
-            resume=resume,
+            cache=cache,
             machine=shared.machine(talk, on_stage),
         )
+    if cache is not None:
+        cache.trim()
     shared.show(result, result.shown(), chosen, talk)
 
 

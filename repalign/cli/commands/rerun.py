@@ -102,14 +102,14 @@ def rerun(
 def _inputs(call: Any) -> "list[EmbeddingSource]":
     """Return the embeddings that a call of ``compare`` would read."""
     from repalign.store.foreign.identifiers import read_id_lines
-    from repalign.workflows.study.choosing import Asked, chosen_pairs
+    from repalign.workflows.compare.choose import chosen_pairs
 
     options = call.params
     stores, against, ids = options["stores"], options["against"], options["ids"]
     names = names_of(options["name"] or [], [*stores, *([] if against is None else [against])])
     row_ids = None if ids is None else read_id_lines(ids)
     settings = given_of(CompareSettings, call, options).settings(CompareSettings())
-    pairs = chosen_pairs(Asked(stores, against, names, row_ids), settings)
+    pairs = chosen_pairs(stores, settings, against=against, names=names, ids=row_ids)
     return [source for pair in pairs for source in pair]
 
 

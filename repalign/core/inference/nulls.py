@@ -140,9 +140,9 @@ def permutation_null(
     if plan.across is not None:
         passes.append((sample.unsplit(), plan.across))
     for rows, arrangements in passes:
-        kept = rows.kept(arrangements, rng)
-        orders = [np.arange(kept.n_rows), *arrangements.shuffles(n_shuffles, rng)]
-        names = tuple(order_name(kept.places, order) for order in orders)
+        movable = rows.kept(arrangements, rng)
+        orders = [np.arange(movable.n_rows), *arrangements.shuffles(n_shuffles, rng)]
+        names = tuple(order_name(movable.places, order) for order in orders)
         size = -(-len(orders) // N_TASKS)
         starts = range(0, len(orders), size)
         results = map(
@@ -151,10 +151,10 @@ def permutation_null(
                 Task(orders[k : k + size], (name, *evaluate.names, *names[k : k + size]))
                 for k in starts
             ],
-            shared=partial(_shared, evaluate, kept),
+            shared=partial(_shared, evaluate, movable),
         )
         draws = [values for of_task in results for values in of_task]
-        nulls |= _nulls(kept, arrangements, draws, names[1:])
+        nulls |= _nulls(movable, arrangements, draws, names[1:])
     return nulls
 
 

@@ -157,7 +157,7 @@ def null_rows(dims: tuple[int, int], n_rows: int, machine: Machine) -> int:
 
 
 def shuffles_wanted(cost: float, settings: CompareSettings) -> int:
-    """Return how many shuffles of such a cost: where none are asked for, what is cheap."""
+    """Return how many shuffles are drawn: as asked for, else 99, fewer of wide spaces."""
     if settings.n_null is not None:
         return settings.n_null
     return int(np.clip(NULL_BUDGET / cost, FEWEST_SHUFFLES, MOST_SHUFFLES))

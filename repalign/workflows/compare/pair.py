@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -17,13 +17,6 @@ from repalign.core.moment_sums import Parts
 from repalign.core.moments import PairMoments, cross_moments
 from repalign.core.thread_choice import is_small, one_thread_if
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.caveats.errors import (
-    warn_of_components,
-    warn_of_errors,
-    warn_of_free_directions,
-)
-from repalign.workflows.compare.caveats.groups import warn_of_groups, warn_of_series
-from repalign.workflows.compare.caveats.sources import warn_of_collapse, warn_of_sources
 from repalign.workflows.compare.draws import (
     EFFICIENCY_MAPS,
     HalfSamples,
@@ -39,18 +32,31 @@ from repalign.workflows.compare.draws import (
     to_nulls,
 )
 from repalign.workflows.compare.measured import Measured, measure_pair
-from repalign.workflows.compare.pairs import Pair
-from repalign.workflows.compare.records import make_records, measure_records
-from repalign.workflows.compare.reports import report_of
+from repalign.workflows.compare.pairs import Pair, input_places
+from repalign.workflows.compare.records import make_records, measure_records, report_of
 from repalign.workflows.compare.results import ErrorRecord, MeasureRecord, PairReport
-from repalign.workflows.compare.scores import IcaByPart, MapScores, Scales, ica_rows, score_maps
+from repalign.workflows.compare.scores import (
+    IcaByPart,
+    MapScores,
+    ica_rows,
+    scale_of_target,
+    score_maps,
+)
+from repalign.workflows.compare.search import Resampled, resampled_pair
 from repalign.workflows.compare.settings import CompareSettings, without_ica
 from repalign.workflows.compare.space import Scale, Space, leading_components, map_source
-from repalign.workflows.compare.views import digest
-from repalign.workflows.engine.cache import cache_key
+from repalign.workflows.compare.warnings import (
+    warn_of_collapse,
+    warn_of_components,
+    warn_of_errors,
+    warn_of_free_directions,
+    warn_of_groups,
+    warn_of_series,
+    warn_of_sources,
+)
+from repalign.workflows.engine.cache import cache_key, digest
 from repalign.workflows.engine.engine import Engine
 from repalign.workflows.machine import Machine
-from repalign.workflows.study.resampled import Resampled, input_places, resampled_pair
 
 # Settings that say which pairs there are, and change nothing of a pair.
 CHOOSING = {"layers", "within", "max_pairs"}
@@ -221,7 +227,7 @@ def compare_direction(
     halves, source, target = task.halves, pair.source, pair.target
     names, notes = usable_maps(pair, settings)
     evaluate = MapEvaluator(tuple(names), settings.permutation_cost, machine.limits("errors"))
-    scales = Scales(sample, direction.spaces[1].scale, settings.seed, machine)
+    in_space = partial(scale_of_target, sample, direction.spaces[1].scale, machine, settings.seed)
     scores, nulls, rotations = list[MapScores](), None, None
     map_shuffles = shuffle_map(engine, machine)
     if names:
@@ -231,7 +237,7 @@ def compare_direction(
             sample,
             pair,
             direction.ica,
-            scales,
+            in_space,
             has_intervals=has_intervals,
             seed=settings.seed,
         )
@@ -299,7 +305,7 @@ def compare_direction(
         *warn_of_sources(source, target),
         *(collapse or numbers),
     ]
-    scale = first_scale(scores[0]) if scores else scales.in_space()
+    scale = first_scale(scores[0]) if scores else in_space(None)
     report = report_of(pair, total, scores, scale, nulls=nulls, rotations=rotations)
     report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
     fitted = scores[-1 if settings.map_rows == "training" else 0].maps.by_name if scores else {}
@@ -307,7 +313,7 @@ def compare_direction(
         records,
         _in_order(measured, source, target, settings),
         report,
-        {name: each.map for name, each in fitted.items() if task.keeps_maps},
+        {name: fitted_map.map for name, fitted_map in fitted.items() if task.keeps_maps},
         tuple(resampled_pair(pair.index, scores, nulls, measured)),
     )
 

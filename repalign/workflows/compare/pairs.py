@@ -1,25 +1,27 @@
 """Pairs of views with the same rows in the same order, and their splits; no value is read."""
 
-from collections.abc import Iterable, Sequence
+import base64
+import functools
+import hashlib
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from repalign.aliases import IntArray
+from repalign.aliases import BoolArray, IntArray
 from repalign.core.inference.splits import Split, fold_split, held_out_split, no_split
 from repalign.exceptions import InputError
 from repalign.store.joining.index import POOLED, RowIndex
 from repalign.store.joining.join import Join, KnownMatches, join_sources
 from repalign.store.joining.report import JoinReport
-from repalign.workflows.compare.mapped import fitted_mask
+from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.compare.views import View, digest
+from repalign.workflows.compare.views import View
+from repalign.workflows.engine.cache import digest
 from repalign.workflows.row_labels import group_numbers
-
-if TYPE_CHECKING:
-    from repalign.store.sources.source import EmbeddingSource
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +67,12 @@ class Pair:
         return digest(parts if halves is None else 2 * parts + halves)
 
     @property
-    def source(self) -> "EmbeddingSource":
+    def source(self) -> EmbeddingSource:
         """Where the source rows come from."""
         return self.views[0].source
 
     @property
-    def target(self) -> "EmbeddingSource":
+    def target(self) -> EmbeddingSource:
         """Where the target rows come from."""
         return self.views[1].source
 
@@ -98,7 +100,7 @@ class Pair:
 
 
 def align_all(
-    pairs: "Sequence[tuple[EmbeddingSource, EmbeddingSource]]",
+    pairs: Sequence[tuple[EmbeddingSource, EmbeddingSource]],
     settings: CompareSettings,
     labels: Iterable[Any] | None = None,
 ) -> list[Pair]:
@@ -122,7 +124,7 @@ def align_all(
     return aligned
 
 
-def _groups(labels: Iterable[Any], source: "EmbeddingSource", join: Join) -> IntArray:
+def _groups(labels: Iterable[Any], source: EmbeddingSource, join: Join) -> IntArray:
     """Number the groups of the rows of the first source."""
     numbers = group_numbers(labels, source)
     if not join.report.is_complete:
@@ -200,3 +202,57 @@ def judge_unseen(pair: Pair) -> Pair:
         advice = f"held-out errors are those of the other {np.count_nonzero(~is_seen)}"
     warnings = (*pair.report.warnings, f"{made}; {advice}")
     return replace(pair, split=split, report=replace(pair.report, warnings=warnings))
+
+
+def encode_rows(chosen: BoolArray) -> dict[str, Any]:
+    """Return a choice of rows as JSON holds it."""
+    packed = zlib.compress(np.packbits(chosen).tobytes(), 9)
+    return {"n_rows": len(chosen), "rows": base64.b64encode(packed).decode()}
+
+
+def decode_rows(text: Mapping[str, Any], n_rows: int, name: str) -> BoolArray:
+    """Return a choice of ``n_rows`` rows that ``encode_rows`` wrote.
+
+    Raises:
+        InputError: It is not one.
+    """
+    n_bytes = -(-n_rows // 8)
+    rows = text.get("rows")
+    try:
+        stored = base64.b64decode(rows if isinstance(rows, str) else "")
+        packed = zlib.decompressobj().decompress(stored, n_bytes + 1)
+    except (ValueError, zlib.error) as error:  # ValueError: no base64
+        raise InputError(f"{name}: its fitted rows cannot be read; apply the map again") from error
+    if len(packed) != n_bytes:
+        raise InputError(f"{name}: has fitted rows of another store; apply the map again")
+    return np.unpackbits(np.frombuffer(packed, np.uint8), count=n_rows).astype(bool)
+
+
+def fitted_mask(source: EmbeddingSource, partner: EmbeddingSource) -> BoolArray | None:
+    """Return which rows of a store fitted the map to its partner that made it; None if no map."""
+    spec = source.info.get("spec")
+    made = spec.get("map") if isinstance(spec, Mapping) else None
+    if not isinstance(made, Mapping) or not isinstance(made.get("fitted"), Mapping):
+        return None
+    target = made.get("to")
+    names = (partner.fingerprint, partner.name)
+    known = (target.get("fingerprint"), target.get("name")) if isinstance(target, Mapping) else ()
+    if not set(known) & set(names):
+        return None
+    return decode_rows(made["fitted"], source.n_rows, source.name)
+
+
+@functools.lru_cache(maxsize=1)
+def input_places(index: RowIndex) -> tuple[IntArray, str]:
+    """Return the place of every row among the inputs in their own order, and a name of these.
+
+    Both are the same wherever the rows stand.
+    """
+    first = index.sample if index.ids is None else index.ids
+    values, place = np.unique(first, return_inverse=True)
+    content = hashlib.sha256(repr(values.tolist()).encode())
+    if np.any(index.token != POOLED):
+        tokens = index.token.astype(np.int64) - POOLED
+        keys, place = np.unique(place * (tokens.max() + 1) + tokens, return_inverse=True)
+        content.update(keys.tobytes())
+    return place.astype(np.int64), content.hexdigest()[:16]

@@ -1,26 +1,28 @@
-"""From error norms to tidy records: denominators, intervals, nulls, efficiency, conventions."""
+"""From scores to tidy records and the report of a pair: denominators, intervals, nulls."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from repalign.aliases import FloatArray
-from repalign.core.errors.efficiency import ica_efficiency
-from repalign.core.inference.jackknife import Interval, Statistic
+from repalign.core.eigen import eigvalsh
+from repalign.core.inference.jackknife import Interval
 from repalign.core.inference.kinds import PAIR_SHUFFLES
 from repalign.core.inference.nulls import Null
-from repalign.core.inference.ranges import ANYWHERE, POSITIVE, Range
 from repalign.core.inference.rotation import RotationNull
 from repalign.core.maps.kinds import KIND_OF
+from repalign.core.moments import PairMoments
 from repalign.core.similarity.measures import Measure
 from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
 from repalign.workflows.compare.draws import PairNulls
 from repalign.workflows.compare.measured import Measured
-from repalign.workflows.compare.results import ErrorRecord, MeasureRecord
+from repalign.workflows.compare.pairs import Pair
+from repalign.workflows.compare.results import ErrorRecord, IcaReport, MeasureRecord, PairReport
 from repalign.workflows.compare.scores import MapScores, Scores
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.space import Scale, SpaceIca
 
 
 def make_records(
@@ -33,7 +35,6 @@ def make_records(
     rotations: RotationNull | None,
 ) -> Iterator[ErrorRecord]:
     """Yield one record a map, in the order in which the maps were asked for."""
-    summary = Summary(errors)
     first, *others = PAIR_SHUFFLES
     null = None if nulls is None else nulls.of(first.name, errors.split)
     further = {
@@ -44,9 +45,9 @@ def make_records(
     for number, name in enumerate(errors.names):
         scale = errors.scales[name]
         is_ica = KIND_OF[name].needs_ica
-        interval = summary.error_interval(number)
-        efficiency, efficiency_interval = summary.efficiency(name)
-        over_radius = summary.radius_interval(number)
+        interval = errors.error_interval(number)
+        efficiency, efficiency_interval = errors.efficiency(name)
+        over_radius = errors.radius_interval(number)
         rotated = rotations if held_out and name == "ica" and efficiency is not None else None
         yield ErrorRecord(
             source=source.name,
@@ -58,7 +59,7 @@ def make_records(
             target_dim=target.dim,
             map=name,
             split=errors.split,
-            error=_known(summary.errors[number]),
+            error=_known(errors.over_diameter[number]),
             ci_low=_known(interval.low),
             ci_high=_known(interval.high),
             null=None if null is None else _over(null.means()[number], scale.diameter.value),
@@ -70,7 +71,7 @@ def make_records(
             converged=_converged(errors) if is_ica else None,
             seed=settings.seed,
             efficiency_null=None if rotated is None else _known(rotated.mean),
-            error_over_rms_radius=_over(summary.means[number], scale.rms_radius),
+            error_over_rms_radius=_over(errors.values[number], scale.rms_radius),
             rms_low=_known(over_radius.low),
             rms_high=_known(over_radius.high),
             diameter_upper=scale.diameter.upper,
@@ -87,9 +88,9 @@ def make_records(
             n_rotations=None if rotated is None else rotated.rotated.size,
             efficiency_p=None if rotated is None else _known(rotated.p_value),
             n_groups=errors.n_groups,
-            n_halves=summary.n_halves(number),
+            n_halves=errors.n_halves(number),
             smallest_p=None if null is None or null.refusal else null.smallest_p,
-            further_p={column: _p_value(each, number, name) for column, each in further.items()},
+            further_p={column: _p_value(more, number, name) for column, more in further.items()},
             **_ica_columns(errors) if is_ica else _NO_ICA,
             source_layer=source.layer,
             target_layer=target.layer,
@@ -97,75 +98,6 @@ def make_records(
         )
 
 
-class Summary:
-    """Mean errors over their denominators, with intervals.
-
-    Values of replicates are the mean errors of all maps, then the RMS radius of the target.
-    """
-
-    def __init__(self, errors: MapScores) -> None:
-        self._errors = errors
-        self.names = errors.names
-        self.means = errors.values
-        self.diameters = np.array([errors.scales[name].diameter.value for name in self.names])
-        self.errors = _ratio(self.means, self.diameters)
-
-    def error_interval(self, number: int) -> Interval:
-        """Return the interval of the error of one map, given the diameter."""
-        diameter = self.diameters[number]
-        return self._interval(number, lambda values: _ratio(values[..., number], diameter))
-
-    def radius_interval(self, number: int) -> Interval:
-        """Return the interval of the error over the RMS radius.
-
-        None for the mean, whose ratio hardly varies, and for errors in another space.
-        """
-        name = self.names[number]
-        if name == "mean" or KIND_OF[name].in_components:
-            return NO_INTERVAL
-        return self._interval(
-            number, lambda values: _ratio(values[..., number], values[..., -1]), over_radius=True
-        )
-
-    def efficiency(self, name: str) -> tuple[float | None, Interval]:
-        """Return the efficiency of an ICA map, with an interval where the fits share no rows."""
-        if not KIND_OF[name].needs_ica or not {"permutation", "rigid"} <= set(self.names):
-            return None, NO_INTERVAL
-        if not _has_components(self._errors):
-            return None, NO_INTERVAL
-        columns = [self.names.index(other) for other in ("permutation", "rigid", name)]
-
-        def of(values: FloatArray) -> FloatArray:
-            errors = _ratio(values[..., columns], self.diameters[columns])
-            permutation, rigid, ica = (errors[..., place] for place in range(3))
-            return ica_efficiency(permutation, rigid, ica)
-
-        value = _known(float(of(self.means)))
-        if value is None or not self._errors.is_disjoint or self._errors.halves is None:
-            return value, NO_INTERVAL
-        return value, self._errors.halves.interval(of, within=ANYWHERE)
-
-    def n_halves(self, number: int) -> int | None:
-        """Return the half-samples behind the interval of a map; None where it has other ones."""
-        halves = self._errors.halves
-        if halves is None or not np.isfinite(halves.draws[:, number]).all():
-            return None
-        return len(halves.draws) if self._is_halved(number) else None
-
-    def _is_halved(self, number: int) -> bool:
-        """Whether an interval follows from half-samples: in-sample, and of all that needs ICA."""
-        return self._errors.split == "in-sample" or KIND_OF[self.names[number]].needs_ica
-
-    def _interval(self, number: int, of: Statistic, *, over_radius: bool = False) -> Interval:
-        errors = self._errors
-        replicates = errors.with_radius if over_radius else errors.left_out
-        if self._is_halved(number):
-            replicates = errors.halves
-        within: Range = ANYWHERE if self._errors.split == "in-sample" else POSITIVE
-        return NO_INTERVAL if replicates is None else replicates.interval(of, within=within)
-
-
-NO_INTERVAL = Interval(float("nan"), float("nan"))
 _NO_ICA: dict[str, Any] = {
     "ica_iterations": None,
     "ica_gradient_rms": None,
@@ -188,11 +120,6 @@ def _conventions(settings: CompareSettings, *, is_ica: bool) -> dict[str, Any]:
         name: value if is_ica or not name.startswith("ica_") else None
         for name, value in recorded.items()
     }
-
-
-def _has_components(errors: MapScores) -> bool:
-    """Whether ICA has found anything on either side; where that is not known it may have."""
-    return errors.ica is None or any(side.fit.n_identifiable != 0 for side in errors.ica)
 
 
 def _ica_columns(errors: MapScores) -> dict[str, Any]:
@@ -224,12 +151,6 @@ def _p_value(null: Null | None, number: int, name: str) -> float | None:
     if null is None or not KIND_OF[name].is_paired:
         return None
     return _known(null.p_values()[number])
-
-
-def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:
-    """Divide; where the scale is zero nothing varies, and the ratio is undefined."""
-    scales = np.asarray(scale, dtype=np.float64)
-    return np.divide(values, np.where(scales > 0, scales, np.nan))
 
 
 def _over(value: float, scale: float) -> float | None:
@@ -278,8 +199,8 @@ def measure_records(
                 n_groups=scores.n_groups,
                 smallest_p=None if null is None or null.refusal else null.smallest_p,
                 further_p={
-                    column: _measure_p(each, number) if value is not None else None
-                    for column, each in further.items()
+                    column: _measure_p(more, number) if value is not None else None
+                    for column, more in further.items()
                 },
                 measure=measure.name,
                 value=value,
@@ -316,3 +237,118 @@ def _measure_conventions(settings: CompareSettings) -> dict[str, Any]:
 
 # Recorded options that mean nothing to a measure.
 _OF_MAPS = ("permutation_cost",)
+
+
+def report_of(
+    pair: Pair,
+    total: PairMoments,
+    judged: Sequence[MapScores],
+    scale: Scale,
+    *,
+    nulls: PairNulls | None,
+    rotations: RotationNull | None,
+) -> PairReport:
+    """Return the report of a pair; its warnings come later, when all of them are known."""
+    errors = judged[0] if judged else None
+    source, target = pair.source, pair.target
+    ends = scale.diameter.first_row, scale.diameter.second_row
+    matching = None if errors is None else errors.maps.matching
+    return PairReport(
+        source=_provenance(source),
+        target=_provenance(target),
+        join=asdict(pair.report),
+        n_rows=pair.n_rows,
+        diameter=scale.diameter.value,
+        diameter_upper=scale.diameter.upper,
+        diameter_exact=scale.diameter.exact,
+        diameter_rows=(_row_name(pair, ends[0]), _row_name(pair, ends[1])),
+        rms_radius=scale.rms_radius,
+        diameter_99=scale.diameter_99,
+        ica=() if errors is None else _ica_reports(errors.ica, pair),
+        matched_correlations=() if matching is None else tuple(matching.correlation.tolist()),
+        null_errors={} if nulls is None else _null_errors(nulls, judged),
+        matched_identifiable=() if errors is None else _matched_identifiable(errors),
+        rotated_efficiencies=() if rotations is None else tuple(rotations.rotated.tolist()),
+        spectra=_spectra(total),
+        warnings=(),
+    )
+
+
+def _matched_identifiable(errors: MapScores) -> tuple[bool, ...]:
+    """Return which matched components are less Gaussian than chance on both sides."""
+    matching = errors.maps.matching
+    if matching is None or errors.ica is None:
+        return ()
+    is_known = np.ones(len(matching.correlation), dtype=bool)
+    pairs = matching.matching
+    for side, numbers in zip(errors.ica, (pairs.source, pairs.target), strict=True):
+        # components stand by falling non-Gaussianity
+        if side.fit.n_identifiable is not None:
+            is_known &= numbers < side.fit.n_identifiable
+    return tuple(is_known.tolist())
+
+
+def _null_errors(nulls: PairNulls, judged: Sequence[MapScores]) -> dict[str, tuple[float, ...]]:
+    """Return the errors on shuffled pairs, over the diameter that the split's own errors have."""
+    draws = {}
+    for errors in judged:
+        null = nulls.of(PAIR_SHUFFLES[0].name, errors.split)
+        for number, name in enumerate(nulls.names if null is not None else ()):
+            assert null is not None
+            diameter = errors.scales[name].diameter.value
+            if diameter > 0:
+                values = null.shuffled[:, number] / diameter
+                draws[f"{errors.split}/{name}"] = tuple(values.tolist())
+    return draws
+
+
+def _provenance(source: EmbeddingSource) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "path": None if source.path is None else str(source.path),
+        "view": source.view,
+        "layer": source.layer,
+        "n_rows": source.n_rows,
+        "dim": source.dim,
+        "dtype": str(source.rows.dtype),
+        "fingerprint": source.fingerprint,
+        "info": dict(source.info),
+    }
+
+
+def _row_name(pair: Pair, row: int) -> str:
+    """Name a row as its user does: by id, else by sample number, and by token where it has one."""
+    return pair.index.slice(row, row + 1).name_of(0)
+
+
+def _ica_reports(ica: tuple[SpaceIca, SpaceIca] | None, pair: Pair) -> tuple[IcaReport, ...]:
+    if ica is None:
+        return ()
+    return tuple(
+        IcaReport(
+            side=side,
+            rows="all" if space.fit.n_fit_rows == pair.n_rows else "some",
+            solver=space.fit.settings.solver,
+            contrast=space.fit.settings.contrast,
+            converged=space.fit.converged,
+            iterations=space.fit.n_iter,
+            gradient_rms=space.fit.gradient_rms,
+            rank=space.fit.rank,
+            dim=dim,
+            identifiable=space.fit.n_identifiable,
+            kurtosis=tuple(space.fit.kurtosis.tolist()),
+            n_starts=space.n_starts,
+            agreement=space.agreement,
+            n_fit_rows=space.fit.n_fit_rows,
+            seed=space.fit.settings.seed,
+        )
+        for side, space, dim in zip(("source", "target"), ica, pair.dims, strict=True)
+    )
+
+
+def _spectra(total: PairMoments) -> dict[str, tuple[float, ...]]:
+    """Return the variances along the principal directions of both sides, falling."""
+    return {
+        side: tuple(eigvalsh(scatter / total.n)[::-1].clip(min=0).tolist())
+        for side, scatter in (("source", total.sxx), ("target", total.syy))
+    }

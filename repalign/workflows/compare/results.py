@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from repalign.arguments import checked
 from repalign.core.inference.kinds import PAIR_SHUFFLES
+from repalign.core.similarity.measures import Better
 from repalign.options import recorded_columns
 from repalign.printable import printable
 from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.study.matches import MatchRecord
 from repalign.workflows.tables.errors import error_table, pair_notes
 from repalign.workflows.tables.formats import Shown
 from repalign.workflows.tables.matrix import Matrix, make_matrix
@@ -99,6 +99,7 @@ class ErrorRecord:
         return told | dict(self.conventions)
 
 
+Side = Literal["source", "target"]
 # More pairs than this are a study: a matrix instead of a table of each, a heat map instead of bars.
 MOST_PAIRS = 12
 Order = Literal["layers", "cluster"]
@@ -205,6 +206,54 @@ class PairReport:
     rotated_efficiencies: tuple[float, ...]
     spectra: Mapping[str, tuple[float, ...]]
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MatchRecord:
+    """The best match of one view among the views of another model, by one map or measure.
+
+    Attributes:
+        model: Model of the view.
+        view: The view.
+        layer: Its layer, where that is known.
+        side: Whether the view is the source of the pairs that were compared, or their target.
+        other: The other model.
+        by: Map or measure.
+        split: How it was judged.
+        best: The view of the other model that matches best.
+        best_layer: Its layer, where that is known.
+        value: What compares the candidates: the error over the rms radius of its target (errors
+            over diameters of different targets do not compare), or the value of the measure.
+        column: The column of the records that holds it.
+        better: ↑ where a higher value is closer, ↓ where a lower one is.
+        n_candidates: Views of the other model that were compared.
+        plausible: Those that cannot be excluded from being the best: in 95 % of samples the truly
+            best one is among them. None where that is not known.
+        p_search: The p-value of the best pair among all layer pairs.
+        note: Why it is not known which can be excluded.
+    """
+
+    model: str
+    view: str
+    layer: int | None
+    side: Side
+    other: str
+    by: str
+    split: str
+    best: str
+    best_layer: int | None
+    value: float
+    column: str
+    better: Better
+    n_candidates: int
+    plausible: tuple[str, ...] | None
+    p_search: float | None
+    note: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return one row of the CSV; several views are one text."""
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        return told | {"plausible": None if self.plausible is None else ", ".join(self.plausible)}
 
 
 @dataclass(frozen=True, repr=False)

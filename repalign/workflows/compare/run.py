@@ -11,19 +11,18 @@ from typing import Any, Unpack
 from repalign.core.compute import choose_device
 from repalign.store.joining.index import RowIndex
 from repalign.store.sources.in_memory import Embeddings
+from repalign.workflows.compare.choose import Names, chosen_pairs
 from repalign.workflows.compare.draws import KnownBundles, plan_halves
 from repalign.workflows.compare.pair import PairTask, compare_pair
 from repalign.workflows.compare.pairs import Pair, align_all
 from repalign.workflows.compare.results import CompareResult
+from repalign.workflows.compare.search import best_matches, with_searches
 from repalign.workflows.compare.settings import CompareSettings
 from repalign.workflows.compare.spaces import compute_spaces
 from repalign.workflows.compare.views import ROWS, in_tiles
 from repalign.workflows.engine.engine import Engine
 from repalign.workflows.keywords import COMPARE, CompareKeywords, settings_of
 from repalign.workflows.machine import Machine
-from repalign.workflows.study.choosing import Asked, Names, chosen_pairs
-from repalign.workflows.study.matches import best_matches
-from repalign.workflows.study.search import with_searches
 
 VERSIONED = ("repalign", "numpy", "scipy", "scikit-learn", "torch", "h5py")
 
@@ -80,7 +79,9 @@ def compare(
     """
     settings, engine = settings_of(settings, keywords), executor or Engine()
     machine = Machine(device=choose_device("auto")) if machine is None else machine
-    chosen = chosen_pairs(Asked(embeddings, against, names, keywords.get("ids")), settings)
+    chosen = chosen_pairs(
+        embeddings, settings, against=against, names=names, ids=keywords.get("ids")
+    )
     pairs = align_all(chosen, settings, keywords.get("groups"))
     keeps_maps = _maps_bytes(pairs, settings) <= machine.memory_bytes // 2
     bundles: KnownBundles = {}
@@ -88,8 +89,8 @@ def compare(
         PairTask(pair, settings, plan_halves(pair, settings, bundles), keeps_maps) for pair in pairs
     ]
     # a pair that the cache holds is not computed again, nor what only such pairs need
-    kept: dict[str, Any] = {task.key: engine.find(task.key, machine) for task in tasks}
-    missing = [task for task in tasks if kept[task.key] is None]
+    results_of: dict[str, Any] = {task.key: engine.find(task.key, machine) for task in tasks}
+    missing = [task for task in tasks if results_of[task.key] is None]
     missing = [missing[n] for n in in_tiles([task.pair.views for task in missing], machine)]
     try:
         spaces = compute_spaces(missing, settings, engine, machine)
@@ -106,9 +107,9 @@ def compare(
             )
     finally:
         ROWS.clear()
-    kept |= {task.key: result for task, result in zip(missing, computed, strict=True)}
+    results_of |= {task.key: result for task, result in zip(missing, computed, strict=True)}
     engine.n_computed += mapping.n_computed if is_shared else 0
-    results = with_searches([result for task in tasks for result in kept[task.key]])
+    results = with_searches([result for task in tasks for result in results_of[task.key]])
     return CompareResult(
         records=tuple(record for result in results for record in result.records),
         pairs=tuple(result.report for result in results),

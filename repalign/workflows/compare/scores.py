@@ -1,24 +1,30 @@
 """What maps and measures give on the rows of a pair: in-sample and held-out, with intervals."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray
+from repalign.core.errors.efficiency import ica_efficiency
 from repalign.core.errors.row_errors import row_errors
 from repalign.core.inference.evaluate import MapEvaluator, MeasureEvaluator, RowErrors
 from repalign.core.inference.jackknife import (
+    Interval,
     Replicates,
+    Statistic,
     bundle_of_rows,
     count_groups,
     delete_a_group,
     delete_a_group_with_radius,
     effective_groups,
 )
+from repalign.core.inference.ranges import ANYWHERE, POSITIVE, Range
 from repalign.core.inference.sample import Sample
 from repalign.core.maps.affine import AffineMap, MappedRows
 from repalign.core.maps.fitting import PairMaps, fit_maps
+from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import moments_by_bundle
 from repalign.core.similarity.evidence import Evidence
 from repalign.workflows.compare.pairs import Pair
@@ -80,6 +86,85 @@ class MapScores(Scores):
     is_disjoint: bool
     with_radius: Replicates | None = None
 
+    @cached_property
+    def diameters(self) -> FloatArray:
+        """Denominators by map."""
+        return np.array([self.scales[name].diameter.value for name in self.names])
+
+    @cached_property
+    def over_diameter(self) -> FloatArray:
+        """Mean errors over their diameters."""
+        return _ratio(self.values, self.diameters)
+
+    @property
+    def has_components(self) -> bool:
+        """Whether ICA has found anything on either side; where that is not known it may have."""
+        return self.ica is None or any(side.fit.n_identifiable != 0 for side in self.ica)
+
+    def error_interval(self, number: int) -> Interval:
+        """Return the interval of the error of one map, given the diameter."""
+        diameter = self.diameters[number]
+        return self._interval(number, lambda values: _ratio(values[..., number], diameter))
+
+    def radius_interval(self, number: int) -> Interval:
+        """Return the interval of the error over the RMS radius.
+
+        None for the mean, whose ratio hardly varies, and for errors in another space.
+        """
+        name = self.names[number]
+        if name == "mean" or KIND_OF[name].in_components:
+            return NO_INTERVAL
+        return self._interval(
+            number, lambda values: _ratio(values[..., number], values[..., -1]), over_radius=True
+        )
+
+    def efficiency(self, name: str) -> tuple[float | None, Interval]:
+        """Return the efficiency of an ICA map, with an interval where the fits share no rows."""
+        if not KIND_OF[name].needs_ica or not {"permutation", "rigid"} <= set(self.names):
+            return None, NO_INTERVAL
+        if not self.has_components:
+            return None, NO_INTERVAL
+        columns = [self.names.index(other) for other in ("permutation", "rigid", name)]
+
+        def of(values: FloatArray) -> FloatArray:
+            over = _ratio(values[..., columns], self.diameters[columns])
+            permutation, rigid, ica = (over[..., place] for place in range(3))
+            return ica_efficiency(permutation, rigid, ica)
+
+        value = float(of(self.values))
+        if not np.isfinite(value):
+            return None, NO_INTERVAL
+        if not self.is_disjoint or self.halves is None:
+            return value, NO_INTERVAL
+        return value, self.halves.interval(of, within=ANYWHERE)
+
+    def n_halves(self, number: int) -> int | None:
+        """Return the half-samples behind the interval of a map; None where it has other ones."""
+        halves = self.halves
+        if halves is None or not np.isfinite(halves.draws[:, number]).all():
+            return None
+        return len(halves.draws) if self._is_halved(number) else None
+
+    def _is_halved(self, number: int) -> bool:
+        """Whether an interval follows from half-samples: in-sample, and of all that needs ICA."""
+        return self.split == "in-sample" or KIND_OF[self.names[number]].needs_ica
+
+    def _interval(self, number: int, of: Statistic, *, over_radius: bool = False) -> Interval:
+        replicates = self.with_radius if over_radius else self.left_out
+        if self._is_halved(number):
+            replicates = self.halves
+        within: Range = ANYWHERE if self.split == "in-sample" else POSITIVE
+        return NO_INTERVAL if replicates is None else replicates.interval(of, within=within)
+
+
+NO_INTERVAL = Interval(float("nan"), float("nan"))
+
+
+def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:
+    """Divide; where the scale is zero nothing varies, and the ratio is undefined."""
+    scales = np.asarray(scale, dtype=np.float64)
+    return np.divide(values, np.where(scales > 0, scales, np.nan))
+
 
 def ica_rows(pair: Pair, side: int, part: int | None) -> IcaRows:
     """Return the rows on which one side fits its ICA where a part is left out.
@@ -95,7 +180,7 @@ def score_maps(
     sample: Sample,
     pair: Pair,
     ica: IcaByPart,
-    scales: "Scales",
+    in_space: Callable[[AffineMap | None], Scale],
     *,
     has_intervals: bool,
     seed: int,
@@ -115,7 +200,7 @@ def score_maps(
             np.array([float(by_part[0][name].mean()) for name in names]),
             sample.groups,
             sample.total.n,
-            scales=scales.of_maps(fitted[0]),
+            scales=scales_of_maps(fitted[0], in_space),
             maps=fitted[0],
             ica=ica.get(None),
             is_disjoint=False,
@@ -139,7 +224,7 @@ def score_maps(
         groups,
         sample.moments_without(first).n,
         left_out,
-        scales=scales.of_maps(fitted[1]),
+        scales=scales_of_maps(fitted[1], in_space),
         maps=fitted[1],
         ica=ica.get(first),
         is_disjoint=pair.has_halves(first),
@@ -156,32 +241,37 @@ def _squares(evaluate: MapEvaluator, sample: Sample) -> FloatArray:
     return distances**2
 
 
-class Scales:
-    """Denominators of errors in the target's space and in spaces mapped from it.
+def scale_of_target(
+    sample: Sample, known: Scale | None, machine: Machine, seed: int, space: AffineMap | None = None
+) -> Scale:
+    """Return the denominators of errors in the target's space, or in one mapped from it.
 
     They are of all target rows of the pair, in-sample and held-out alike.
+
+    Args:
+        sample: The rows.
+        known: What is known of the target in its own space.
+        machine: Memory and device.
+        seed: Of the rows whose distances are looked at.
+        space: The map to the space; None for the target's own.
     """
+    if space is not None:
+        known = scale_of_rows(MappedRows(sample.target, space), seed, machine)
+    elif known is None:
+        known = scale_of_rows(sample.target, seed, machine)
+    return known.with_radius(sample.total, space)
 
-    def __init__(self, sample: Sample, known: Scale | None, seed: int, machine: Machine) -> None:
-        self._sample, self._known = sample, known
-        self._seed, self._machine = seed, machine
 
-    def in_space(self, space: AffineMap | None = None) -> Scale:
-        """Return the denominators in the target's space, or in one mapped from it."""
-        scale, target = self._known if space is None else None, self._sample.target
-        if scale is None:
-            rows = target if space is None else MappedRows(target, space)
-            scale = scale_of_rows(rows, self._seed, self._machine)
-        return scale.with_radius(self._sample.total, space)
-
-    def of_maps(self, maps: PairMaps) -> dict[str, Scale]:
-        """Return the denominators of every map: those of the space in which its error lives."""
-        by_space: dict[int, Scale] = {}
-        for fitted in maps.by_name.values():
-            space = fitted.target_space
-            if id(space) not in by_space:
-                by_space[id(space)] = self.in_space(space)
-        return {name: by_space[id(each.target_space)] for name, each in maps.by_name.items()}
+def scales_of_maps(
+    maps: PairMaps, in_space: Callable[[AffineMap | None], Scale]
+) -> dict[str, Scale]:
+    """Return the denominators of every map: those of the space in which its error lives."""
+    by_space: dict[int, Scale] = {}
+    for fitted in maps.by_name.values():
+        space = fitted.target_space
+        if id(space) not in by_space:
+            by_space[id(space)] = in_space(space)
+    return {name: by_space[id(fitted.target_space)] for name, fitted in maps.by_name.items()}
 
 
 def score_measures(

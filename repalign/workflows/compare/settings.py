@@ -34,7 +34,8 @@ class CompareSettings(Settings):
         held_out: Share of the groups of rows held out to judge maps fitted on the rest; 0 for
             in-sample errors only.
         n_folds: Instead of one held-out share, k folds that are all judged once; 0 for none.
-        n_null: Shuffles of the pairing for the null; None takes what a small budget allows.
+        n_null: Shuffles of the pairing for the null; None takes 99,
+            fewer for wide spaces.
         beyond_groups: Also test whether the pairing matters beyond the groups, by shuffles of the
             rows inside them.
         n_rotations: Random rotations for the null of the held-out ICA efficiency; None takes 99,

@@ -5,7 +5,6 @@ value. Rows of files that are read several times stay in memory where they have 
 """
 
 import contextlib
-import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from repalign.exceptions import InputError
 from repalign.store.rows.gathered import arrange_rows
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import EmbeddingSource
+from repalign.workflows.engine.cache import digest
 from repalign.workflows.machine import Machine
 
 # A null on more rows costs more and says the same: far from n ≈ p it no longer depends on n.
@@ -122,12 +122,6 @@ def _is_plain(rows: Rows) -> bool:
     return isinstance(rows, ArrayRows) and type(rows.values) is np.ndarray
 
 
-def digest(values: np.ndarray) -> str:
-    """Return a short name of the values of an array of whole numbers."""
-    plain = np.ascontiguousarray(values, dtype="<i8")
-    return hashlib.sha256(plain.tobytes()).hexdigest()[:16]
-
-
 _CHECKED: set[tuple[Path, str, str]] = set()
 
 
@@ -148,8 +142,8 @@ def _open_again(source: EmbeddingSource, was: UnopenedRows) -> Rows:
     name = (source.path, source.view, source.fingerprint)
     if name not in _CHECKED:
         known = opened.known_fingerprint if was.has_known_fingerprint else None
-        found = replace(source, rows=opened.rows, known_fingerprint=known)
-        if found.fingerprint != source.fingerprint:
+        current = replace(source, rows=opened.rows, known_fingerprint=known)
+        if current.fingerprint != source.fingerprint:
             raise InputError(
                 f"{source.name}: is not what it was when the comparison began; leave it alone "
                 "while it is compared, and start again"

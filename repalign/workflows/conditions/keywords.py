@@ -59,5 +59,5 @@ DISENTANGLE = Spoken(
 DECONFOUND = Spoken(
     "deconfound",
     BatchSettings(),
-    beside=("columns", "labels", "batch", "settings", "resume", "machine"),
+    beside=("columns", "labels", "batch", "settings", "cache", "machine"),
 )

@@ -1,17 +1,13 @@
 """Does a label survive a change of batch: the deconfounding table of the paper (section 4.4)."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from importlib.metadata import distributions, version
-from pathlib import Path
+from importlib.metadata import distributions
 from typing import Unpack
 
 from repalign.aliases import IntArray
 from repalign.arguments import listed
-from repalign.core.batches.judge import FoldMeasure
 from repalign.core.conditions.fit import Condition
-from repalign.core.score import Score
 from repalign.exceptions import InputError
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.source import EmbeddingSource
@@ -24,7 +20,6 @@ from repalign.workflows.columns import (
 )
 from repalign.workflows.conditions.fit import condition_settings, fit_conditions
 from repalign.workflows.conditions.keywords import DECONFOUND, BatchKeywords
-from repalign.workflows.deconfound.cache import FoldCache, key_of
 from repalign.workflows.deconfound.records import Answer, batch_records
 from repalign.workflows.deconfound.results import DeconfoundResult
 from repalign.workflows.deconfound.settings import BatchSettings
@@ -37,6 +32,8 @@ from repalign.workflows.deconfound.units import (
     run_unit,
     unit_key,
 )
+from repalign.workflows.engine.cache import Cache, cache_key, digest
+from repalign.workflows.engine.engine import Engine, ThreadPool
 from repalign.workflows.machine import Machine
 
 
@@ -48,7 +45,7 @@ def deconfound(
     labels: Sequence[str],
     batch: str,
     settings: BatchSettings | None = None,
-    resume: str | Path | None = None,
+    cache: Cache | None = None,
     machine: Machine | None = None,
     **keywords: Unpack[BatchKeywords],
 ) -> DeconfoundResult:
@@ -63,7 +60,8 @@ def deconfound(
         labels: names of label columns (see ``label_tasks`` for what they may hold).
         batch: name of the column of batches: plates, sites, donors.
         settings: all conventions as one object, for programs; instead of keywords.
-        resume: file in which finished folds are kept; a rerun computes the missing ones only.
+        cache: where finished folds are kept, so that a rerun computes the missing ones only
+            (``open_cache`` of ``repalign.workflows.engine.cache``); nowhere by default.
         machine: device, cap on working memory, and who hears of progress.
         keywords: options, as ``repalign deconfound --help`` explains them.
 
@@ -105,8 +103,21 @@ def deconfound(
     batches = aligned.columns[batch]
     inputs = keep_transformed(FoldInputs(raw, fitted.conditions, batches, settings, how, machine))
     units = list(list_units(tasks, tuple(fitted.conditions), batches, settings))
-    prefix = _origin(source, aligned.rows) if resume is not None else ""
-    results = _run_all(units, inputs, FoldCache(resume), prefix)
+    origin = _origin(source, aligned.rows)
+
+    def key_of_fold(unit: FoldUnit) -> str:
+        return cache_key("fold", origin, unit_key(unit, inputs))
+
+    workers = settings.workers
+    with ThreadPool(workers, cache) if workers > 1 else Engine(cache) as engine:
+        results = engine.map(
+            "folds",
+            run_unit,
+            units,
+            machine,
+            key=None if cache is None else key_of_fold,
+            shared=lambda unit: (inputs,),
+        )
     answers = [Answer(unit, measures) for unit, measures in zip(units, results, strict=True)]
     return DeconfoundResult(
         records=batch_records(source, answers, inputs),
@@ -119,48 +130,10 @@ def deconfound(
     )
 
 
-def _origin(source: EmbeddingSource, rows: IntArray) -> str:
-    """Name the values that the folds are made of, and the versions that make them."""
-    trees = next((one.version for one in distributions(name="lightgbm")), "")
-    return key_of(
-        {
-            "embeddings": source.fingerprint,
-            "rows": rows.tolist(),
-            "repalign": version("repalign"),
-            "lightgbm": trees,
-        }
-    )
-
-
-def _run_all(
-    units: list[FoldUnit],
-    inputs: FoldInputs,
-    cache: FoldCache,
-    prefix: str,
-) -> list[tuple[FoldMeasure, ...]]:
-    """Compute units side by side; LightGBM lets other threads run while it works."""
-
-    def one(unit: FoldUnit) -> tuple[FoldMeasure, ...]:
-        key = key_of({"embeddings": prefix, **unit_key(unit, inputs)}) if prefix else ""
-        kept = cache.get(key) if prefix else None
-        if kept is not None:
-            return tuple(
-                FoldMeasure(Score(name, value, reason), share)
-                for name, value, reason, share in kept["measures"]
-            )
-        measures = run_unit(unit, inputs)
-        if prefix:
-            rows = [[m.score.name, m.score.value, m.score.reason, m.top_share] for m in measures]
-            cache.put(key, {"measures": rows})
-        return measures
-
-    on_progress = inputs.machine.on_progress("folds")
-    results = []
-    with ThreadPoolExecutor(max_workers=inputs.settings.workers) as pool:
-        for done, measures in enumerate(pool.map(one, units), start=1):
-            results.append(measures)
-            on_progress(done, len(units))
-    return results
+def _origin(source: EmbeddingSource, rows: IntArray) -> tuple[str, str, str]:
+    """Name the values that the folds are made of, and the version of the trees."""
+    trees = next((found.version for found in distributions(name="lightgbm")), "")
+    return source.fingerprint, digest(rows), trees
 
 
 def _warnings(fitted: Mapping[str, Condition], answers: list[Answer]) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The pieces of a deconfounding table that are computed side by side and kept for a rerun."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from repalign.exceptions import InputError
 from repalign.printable import byte_size
 from repalign.workflows.deconfound.settings import BatchSettings
 from repalign.workflows.deconfound.tasks import LabelTask
+from repalign.workflows.engine.cache import digest
 from repalign.workflows.machine import Machine
 
 # Telling K batches grows K trees a round, so there are fewer rounds; and a batch has few rows,
@@ -119,7 +121,7 @@ def list_units(
             yield FoldUnit("batch", condition, task, "rows", fold)
 
 
-def run_unit(unit: FoldUnit, inputs: FoldInputs) -> tuple[FoldMeasure, ...]:
+def run_unit(machine: Machine, unit: FoldUnit, inputs: FoldInputs) -> tuple[FoldMeasure, ...]:
     """Compute one unit; a fold that cannot be scored gives its reason."""
     if unit.fold.reason:
         return (FoldMeasure(Score("AUROC", None, unit.fold.reason)),)
@@ -140,21 +142,23 @@ def run_unit(unit: FoldUnit, inputs: FoldInputs) -> tuple[FoldMeasure, ...]:
 
 def unit_key(unit: FoldUnit, inputs: FoldInputs) -> dict[str, Any]:
     """Return everything but the values of the rows that the result of a unit depends on."""
+    settings, rows = inputs.settings, unit.task.rows
+    names = "\n".join(str(batch) for batch in inputs.batches[rows].tolist())
+    boosting = BATCH_JUDGE if unit.kind == "batch" else BoostingSettings(rounds=settings.rounds)
     return {
         "kind": unit.kind,
         "condition": unit.condition,
-        "rows": unit.task.rows.tolist(),
-        "labels": unit.task.labels.tolist(),
-        "batches": [str(batch) for batch in inputs.batches[unit.task.rows].tolist()],
-        "train": unit.fold.train.tolist(),
-        "test": unit.fold.test.tolist(),
+        "rows": [
+            digest(part) for part in (rows, unit.task.labels, unit.fold.train, unit.fold.test)
+        ],
+        "batches": hashlib.sha256(names.encode()).hexdigest(),
+        "reason": unit.fold.reason,
         "permutation": unit.permutation,
+        "seed": settings.seed,
         "condition_settings": asdict(inputs.condition_settings),
-        "boosting": asdict(
-            BATCH_JUDGE if unit.kind == "batch" else BoostingSettings(rounds=inputs.settings.rounds)
-        ),
-        "top_shares": list(inputs.settings.top_shares) if unit.kind == "fold" else [],
-        "fit_on": inputs.settings.fit_on,
+        "boosting": asdict(boosting),
+        "top_shares": settings.top_shares if unit.kind == "fold" else (),
+        "fit_on": settings.fit_on,
     }
 
 

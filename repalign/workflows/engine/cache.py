@@ -46,6 +46,12 @@ def cache_key(kind: str, *parts: Any) -> str:
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
+def digest(values: np.ndarray) -> str:
+    """Return a short name of the values of an array of whole numbers."""
+    plain = np.ascontiguousarray(values, dtype="<i8")
+    return hashlib.sha256(plain.tobytes()).hexdigest()[:16]
+
+
 def default_folder() -> Path:
     """Return where results are kept: ``$REPALIGN_CACHE``, else the user's folder for caches."""
     folder = os.environ.get("REPALIGN_CACHE")
@@ -184,6 +190,17 @@ def open_cache() -> Cache:
     return Cache(default_folder(), default_limit())
 
 
+def private_cache() -> Cache:
+    """Return the user's cache, after checking that not everybody may write into it.
+
+    Raises:
+        InputError: Everybody may.
+    """
+    cache = open_cache()
+    cache.check_private()
+    return cache
+
+
 def full_key(key: str, machine: Machine) -> str:
     """Return the name of a result: its key, and all else that its bits depend on."""
     text = f"{key} {machine.device} {machine.memory_bytes} {_code()}"
@@ -205,6 +222,7 @@ def _code() -> str:
 @functools.cache
 def known_classes() -> dict[str, type]:
     """Return the classes that results are made of, by name; no others are written or read."""
+    from repalign.core.batches.judge import FoldMeasure
     from repalign.core.errors.diameter import Diameter
     from repalign.core.ica.components import IcaFit
     from repalign.core.ica.settings import IcaSettings
@@ -212,6 +230,7 @@ def known_classes() -> dict[str, type]:
     from repalign.core.inference.maximum import Draws
     from repalign.core.maps.affine import AffineMap
     from repalign.core.moments import PairMoments
+    from repalign.core.score import Score
     from repalign.workflows.compare.pair import PairResult
     from repalign.workflows.compare.results import (
         ErrorRecord,
@@ -219,13 +238,14 @@ def known_classes() -> dict[str, type]:
         MeasureRecord,
         PairReport,
     )
+    from repalign.workflows.compare.search import Resampled
     from repalign.workflows.compare.space import Scale, SpaceIca
-    from repalign.workflows.study.resampled import Resampled
 
     classes = (
         *(PairMoments, Scale, SpaceIca, Diameter, IcaFit, IcaSettings, AffineMap),
         *(PairResult, ErrorRecord, MeasureRecord, PairReport, IcaReport),
         *(Resampled, Draws, Replicates, GroupCount),
+        *(FoldMeasure, Score),
     )
     return {known.__name__: known for known in classes}
 

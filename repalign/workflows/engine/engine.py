@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -163,6 +163,8 @@ class Engine:
             results |= zip(calls, outcomes, strict=True)
         else:
             for number, (name, call) in enumerate(calls.items()):
+                if len(calls) > 1:
+                    machine.on_stage(stage, number, len(calls))
                 part = _machine_of_call(machine, stage, number, len(calls))
                 if call.cache is None:
                     results[name] = call.function(part, *call.arguments)
@@ -232,6 +234,36 @@ class ConcurrentEngine(Engine):
             stop: Start no more calls after a failure.
         """
         raise NotImplementedError
+
+
+class ThreadPool(ConcurrentEngine):
+    """Runs calls in threads of this process: of functions that let others run meanwhile.
+
+    Args:
+        workers: How many threads.
+        cache: Where results are kept and looked for; None for nowhere.
+    """
+
+    def __init__(self, workers: int, cache: Cache | None = None) -> None:
+        super().__init__(cache)
+        self.workers = workers
+
+    def completed(
+        self, calls: Sequence[Call], machine: Machine, *, stop: bool = True
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Yield the outcomes of calls by their numbers, as they complete."""
+        pool = ThreadPoolExecutor(self.workers)
+        try:
+            futures = {
+                pool.submit(outcome_of, call, replace(machine, on_stage=ignore_stage)): number
+                for number, call in enumerate(calls)
+            }
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+                if stop and future.result().failure is not None:
+                    return
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 class ProcessPool(ConcurrentEngine):

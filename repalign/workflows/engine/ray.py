@@ -262,7 +262,7 @@ def connected(address: str | None, processors: int | None) -> Iterator[None]:
             with _signals_kept(), chdir(folder):
                 ray.init(logging_level=logging.CRITICAL, log_to_driver=False, **options)
         except Exception as failure:  # where a process does not start, Ray raises just that
-            what = (
+            subject = (
                 "no cluster of this machine" if address is None else f"no connection to {address!r}"
             )
             advice = (
@@ -270,7 +270,7 @@ def connected(address: str | None, processors: int | None) -> Iterator[None]:
                 if address is None
                 else "start one with `ray start --head`, or leave --ray-address out"
             )
-            raise RepalignError(f"Ray: {what}: {first_line(failure)}; {advice}") from failure
+            raise RepalignError(f"Ray: {subject}: {first_line(failure)}; {advice}") from failure
         yield
 
 

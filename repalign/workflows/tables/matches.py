@@ -9,8 +9,7 @@ from repalign.workflows.tables.quantities import SPLITS, quantities_in
 from repalign.workflows.tables.table import UNDEFINED, Line, Table, number
 
 if TYPE_CHECKING:
-    from repalign.workflows.compare.results import CompareResult
-    from repalign.workflows.study.matches import MatchRecord
+    from repalign.workflows.compare.results import CompareResult, MatchRecord
 
 # More views than this are counted instead of named.
 MOST_NAMED = 2

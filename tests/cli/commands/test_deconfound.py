@@ -48,17 +48,17 @@ def test_the_deconfounding_table_in_every_layout(cells) -> None:
     assert "| gene=SRC |" in run(*arguments, "-f", "markdown")
 
 
-def test_both_protocols_resume_and_workers(cells, tmp_path: Path) -> None:
+def test_both_protocols_and_workers(cells) -> None:
     arguments = [
         *cells, "--label", "perturbed", "--protocols", "leave-batches-out,train-on-one",
-        "--conditions", "raw", "--resume", str(tmp_path / "folds.jsonl"), "--workers", "2",
+        "--conditions", "raw", "--workers", "2",
         "--fit-on", "train",
     ]  # fmt: skip
     first = run(*arguments)
     assert {row["protocol"] for row in rows_of(first)} == {
         "leave-batches-out", "train-on-one", "rows",
     }  # fmt: skip
-    assert run(*arguments) == first
+    assert run(*arguments) == run(*arguments, "--no-cache") == first
 
 
 def test_the_embeddings_own_table_can_hold_the_columns(cells, tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ from numpy.testing import assert_allclose
 
 import repalign
 from repalign.core.similarity.measures import MEASURES, measure_called
-from repalign.workflows.compare.results import COLUMNS, OWN_COLUMNS
+from repalign.workflows.compare.results import COLUMNS, OWN_COLUMNS, MatchRecord
 from repalign.workflows.machine import Machine
-from repalign.workflows.study.matches import MatchRecord
 from tests.core.similarity.pairs import value, value_on
 
 FIELDS = [each.name for each in fields(MatchRecord)]

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +7,11 @@ from pandas.testing import assert_frame_equal
 from repalign.exceptions import InputError
 from repalign.workflows.conditions.fit import condition_settings, fit_conditions
 from repalign.workflows.conditions.settings import TransformSettings
-from repalign.workflows.deconfound.cache import FoldCache
 from repalign.workflows.deconfound.run import deconfound
 from repalign.workflows.deconfound.settings import BatchSettings
 from repalign.workflows.deconfound.tasks import LabelTask
 from repalign.workflows.deconfound.units import FoldInputs, list_units, run_unit
+from repalign.workflows.engine.cache import Cache
 from repalign.workflows.machine import Machine
 
 pytest.importorskip("lightgbm")
@@ -109,7 +108,8 @@ def test_a_fit_on_the_training_batches_is_blind_to_held_out_rows(
     moved[held_out] *= 1000 * np.random.default_rng(0).normal(size=16)
 
     before, after = (
-        run_unit(unit, inputs_of(rows, columns["plate"], settings)) for rows in (values, moved)
+        run_unit(Machine(), unit, inputs_of(rows, columns["plate"], settings))
+        for rows in (values, moved)
     )
 
     assert held_out.any()
@@ -140,29 +140,23 @@ def test_the_paper_s_second_protocol_trains_on_one_batch() -> None:
 
 
 def test_a_finished_fold_is_not_computed_again(tmp_path: Path) -> None:
-    path = tmp_path / "folds.jsonl"
-    first = run(resume=path).to_frame()
-    lines = path.read_text().splitlines()
-    assert len(lines) == 2 * (5 + 5 + 1)
-
-    # Another value under the same key shows whether it comes from the file.
-    record = json.loads(lines[0])
-    record["entry"]["measures"][0][1] = 0.123
-    FoldCache(tmp_path / "other.jsonl").put(record["key"], record["entry"])
-    other = (tmp_path / "other.jsonl").read_text().rstrip()
-    path.write_text("\n".join([other, *lines[1:-3], lines[-3][:40]]))
-    again = run(resume=path).to_frame()
-
-    assert again.value[0] != first.value[0]
-    assert again.value[1:].equals(first.value[1:])
-    assert len([line for line in path.read_text().splitlines() if line.endswith("}")]) == 22
+    cache = Cache(tmp_path, 2**30)
+    first = run(cache=cache).to_frame()
+    folds = {path: path.stat().st_ino for path in tmp_path.glob("fold-*")}
+    assert len(folds) == 2 * (5 + 5 + 1)
+    lost = min(folds)
+    lost.unlink()
+    assert run(cache=cache).to_frame().equals(first)
+    again = {path: path.stat().st_ino for path in tmp_path.glob("fold-*")}
+    assert again.keys() == folds.keys()
+    assert {path for path in folds if again[path] != folds[path]} <= {lost}
 
 
 def test_other_settings_do_not_take_up_finished_folds(tmp_path: Path) -> None:
-    path = tmp_path / "folds.jsonl"
-    run(resume=path)
+    cache = Cache(tmp_path, 2**30)
+    run(cache=cache)
     other = BatchSettings(**{**QUICK.__dict__, "rounds": 25})
-    assert run(resume=path, settings=other).to_frame().equals(run(settings=other).to_frame())
+    assert run(cache=cache, settings=other).to_frame().equals(run(settings=other).to_frame())
 
 
 def test_other_rows_do_not_take_up_finished_folds(tmp_path: Path) -> None:
@@ -177,52 +171,10 @@ def test_other_rows_do_not_take_up_finished_folds(tmp_path: Path) -> None:
         )
         result = deconfound(
             np.concatenate([values, -values[::-1]]), columns, labels=["perturbed"], batch="plate",
-            settings=QUICK, resume=tmp_path / "folds.jsonl",
+            settings=QUICK, cache=Cache(tmp_path, 2**30),
         )  # fmt: skip
         halves.append(value(result, "raw", "AUROC"))
     assert halves[0] != halves[1]
-
-
-def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("hello\n")
-    with pytest.raises(InputError, match="line 1 is no finished fold"):
-        run(resume=path)
-    path.write_text('{"format": "other", "key": "k", "entry": {}}\n')
-    with pytest.raises(InputError, match="is of the format other; expected repalign-folds"):
-        run(resume=path)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("0.25", "0.75"),
-        ('"k"', '"other"'),
-        ('"k"', "[]"),
-        ('{"measures": [0.25]}', "[1]"),
-        ('"sha256"', '"x"'),
-        ("{", "[" * 100_000),
-    ],
-    ids=["value", "key", "no key", "no fold", "no digest", "deep"],
-)
-def test_a_fold_that_was_changed_is_refused(tmp_path: Path, old: str, new: str) -> None:
-    path = tmp_path / "folds.jsonl"
-    FoldCache(path).put("k", {"measures": [0.25]})
-    path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(InputError, match="line 1 is no finished fold"):
-        FoldCache(path)
-
-
-@pytest.mark.parametrize("length", [1, 20, 60])
-def test_a_first_line_that_a_kill_cut_off_is_dropped(tmp_path: Path, length: int) -> None:
-    path = tmp_path / "folds.jsonl"
-    FoldCache(path).put("k", {"measures": [0.25]})
-    path.write_text(path.read_text()[:length])
-
-    FoldCache(path).put("l", {"measures": [0.5]})
-
-    assert FoldCache(path).get("l") == {"measures": [0.5]}
-    assert FoldCache(path).get("k") is None
 
 
 def test_each_gene_is_judged_against_the_control_and_averaged() -> None:

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import repalign
-from repalign.workflows.study.search import families
+from repalign.workflows.compare.search import families
 
 SETTINGS = repalign.CompareSettings(
     maps=("mean", "rigid"), measures=("linear-cka",), n_null=39, n_halves=0

@@ -83,8 +83,7 @@ def test_without_intervals_none_can_be_excluded(models) -> None:
 
 def test_candidates_of_which_other_rows_were_left_out_do_not_compare() -> None:
     from repalign.core.inference.jackknife import delete_a_group
-    from repalign.workflows.study.matches import _together
-    from repalign.workflows.study.resampled import Resampled
+    from repalign.workflows.compare.search import Resampled, _together
 
     replicates = delete_a_group(np.random.default_rng(0).random((1, 20)), np.arange(20))
     first, second = (Resampled("rigid", "held-out", None, replicates, rows) for rows in "ab")

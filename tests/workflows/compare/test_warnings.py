@@ -6,9 +6,9 @@ import pytest
 
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.caveats.sources import warn_of_sources
 from repalign.workflows.compare.run import compare
 from repalign.workflows.compare.settings import CompareSettings
+from repalign.workflows.compare.warnings import warn_of_sources
 
 
 def source(seed: int, **spec: object) -> EmbeddingSource:

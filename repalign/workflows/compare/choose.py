@@ -20,40 +20,36 @@ Names = Sequence[str | None]
 SourcePair = tuple[EmbeddingSource, EmbeddingSource]
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What is to be compared, as it was asked for.
+def chosen_pairs(
+    embeddings: Sequence[Embeddings],
+    settings: CompareSettings,
+    *,
+    against: "Embeddings | None" = None,
+    names: Names | None = None,
+    ids: Sequence[str] | None = None,
+) -> list[SourcePair]:
+    """Open the inputs and return the pairs that are compared, in their order.
 
-    Attributes:
+    Args:
         embeddings: Paths, patterns of views, or anything in memory.
+        settings: Which views and pairs of them.
         against: One to compare all of them with; None for all pairs.
         names: A name for each of the embeddings, and for ``against`` behind them where it is
             given; None for their own.
         ids: One id a row, for inputs that carry none.
-    """
-
-    embeddings: Sequence[Embeddings]
-    against: "Embeddings | None" = None
-    names: Names | None = None
-    ids: Sequence[str] | None = None
-
-
-def chosen_pairs(asked: Asked, settings: CompareSettings) -> list[SourcePair]:
-    """Open the inputs and return the pairs that are compared, in their order.
 
     Raises:
         InputError: An input cannot be used, there is nothing to pair, or too much.
     """
-    ids, layers = asked.ids, settings.layers
-    if asked.against is None:
-        models = open_models(asked.embeddings, layers, ids=ids, names=asked.names)
+    layers = settings.layers
+    if against is None:
+        models = open_models(embeddings, layers, ids=ids, names=names)
         pairs = choose_pairs(models, within=settings.within)
     else:
-        n_inputs = len(asked.embeddings) + 1
-        names = [None] * n_inputs if asked.names is None else asked.names
-        names = checked_names(names, n_inputs)
-        models = open_models(asked.embeddings, layers, ids=ids, names=names[:-1])
-        fixed = open_input(asked.against, layers, ids=ids, name=names[-1], place="against")
+        n_inputs = len(embeddings) + 1
+        names = checked_names([None] * n_inputs if names is None else names, n_inputs)
+        models = open_models(embeddings, layers, ids=ids, names=names[:-1])
+        fixed = open_input(against, layers, ids=ids, name=names[-1], place="against")
         pairs = pairs_against(fixed, models)
         if not pairs:
             raise InputError("compare: got nothing to compare with that, expected one or more")
@@ -61,16 +57,10 @@ def chosen_pairs(asked: Asked, settings: CompareSettings) -> list[SourcePair]:
     return pairs
 
 
-def planned_pairs(asked: Asked, settings: CompareSettings) -> list[tuple[str, str]]:
-    """Return the names of source and target of every pair, as records have them.
-
-    Raises:
-        InputError: As ``chosen_pairs``.
-    """
-    pairs = [
-        (_side_name(source), _side_name(target)) for source, target in chosen_pairs(asked, settings)
-    ]
-    return pairs + [(target, source) for source, target in pairs if settings.both_directions]
+def names_of_pairs(pairs: Sequence[SourcePair], settings: CompareSettings) -> list[tuple[str, str]]:
+    """Return the names of source and target of every pair, as records have them."""
+    names = [(_side_name(source), _side_name(target)) for source, target in pairs]
+    return names + [(target, source) for source, target in names if settings.both_directions]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,18 +93,18 @@ def open_models(
         open_input(item, layers, ids=ids, name=name, place=f"array {number}")
         for number, (item, name) in enumerate(zip(embeddings, names, strict=True), start=1)
     ]
-    told = [(source.name, source.shown_view) for group in groups for source in group]
+    names_of_views = [(source.name, source.shown_view) for group in groups for source in group]
     models: dict[str, list[EmbeddingSource]] = {}
     for number, (group, name) in enumerate(zip(groups, names, strict=True), start=1):
         for source in group:
-            is_twice = told.count((source.name, source.shown_view)) > 1
+            is_twice = names_of_views.count((source.name, source.shown_view)) > 1
             if is_twice and name is not None:
                 raise InputError(
                     f"names: {name!r} stands for two inputs of the same view "
                     f"{source.shown_view!r}; expected different names"
                 )
-            own = f"{source.name} ({number})" if is_twice else source.name
-            models.setdefault(own, []).append(replace(source, name=own))
+            distinct = f"{source.name} ({number})" if is_twice else source.name
+            models.setdefault(distinct, []).append(replace(source, name=distinct))
     return [Model(name, tuple(views)) for name, views in models.items()]
 
 
@@ -140,7 +130,7 @@ def open_input(
     """
     if isinstance(item, str | Path):
         try:
-            found = open_views(item, layers)
+            sources = open_views(item, layers)
         except SeveralViewsError as several:
             # numbered ones have the rest of their name in common
             numbered = [view.rstrip(digits) for view in several.views if view[-1:] in digits]
@@ -149,10 +139,10 @@ def open_input(
                 f"{several}, or take several: --layers all, --layers '{pattern}'"
             ) from several
     else:
-        found = [as_source(item, name=place)]
+        sources = [as_source(item, name=place)]
     if ids is not None:
-        found = [with_ids(source, ids) for source in found]
-    return found if name is None else [replace(source, name=name) for source in found]
+        sources = [with_ids(source, ids) for source in sources]
+    return sources if name is None else [replace(source, name=name) for source in sources]
 
 
 def checked_names(names: Names, n_inputs: int) -> list[str | None]:
@@ -178,14 +168,14 @@ def choose_pairs(models: Sequence[Model], *, within: bool) -> list[SourcePair]:
         InputError: There is nothing to pair.
     """
     within = within or len(models) == 1
-    found = list(_pairs(models, within=within))
-    if not found:
+    pairs = list(_pairs(models, within=within))
+    if not pairs:
         n_views = sum(len(model.views) for model in models)
         raise InputError(
             f"compare: got {n_views} set of embeddings, expected at least two; of one store of "
             "several views take them with --layers all"
         )
-    return found
+    return pairs
 
 
 def _pairs(models: Sequence[Model], *, within: bool) -> Iterator[SourcePair]:
@@ -198,7 +188,7 @@ def _pairs(models: Sequence[Model], *, within: bool) -> Iterator[SourcePair]:
 
 def pairs_against(fixed: Sequence[EmbeddingSource], models: Sequence[Model]) -> list[SourcePair]:
     """Return the pairs of every fixed view with every view of every model."""
-    return [(one, view) for model in models for one in fixed for view in model.views]
+    return [(source, view) for model in models for source in fixed for view in model.views]
 
 
 def check_count(pairs: Sequence[SourcePair], settings: CompareSettings) -> None:

@@ -9,14 +9,14 @@ from repalign.exceptions import InputError
 from repalign.store import write_store
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.source import EmbeddingSource
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.study.choosing import (
+from repalign.workflows.compare.choose import (
     Model,
     check_count,
     choose_pairs,
     open_models,
     pairs_against,
 )
+from repalign.workflows.compare.settings import CompareSettings
 
 VALUES = np.random.default_rng(0).standard_normal((20, 3))
 

@@ -1,1 +1,0 @@
-"""What a reader of the numbers of one pair must know before believing them."""

@@ -1,1 +1,0 @@
-"""Many models and many layers in one comparison: who is compared, in which order, at what cost."""
