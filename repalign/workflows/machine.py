@@ -40,15 +40,6 @@ class Machine:
         return partial(self.on_stage, stage)
 
 
-def peak_memory() -> int:
-    """Return the most bytes of memory that this process has had."""
-    import resource
-    import sys
-
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most
-
-
 def parse_memory(text: str, name: str = "memory") -> int:
     """Return the bytes of a size such as ``2GiB``, ``500 MB`` or ``1e9``.
 

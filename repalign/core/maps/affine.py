@@ -21,7 +21,7 @@ class AffineMap:
     """The map x ↦ x·matrix + shift from source rows to target rows.
 
     Attributes:
-        kind: How it was fitted, one of the kinds of ``FITTERS`` or an ICA map.
+        kind: How it was fitted, one of ``MAP_KINDS``, or what made it.
         matrix: p×q.
         shift: Length q.
 

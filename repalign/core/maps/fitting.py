@@ -1,8 +1,7 @@
 """How every kind of map is fitted: from the moments of a pair and the ICA of its two sides."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from jaxtyping import Float
@@ -38,6 +37,19 @@ class IcaPair:
 
 
 @dataclass(frozen=True, eq=False)
+class FittedMap:
+    """A fitted map, and the space in which its error lives: the target's unless said.
+
+    ``free`` are source directions, p×m, whose images the rows did not determine, so that a
+    convention did; None where the kind of map has none.
+    """
+
+    map: AffineMap
+    target_space: AffineMap | None = None
+    free: Float[np.ndarray, "p m"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class MapInputs:
     """All that a map may be fitted from.
 
@@ -55,18 +67,43 @@ class MapInputs:
     nearest: NearestOrthogonal | None = None
     matching: IcaMatching | None = None
 
+    def mean(self) -> FittedMap:
+        """Return the mean of the target."""
+        return FittedMap(fit_mean(self.moments))
 
-@dataclass(frozen=True, eq=False)
-class FittedMap:
-    """A fitted map, and the space in which its error lives: the target's unless said.
+    def identity(self) -> FittedMap:
+        """Return the identity."""
+        return FittedMap(fit_identity(self.moments))
 
-    ``free`` are source directions, p×m, whose images the rows did not determine, so that a
-    convention did; None where the kind of map has none.
-    """
+    def permutation(self, *, scale: bool) -> FittedMap:
+        """Return the signed permutation of columns."""
+        assert self.columns is not None
+        return FittedMap(fit_permutation(self.moments, self.columns, scale=scale))
 
-    map: AffineMap
-    target_space: AffineMap | None = None
-    free: Float[np.ndarray, "p m"] | None = None
+    def rigid(self, *, scale: bool) -> FittedMap:
+        """Return the rigid map."""
+        nearest = self.nearest
+        assert nearest is not None
+        return FittedMap(fit_rigid(self.moments, scale=scale, nearest=nearest), free=nearest.free)
+
+    def linear(self) -> FittedMap:
+        """Return least squares."""
+        return FittedMap(fit_linear(self.moments))
+
+    def ica_map(self, *, scale: bool) -> FittedMap:
+        """Return the map between matched components, back in the target's space."""
+        assert self.ica is not None
+        assert self.matching is not None
+        sides, pairs = (self.ica.source, self.ica.target), self.matching.matching
+        return FittedMap(ica_map(self.moments, *sides, pairs, scale=scale))
+
+    def ica_components(self) -> FittedMap:
+        """Return the map onto matched components of the target."""
+        assert self.ica is not None
+        assert self.matching is not None
+        ica, pairs = self.ica, self.matching.matching
+        onto = matched_components_map(self.moments, ica.source, ica.target, pairs)
+        return FittedMap(onto, target_space=ica.target.to_components())
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,70 +112,6 @@ class PairMaps:
 
     by_name: dict[str, FittedMap]
     matching: IcaMatching | None
-
-
-Fitter = Callable[[MapInputs], FittedMap]
-
-
-def _closed_form(fit: Callable[[PairMoments], AffineMap]) -> Fitter:
-    return lambda inputs: FittedMap(fit(inputs.moments))
-
-
-def _permutation(inputs: MapInputs, *, scale: bool) -> FittedMap:
-    assert inputs.columns is not None
-    return FittedMap(fit_permutation(inputs.moments, inputs.columns, scale=scale))
-
-
-def _rigid(inputs: MapInputs, *, scale: bool) -> FittedMap:
-    nearest = inputs.nearest
-    assert nearest is not None
-    return FittedMap(fit_rigid(inputs.moments, scale=scale, nearest=nearest), free=nearest.free)
-
-
-def _ica(inputs: MapInputs, *, scale: bool) -> FittedMap:
-    assert inputs.ica is not None
-    assert inputs.matching is not None
-    sides, pairs = (inputs.ica.source, inputs.ica.target), inputs.matching.matching
-    return FittedMap(ica_map(inputs.moments, *sides, pairs, scale=scale))
-
-
-def _ica_components(inputs: MapInputs) -> FittedMap:
-    assert inputs.ica is not None
-    assert inputs.matching is not None
-    ica, pairs = inputs.ica, inputs.matching.matching
-    onto = matched_components_map(inputs.moments, ica.source, ica.target, pairs)
-    return FittedMap(onto, target_space=ica.target.to_components())
-
-
-FITTERS: dict[str, Fitter] = {
-    "mean": _closed_form(fit_mean),
-    "identity": _closed_form(fit_identity),
-    "permutation": partial(_permutation, scale=False),
-    "permutation+scale": partial(_permutation, scale=True),
-    "rigid-noscale": partial(_rigid, scale=False),
-    "rigid": partial(_rigid, scale=True),
-    "linear": _closed_form(fit_linear),
-    "ica": partial(_ica, scale=False),
-    "ica+scale": partial(_ica, scale=True),
-    "ica-components": _ica_components,
-}
-"""Name of a kind of map → how it is fitted."""
-
-
-def check_complete(fitters: Iterable[str], kinds: Iterable[str] = ALL_MAPS) -> None:
-    """Check that every kind of map has a fitter and every fitter a kind.
-
-    Raises:
-        ImportError: One of the two lists lacks a name.
-    """
-    odd = sorted(set(fitters) ^ set(kinds))
-    if odd:
-        raise ImportError(
-            f"{', '.join(odd)}: in one of MAP_KINDS and FITTERS only; a map needs both"
-        )
-
-
-check_complete(FITTERS)
 
 
 def fit_maps(
@@ -160,7 +133,7 @@ def fit_maps(
             suit the kind.
     """
     for name in names:
-        if name not in FITTERS:
+        if name not in KIND_OF:
             raise InputError(f"map {name!r} is unknown; expected one of: {', '.join(ALL_MAPS)}")
     if moments.n < 1:
         raise InputError("there are no rows to fit a map on; expected at least one")
@@ -176,7 +149,7 @@ def fit_maps(
         nearest=nearest_orthogonal(moments) if rotates else None,
         matching=None if ica is None else match_components(moments, ica.source, ica.target),
     )
-    fitted = {name: FITTERS[name](inputs) for name in names}
+    fitted = {name: KIND_OF[name].fit(inputs) for name in names}
     return PairMaps(fitted, inputs.matching)
 
 

@@ -93,11 +93,6 @@ class Pair:
         is_cut = settings.width_policy == "pca" and self.dims[0] != self.dims[1]
         return min(self.dims) if is_cut else None
 
-    def used_dims(self, settings: CompareSettings) -> tuple[int, int]:
-        """Widths of source and target as they are compared."""
-        width = self.common_width(settings)
-        return self.dims if width is None else (width, width)
-
 
 def align_all(
     pairs: Sequence[tuple[EmbeddingSource, EmbeddingSource]],

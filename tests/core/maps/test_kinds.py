@@ -6,20 +6,12 @@ from pathlib import Path
 import pytest
 
 from repalign.core.estimators import KINDS
-from repalign.core.maps.fitting import FITTERS, check_complete, fit_map
+from repalign.core.maps.fitting import fit_map
 from repalign.core.maps.kinds import ALL_MAPS, ICA_MAPS, MAP_KINDS, PAPER_MAPS
 from repalign.exceptions import InputError
 from tests.core.paired_data import fixture_a, moments_of
 
 DOCS = Path(__file__).parents[3] / "docs"
-
-
-def test_every_kind_has_a_fitter_and_every_fitter_a_kind() -> None:
-    assert tuple(FITTERS) == ALL_MAPS
-    with pytest.raises(ImportError, match="affine"):
-        check_complete([*FITTERS, "affine"])
-    with pytest.raises(ImportError, match="linear"):
-        check_complete([name for name in FITTERS if name != "linear"])
 
 
 def test_names_headings_and_meanings_are_told_and_differ() -> None:
