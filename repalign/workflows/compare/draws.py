@@ -32,11 +32,11 @@ from repalign.workflows.machine import Machine
 
 EFFICIENCY_MAPS = ("permutation", "rigid", "ica")
 FEWEST_ROWS = 50
-# Multiplications that the nulls of one pair may take unless a number of draws is asked for:
-# some seconds on two cores.
-NULL_BUDGET = ROTATION_BUDGET = 1.5e11
-FEWEST_SHUFFLES, MOST_SHUFFLES = 9, 99
-FEWEST_ROTATIONS, MOST_ROTATIONS = 19, 99
+# Draws of a null unless a number is asked for, and the fewest to which wide spaces reduce them.
+N_SHUFFLES, FEWEST_SHUFFLES = 99, 9
+N_ROTATIONS, FEWEST_ROTATIONS = 99, 19
+# Multiplications from which on there are fewer draws: some seconds on two cores.
+BUDGET = 1.5e11
 N_HALVES = 20
 """Half-samples behind an interval."""
 # Multiplications that the ICA of half-samples may take unless a number of them is asked for: some
@@ -160,7 +160,12 @@ def shuffles_wanted(cost: float, settings: CompareSettings) -> int:
     """Return how many shuffles are drawn: as asked for, else 99, fewer of wide spaces."""
     if settings.n_null is not None:
         return settings.n_null
-    return int(np.clip(NULL_BUDGET / cost, FEWEST_SHUFFLES, MOST_SHUFFLES))
+    return reduced(N_SHUFFLES, cost, FEWEST_SHUFFLES)
+
+
+def reduced(n_draws: int, cost: float, fewest: int) -> int:
+    """Return a number of draws of such a cost, reduced for very wide spaces."""
+    return int(np.clip(BUDGET / cost, fewest, n_draws))
 
 
 def shuffle_cost(n_rows: int, dims: tuple[int, int], n_maps: int, n_judged_parts: int) -> float:
@@ -410,7 +415,7 @@ def n_rotations(sample: Sample, settings: CompareSettings) -> int:
         return settings.n_rotations
     dim, n_rows = max(sample.dims), min(sample.n_rows, MAX_JUDGED)
     cost = 2.0 * n_rows * dim**2 + 30.0 * dim**3 * max(len(sample.split.judged), 1)
-    return int(np.clip(ROTATION_BUDGET / cost, FEWEST_ROTATIONS, MOST_ROTATIONS))
+    return reduced(N_ROTATIONS, cost, FEWEST_ROTATIONS)
 
 
 def _some(rows: IntArray, most: int, rng: np.random.Generator) -> IntArray:
