@@ -21,8 +21,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def saved(pair: tuple[Path, Path], folder: Path) -> list[Path]:
-    maps = ("mean", "permutation", "rigid", "linear", "ica")
-    settings = CompareSettings(maps=maps, held_out=0, n_null=0, n_rotations=0, n_halves=0)
+    settings = CompareSettings(held_out=0, n_null=0, n_rotations=0, n_halves=0)
     return save_result_maps(compare(*pair, settings=settings), folder)
 
 
