@@ -47,6 +47,10 @@ class Split:
                 half_of_row[rows] = halving(groups[rows], (seed, part)).part_of_row
         return replace(self, half_of_row=half_of_row)
 
+    def rows_of(self, parts: Sequence[int]) -> Int[np.ndarray, " m"]:
+        """Return the rows of several parts, ascending."""
+        return np.flatnonzero(np.isin(self.part_of_row, parts))
+
     def judged_rows(self, part: int) -> Int[np.ndarray, " m"]:
         """Return the rows of one part, ascending."""
         return np.flatnonzero(self.part_of_row == part)

@@ -289,7 +289,7 @@ def half_sample(
 ) -> Sample:
     """Return one half-sample; its moments are sums of those of bundles, or are read again."""
     chosen = bundles.samples[number]
-    rows = np.flatnonzero(np.isin(bundles.split.part_of_row, chosen))
+    rows = bundles.split.rows_of(chosen)
     split = sample.split.rows(rows)
     by_part = [bundles.inside(chosen, part) for part in range(split.n_parts)]
     by_part = [chosen] if split.n_parts == 1 else by_part  # of a sample that is not split

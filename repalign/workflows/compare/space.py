@@ -58,7 +58,7 @@ class IcaRows:
     def numbers(self, split: Split) -> IntArray | None:
         """Return the numbers of these rows; None for all."""
         if self.only:
-            return np.flatnonzero(np.isin(split.part_of_row, self.only))
+            return split.rows_of(self.only)
         if self.part is None:
             return None
         if self.half is None:
