@@ -37,17 +37,13 @@ NPY_ERRORS: tuple[type[Exception], ...] = (
     ValueError,
     tokenize.TokenError,
 )
-# torch.load: a pickle is a program, whose damaged steps fail wherever they lead, at an object that
-# is not on the stack (IndexError, TypeError, AttributeError), not in the memo (KeyError,
-# AssertionError), or not in a module (ImportError), at a number beyond any size (OverflowError,
-# MemoryError), at text that is not UTF-8 (ValueError), at what torch does not load (RuntimeError,
-# NotImplementedError), at nesting without end (RecursionError).
-PICKLE_ERRORS: tuple[type[Exception], ...] = (
+# A reader that follows what a damaged file describes fails wherever that leads: at names, places
+# and types that are not there, at numbers and sizes beyond all, in code written in C.
+_ANYWHERE: tuple[type[Exception], ...] = (
     ArithmeticError,
     AssertionError,
     AttributeError,
     EOFError,
-    ImportError,
     LookupError,
     MemoryError,
     OSError,
@@ -55,7 +51,16 @@ PICKLE_ERRORS: tuple[type[Exception], ...] = (
     SystemError,
     TypeError,
     ValueError,
-    pickle.UnpicklingError,
     struct.error,
+)
+# torch.load: a pickle is a program; ImportError of what is not in a module.
+PICKLE_ERRORS: tuple[type[Exception], ...] = (
+    *_ANYWHERE,
+    ImportError,
+    pickle.UnpicklingError,
     zipfile.BadZipFile,
 )
+# ImportError of a codec, zlib.error of a damaged chunk.
+ZARR_ERRORS: tuple[type[Exception], ...] = (*_ANYWHERE, ImportError, zlib.error)
+# Packed data that end early; a warning where the real part of complex values would be read.
+SCIPY_ERRORS: tuple[type[Exception], ...] = (*_ANYWHERE, Warning, zlib.error)

@@ -1,15 +1,14 @@
 """Arrays in MATLAB ``.mat`` files before 7.3, as thingsvision writes them, read by scipy."""
 
 import math
-import struct
 import warnings
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from repalign.damage_errors import SCIPY_ERRORS
 from repalign.exceptions import InputError, reading
 from repalign.expansion import check_copy
 from repalign.rows import ArrayRows
@@ -25,26 +24,6 @@ NUMBERS = {"double", "single", "logical"} | {
 }
 LARGEST_NUMBER = 8  # bytes
 ROWS_VIEW = "features"
-# scipy's reader follows the numbers of a damaged file to types and sizes that there are not
-# (KeyError, IndexError, TypeError, OverflowError, MemoryError), to texts of no encoding, to packed
-# data that end early (zlib.error), and counts what it has read (AssertionError, ValueError). It
-# would give the real part of complex values with a warning.
-_SCIPY_ERRORS: tuple[type[Exception], ...] = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SystemError,
-    TypeError,
-    ValueError,
-    Warning,
-    struct.error,
-    zlib.error,
-)
 _UNREADABLE = "scipy cannot read it, is it damaged?"
 
 
@@ -80,7 +59,7 @@ def _list_variables(path: Path) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the arrays of numbers, by name."""
     import scipy.io
 
-    with reading(path, *_SCIPY_ERRORS, scipy.io.matlab.MatReadError, problem=_UNREADABLE):
+    with reading(path, *SCIPY_ERRORS, scipy.io.matlab.MatReadError, problem=_UNREADABLE):
         is_hdf5 = scipy.io.matlab.matfile_version(path)[0] == 2
         variables = [] if is_hdf5 else scipy.io.whosmat(path)
     if is_hdf5:
@@ -99,7 +78,7 @@ def _load(path: Path, shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
     label = f"{path}::{next(iter(shapes))}" if len(shapes) == 1 else str(path)
     check_copy(path, LARGEST_NUMBER * sum(map(math.prod, shapes.values())), label=label)
     with (
-        reading(label, *_SCIPY_ERRORS, scipy.io.matlab.MatReadError, problem=_UNREADABLE),
+        reading(label, *SCIPY_ERRORS, scipy.io.matlab.MatReadError, problem=_UNREADABLE),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("error", np.exceptions.ComplexWarning)

@@ -4,8 +4,6 @@ zarr itself refuses pickled objects, whatever codec names them, and reads plain 
 """
 
 import math
-import struct
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
+from repalign.damage_errors import ZARR_ERRORS
 from repalign.exceptions import InputError, MissingExtraError, reading
 from repalign.expansion import check_expansion
 from repalign.files import check_regular
@@ -20,26 +19,6 @@ from repalign.store.foreign.anndata_files import read_anndata
 from repalign.store.foreign.array_trees import read_tree
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_matrix_shape
 
-# zarr takes the values of a damaged description as they are, and fails at the first that is of
-# another type (AttributeError, TypeError) or not there (KeyError, IndexError, ImportError of a
-# codec), at sizes of nothing or beyond all (ArithmeticError, MemoryError), and its codecs, in C,
-# at damaged chunks (RuntimeError, SystemError, zlib.error).
-_ZARR_ERRORS: tuple[type[Exception], ...] = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    ImportError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SystemError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zlib.error,
-)
 _UNREADABLE = "not a readable zarr directory"
 
 
@@ -81,7 +60,7 @@ class ZarrTree:
             if not member.is_dir():
                 check_regular(member)
         self.path = path
-        with reading(path, *_ZARR_ERRORS, problem=_UNREADABLE):
+        with reading(path, *ZARR_ERRORS, problem=_UNREADABLE):
             root: Any = zarr.open(str(path), mode="r")
             is_array = isinstance(root, zarr.Array)
             members = [] if is_array else list(root.members(max_depth=None))
@@ -90,20 +69,20 @@ class ZarrTree:
         self.arrays: dict[str, Any] = {path.stem: root} if is_array else {}
         self.arrays |= {name: member for name, member in members if name not in self._groups}
         for name, array in self.arrays.items():
-            with reading(f"{path}::{name}", *_ZARR_ERRORS, problem=_UNREADABLE):
+            with reading(f"{path}::{name}", *ZARR_ERRORS, problem=_UNREADABLE):
                 _ = array.shape, array.ndim, array.size, array.dtype.kind, array.dtype.itemsize
 
     def attribute(self, group: str, name: str) -> Any:
         """Return an attribute of a group; None where it is not there."""
         member = self._groups.get(group) if group else self._root
-        with reading(f"{self.path}::{group}", *_ZARR_ERRORS, problem=_UNREADABLE):
+        with reading(f"{self.path}::{group}", *ZARR_ERRORS, problem=_UNREADABLE):
             return None if member is None else dict(member.attrs).get(name)
 
     def read(self, name: str) -> NDArray[Any]:
         """Return a whole array."""
         label = f"{self.path}::{name}"
         self._check(name, label=label)
-        with reading(label, *_ZARR_ERRORS, problem=_UNREADABLE):
+        with reading(label, *ZARR_ERRORS, problem=_UNREADABLE):
             values = self.arrays[name][...]
         return np.asarray(values)
 
@@ -126,7 +105,7 @@ class ZarrTree:
         array = self.arrays[name]
         folder = self.path / array.path
         files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
-        with reading(label, *_ZARR_ERRORS, problem=_UNREADABLE):
+        with reading(label, *ZARR_ERRORS, problem=_UNREADABLE):
             chunks, sizes = array.chunks, array.shards or array.chunks
         for lengths in (chunks, sizes):
             if len(lengths) != array.ndim or not all(length > 0 for length in lengths):
@@ -166,13 +145,13 @@ class ZarrRows:
         """Return rows ``start`` to ``stop`` (exclusive) as a new array."""
         start, stop, _ = slice(start, stop).indices(self.shape[0])
         problem = f"rows {start} to {stop} cannot be read, is it damaged?"
-        with reading(self._label, *_ZARR_ERRORS, problem=problem):
+        with reading(self._label, *ZARR_ERRORS, problem=problem):
             values = self._array[start : max(start, stop)]
         return np.asarray(values)
 
     def take(self, rows: IntArray) -> NDArray[Any]:
         """Return the given rows; they are strictly increasing."""
         problem = "some rows cannot be read, is it damaged?"
-        with reading(self._label, *_ZARR_ERRORS, problem=problem):
+        with reading(self._label, *ZARR_ERRORS, problem=problem):
             values = self._array.get_orthogonal_selection((rows, slice(None)))
         return np.asarray(values)
