@@ -131,7 +131,7 @@ def test_the_printed_commands_run_and_give_the_same_numbers(finished, tmp_path: 
         for row in read(folder)
         if row["source"] == "resnet-seed0" and row["target"] == "resnet-seed1"
     ]
-    assert len(rows) == len(kept) == 10
+    assert len(rows) == len(kept) == 12
     for row, earlier in zip(rows, kept, strict=True):
         for name in ("map", "split", "n_rows", "seed", "ica_solver"):
             assert row[name] == earlier[name]
