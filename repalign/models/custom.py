@@ -3,7 +3,7 @@
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from repalign.models.calls import running
 from repalign.models.capture import first_tensor
 from repalign.models.encoder import Encoder, Origin
 from repalign.models.families import CUSTOM
-from repalign.models.inputs.items import Item, check_images
+from repalign.models.inputs.items import Item, StackedImages
 from repalign.models.layers import FINAL, LayerMap, Tap, module_names
 from repalign.models.names import ModelName
 from repalign.models.trace import trace_forward
@@ -67,7 +67,7 @@ def _forward(module: nn.Module, inputs: Mapping[str, Tensor]) -> Tensor | None:
 
 
 @dataclass(eq=False)
-class CustomImages:
+class CustomImages(StackedImages):
     """A function of the user from an image to a tensor.
 
     Every result has the shape of the first.
@@ -76,23 +76,17 @@ class CustomImages:
     function: Callable[[Any], Any]
     name: str
     shape: tuple[int, ...] | None = None
-    unit = "images"
-    key = "pixel_values"
-    one_by_one = True
-    same_size = True
-    needs_equal_lengths = False
-    longest = ""
 
     @property
     def size(self) -> tuple[int, ...] | None:
         """Height and width of every result, None before the first."""
         return None if self.shape is None else self.shape[1:]
 
-    def prepare(self, image: Any) -> Item:
+    def prepare(self, value: Any) -> Item:
         """Turn an image into ``(channels, height, width)`` float32."""
         # the user's code, or numpy at what it returns
         with reading(self.name, Exception, failure=ModelError, problem="cannot prepare an image"):
-            values = np.asarray(self.function(image))
+            values = np.asarray(self.function(value))
         is_plain = values.ndim == 3 and values.dtype.kind == "f"
         if not is_plain or (self.shape is not None and values.shape != self.shape):
             raise ModelError(
@@ -102,18 +96,6 @@ class CustomImages:
             )
         self.shape = values.shape
         return Item(values.astype(np.float32, copy=False))
-
-    def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], None]:
-        """Stack prepared images; they have no lengths."""
-        return {self.key: torch.from_numpy(np.stack([item.values for item in items]))}, None
-
-    def finish(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return a batch on its device as it is."""
-        return inputs
-
-    def check_items(self, items: Sequence[Item]) -> list[Item]:
-        """Return images of which batches are checked."""
-        return check_images(items)
 
     def as_dict(self) -> dict[str, object]:
         """Return the preparation as plain values for a store's spec."""

@@ -11,7 +11,8 @@ from repalign.models.families import Family
 from repalign.models.layers import LayerMap
 
 if TYPE_CHECKING:
-    from repalign.models.inputs.images import ImageBackend, ImageInputs
+    from repalign.models.inputs.images import ImageBackend
+    from repalign.models.inputs.items import StackedImages
 
 Forward = Callable[[nn.Module, Mapping[str, Tensor]], Tensor | None]
 
@@ -94,4 +95,4 @@ class Encoder:
     vocabulary_rows: int | None = None
     pad_id: int | None = None
     directory: Path | None = None
-    image_inputs: "Callable[[ImageBackend], ImageInputs] | None" = None
+    image_inputs: "Callable[[ImageBackend], StackedImages] | None" = None

@@ -15,6 +15,7 @@ from repalign.models.inputs.images import (
     image_inputs_of_transformers,
     parse_canonical,
 )
+from repalign.models.inputs.items import StackedImages
 from repalign.models.names import CODE, LOCAL, ModelName, parse_model
 from repalign.models.presets import resolve_name
 from repalign.models.weights import check_directory, mapping_in, read_json
@@ -103,7 +104,7 @@ def _refuse_part(name: str, part: str | None) -> None:
 
 def choose_image_inputs(
     encoder: Encoder, preprocess: str | None = None, backend: ImageBackend = "pil"
-) -> Any:
+) -> StackedImages:
     """Return the preparation of images for an encoder.
 
     Args:
@@ -119,7 +120,7 @@ def choose_image_inputs(
     assert encoder.image_inputs is not None
     channels, height, width = encoder.image_size
     if preprocess is None:
-        inputs: Any = encoder.image_inputs(backend)
+        inputs = encoder.image_inputs(backend)
         if not isinstance(inputs, ImageInputs):
             return inputs  # a function of the user
     else:

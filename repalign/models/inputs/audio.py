@@ -15,7 +15,7 @@ from repalign.exceptions import InputError, ModelError, reading
 from repalign.limits import MAX_SOUND_VALUES, SOUND_RATES
 from repalign.models.calls import MODEL_ERRORS
 from repalign.models.encoder import Encoder, SoundInput
-from repalign.models.inputs.items import CHECKED, Item, check_lengths
+from repalign.models.inputs.items import CHECKED, Inputs, Item, check_lengths
 from repalign.models.weights import read_json
 
 _EXTRACTORS = ("Wav2Vec2FeatureExtractor", "WhisperFeatureExtractor")
@@ -30,41 +30,27 @@ _FILES = ("preprocessor_config.json", "processor_config.json")
 
 
 @dataclass(frozen=True, eq=False)
-class AudioInputs:
+class AudioInputs(Inputs):
     """The feature extractor of a model; sounds are brought to its rate by polyphase filters."""
 
     extractor: Any
     sound: SoundInput
+    key: str
+    longest: str
+    needs_equal_lengths: bool
     unit = "sounds"
-    one_by_one = True
-    same_size = False
-
-    @property
-    def key(self) -> str:
-        """The name of the model's argument."""
-        return self.sound.key
-
-    @property
-    def needs_equal_lengths(self) -> bool:
-        """True where only sounds of one length may share a batch."""
-        return self.sound.needs_equal_lengths
 
     @property
     def rate(self) -> int:
         """Values a second that the model takes."""
         return int(self.extractor.sampling_rate)
 
-    @property
-    def longest(self) -> str:
-        """The length that a sample is cut to."""
-        return f"{getattr(self.extractor, 'chunk_length', 0)} s"
-
-    def prepare(self, sound: Any) -> Item:
+    def prepare(self, value: Any) -> Item:
         """Resample a sound and extract its features, alone and without padding.
 
         ``length`` counts what is real of the last axis.
         """
-        wave = resample(sound.values, sound.rate, self.rate)
+        wave = resample(value.values, value.rate, self.rate)
         name = type(self.extractor).__name__
         with reading(name, *MODEL_ERRORS, failure=ModelError, problem="cannot take a sound"):
             features = self.extractor(wave, sampling_rate=self.rate, return_tensors="np")
@@ -106,10 +92,6 @@ class AudioInputs:
             mask = (np.arange(width) < real[:, None]).astype(np.int64)
             inputs["attention_mask"] = torch.from_numpy(mask)
         return inputs, torch.tensor([self.sound.states(item.length) for item in items])
-
-    def finish(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return a batch on its device as it is."""
-        return inputs
 
     def check_items(self, items: Sequence[Item]) -> list[Item]:
         """Return short sounds for the check of batches."""
@@ -190,7 +172,13 @@ def load_audio_inputs(encoder: Encoder) -> AudioInputs:
             sampling_rate=numbers["sampling_rate"],
             return_tensors="np",
         )
-    return AudioInputs(extractor, sound)
+    return AudioInputs(
+        extractor,
+        sound,
+        key=sound.key,
+        longest=f"{getattr(extractor, 'chunk_length', 0)} s",
+        needs_equal_lengths=sound.needs_equal_lengths,
+    )
 
 
 def _numbers(config: Mapping[str, Any], extractor_class: Any, name: str) -> dict[str, int]:

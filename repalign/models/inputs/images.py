@@ -19,7 +19,7 @@ from torch import Tensor
 from repalign.exceptions import InputError, ModelError, reading
 from repalign.limits import MAX_PIXELS
 from repalign.models.calls import MODEL_ERRORS
-from repalign.models.inputs.items import Item, check_images
+from repalign.models.inputs.items import Item, StackedImages
 from repalign.models.weights import check_directory, read_json
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _CANONICAL = re.compile(r"canonical([1-9]\d{0,3})")
 
 
 @dataclass(frozen=True, eq=False)
-class ImageInputs:
+class ImageInputs(StackedImages):
     """Resizes, crops at the centre, scales to 0…1 and normalises.
 
     The orientation that EXIF data suggest is ignored, as timm and transformers do.
@@ -61,12 +61,6 @@ class ImageInputs:
     interpolation: str
     backend: ImageBackend
     settings: Mapping[str, object]
-    unit = "images"
-    key = "pixel_values"
-    one_by_one = True
-    same_size = True
-    needs_equal_lengths = False
-    longest = ""
 
     def __post_init__(self) -> None:
         """Refuse sizes and statistics that no image can be prepared by."""
@@ -98,15 +92,11 @@ class ImageInputs:
         pixels -= shift
         return pixels
 
-    def prepare(self, image: Any) -> Item:
+    def prepare(self, value: Any) -> Item:
         """Resize and crop an image to bytes, a quarter of the size of floats."""
-        image = image.convert("L" if self.channels == 1 else "RGB")
+        image = value.convert("L" if self.channels == 1 else "RGB")
         _check_pixels(image.size, self.edges)
         return Item(self.resize(image))
-
-    def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], None]:
-        """Stack prepared images; they have no lengths."""
-        return {self.key: torch.from_numpy(np.stack([item.values for item in items]))}, None
 
     def finish(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """Normalise a batch of bytes on its device."""
@@ -120,10 +110,6 @@ class ImageInputs:
         mean, std = np.array(self.mean), np.array(self.std)
         scale, shift = (1 / (255 * std)).astype(np.float32), (mean / std).astype(np.float32)
         return scale[:, None, None], shift[:, None, None]
-
-    def check_items(self, items: Sequence[Item]) -> list[Item]:
-        """Return images of which batches are checked."""
-        return check_images(items)
 
     def as_dict(self) -> dict[str, object]:
         """Return the preprocessing as plain values for a store's spec."""

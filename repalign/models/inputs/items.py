@@ -1,11 +1,13 @@
-"""A sample as its model takes it."""
+"""Samples as a model takes them, and what the inputs of all modalities have in common."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 # Samples that are run together and alone before the first shard, and tokens of a text then.
 CHECKED, CHECKED_TOKENS = 3, 64
@@ -26,11 +28,68 @@ class Item:
     is_cut: bool = False
 
 
-def check_images(items: Sequence[Item]) -> list[Item]:
-    """Return three images for the check of batches, mirrored where there are fewer."""
-    mirrored = [replace(item, values=np.flip(item.values, axis=-1)) for item in items]
-    turned = [replace(item, values=np.flip(item.values, axis=-2)) for item in items]
-    return [*items, *mirrored, *turned][:CHECKED]
+class Inputs:
+    """Prepares and collates the samples of one modality; the defaults of most.
+
+    Attributes:
+        unit: What the speed of an extraction counts.
+        key: The name of the model's argument.
+        in_bulk: ``prepare_all`` takes many samples at once, and is fast; else threads prepare.
+        same_size: All samples have one size, and batches keep the order of the data.
+        needs_equal_lengths: Only samples of one length may share a batch.
+        longest: The length that a sample is cut to.
+    """
+
+    unit = "images"
+    key = "pixel_values"
+    in_bulk = False
+    same_size = False
+    needs_equal_lengths = False
+    longest = ""
+
+    def prepare(self, value: Any) -> Item:
+        """Return a sample as the model takes it."""
+        raise NotImplementedError
+
+    def prepare_all(self, values: Sequence[Any]) -> list[Item]:
+        """Return samples as the model takes them."""
+        return [self.prepare(value) for value in values]
+
+    def states(self, item: Item, sample: str) -> int:
+        """Return the number of states that the model gives for a sample."""
+        raise NotImplementedError
+
+    def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], Tensor | None]:
+        """Return a batch of the model's inputs and the states of each, on the host."""
+        raise NotImplementedError
+
+    def finish(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the model's inputs of a batch that is on its device."""
+        return inputs
+
+    def check_items(self, items: Sequence[Item]) -> list[Item]:
+        """Return three short samples for the check of batches."""
+        raise NotImplementedError
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the preparation as plain values for a store's spec."""
+        raise NotImplementedError
+
+
+class StackedImages(Inputs):
+    """Images of one size, which are stacked to a batch."""
+
+    same_size = True
+
+    def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], None]:
+        """Stack prepared images; they have no lengths."""
+        return {self.key: torch.from_numpy(np.stack([item.values for item in items]))}, None
+
+    def check_items(self, items: Sequence[Item]) -> list[Item]:
+        """Return three images, mirrored ones where there are fewer."""
+        mirrored = [replace(item, values=np.flip(item.values, axis=-1)) for item in items]
+        turned = [replace(item, values=np.flip(item.values, axis=-2)) for item in items]
+        return [*items, *mirrored, *turned][:CHECKED]
 
 
 def check_lengths(items: Sequence[Item], longest: int) -> list[Item]:

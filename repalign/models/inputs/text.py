@@ -14,7 +14,7 @@ from torch import Tensor
 from repalign.exceptions import InputError, ModelError, reading
 from repalign.models.calls import MODEL_ERRORS, panics_as_errors
 from repalign.models.encoder import Encoder
-from repalign.models.inputs.items import CHECKED_TOKENS, Item, check_lengths
+from repalign.models.inputs.items import CHECKED_TOKENS, Inputs, Item, check_lengths
 from repalign.models.weights import check_directory, read_json
 
 DEFAULT_MAX_LENGTH = 2048
@@ -30,7 +30,7 @@ _TOKENIZER_FILES = (
 
 
 @dataclass(frozen=True, eq=False)
-class TextInputs:
+class TextInputs(Inputs):
     """A tokenizer with the limits of the model it feeds.
 
     Attributes:
@@ -48,31 +48,25 @@ class TextInputs:
     vocabulary_rows: int
     needs_mask: bool
     sha256: str
+    longest: str
     unit = "tokens"
     key = "input_ids"
-    one_by_one = False
-    same_size = False
-    needs_equal_lengths = False
-
-    @property
-    def longest(self) -> str:
-        """The length that a sample is cut to."""
-        return f"{self.max_length} tokens"
+    in_bulk = True
 
     def encode(self, texts: Sequence[str]) -> list[TokenIds]:
         """Return the token ids of each text, special tokens included, cut to ``max_length``."""
         return [item.values for item in self.prepare_all(texts)]
 
-    def prepare(self, text: str) -> Item:
+    def prepare(self, value: str) -> Item:
         """Tokenise one text."""
-        return self.prepare_all([text])[0]
+        return self.prepare_all([value])[0]
 
-    def prepare_all(self, texts: Sequence[str]) -> list[Item]:
+    def prepare_all(self, values: Sequence[str]) -> list[Item]:
         """Tokenise texts at once."""
         # tokenizers raises Exception itself, for instance of a vocabulary without the unknown token
         errors = reading("the tokenizer", Exception, failure=ModelError, problem="cannot encode")
         with errors, panics_as_errors():
-            encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=True)
+            encodings = self.tokenizer.encode_batch_fast(list(values), add_special_tokens=True)
         return [
             Item(
                 np.asarray(encoding.ids, dtype=np.int64),
@@ -103,10 +97,6 @@ class TextInputs:
     def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], Tensor]:
         """Pad token ids on the right; return inputs and lengths, on the host."""
         return pad_batch([item.values for item in items], self.pad_id, masked=self.needs_mask)
-
-    def finish(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return a batch on its device as it is."""
-        return inputs
 
     def check_items(self, items: Sequence[Item]) -> list[Item]:
         """Return short texts of other lengths, of which batches are checked."""
@@ -168,6 +158,7 @@ def load_text_inputs(
         vocabulary_rows=rows,
         needs_mask=encoder.needs_mask,
         sha256=hashlib.sha256(tokenizer.to_str().encode()).hexdigest(),
+        longest=f"{length} tokens",
     )
 
 

@@ -21,7 +21,7 @@ from repalign.exceptions import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from repalign.models.inputs.items import Item
+    from repalign.models.inputs.items import Inputs, Item
     from repalign.models.pooling import TokenChoice
     from repalign.workflows.extract.shards import Shard
 
@@ -104,8 +104,7 @@ class Feed:
 
     Attributes:
         selection: The samples.
-        inputs: Prepares and collates them: ``TextInputs``, ``ImageInputs``, ``AudioInputs`` or
-            ``CustomImages``.
+        inputs: Prepares and collates them.
         rule: Which positions become rows.
         budget: Most tokens or states of a batch, padding included, or most images.
         patches: Positions of an image that may become rows.
@@ -113,7 +112,7 @@ class Feed:
     """
 
     selection: Selection
-    inputs: Any
+    inputs: "Inputs"
     rule: PositionRule
     budget: int
     patches: int
@@ -128,13 +127,13 @@ class Feed:
 
     def read(self, start: int, stop: int) -> "Iterator[tuple[Sample, Item]]":
         """Yield samples as the model takes them, in order."""
-        if self.inputs.one_by_one:
-            depth = 2 * self.budget if self.inputs.same_size else stop - start
-            yield from map_ahead(self.pool, self._prepare, range(start, stop), depth)
+        if self.inputs.in_bulk:
+            samples = [self.selection.read(index) for index in range(start, stop)]
+            items = self.inputs.prepare_all([sample.value for sample in samples])
+            yield from zip(samples, items, strict=True)
             return
-        samples = [self.selection.read(index) for index in range(start, stop)]
-        items = self.inputs.prepare_all([sample.value for sample in samples])
-        yield from zip(samples, items, strict=True)
+        depth = 2 * self.budget if self.inputs.same_size else stop - start
+        yield from map_ahead(self.pool, self._prepare, range(start, stop), depth)
 
     def _prepare(self, index: int) -> "tuple[Sample, Item]":
         sample = self.selection.read(index)
@@ -155,15 +154,17 @@ class Feed:
     ) -> HostBatch:
         """Make a batch of prepared samples."""
         inputs, lengths = self.inputs.collate(items)
-        is_text = self.inputs.unit == "tokens"
+        width = None
+        if self.inputs.unit == "tokens":
+            width = inputs[self.inputs.key].shape[1]
         return HostBatch(
             inputs=inputs,
             members=members,
             lengths=lengths,
             positions=None if positions[0] is None else [p for p in positions if p is not None],
-            n_units=int(lengths.sum()) if is_text else len(items),
+            n_units=len(items) if width is None else sum(item.length for item in items),
             is_cut=np.array([item.is_cut for item in items], dtype=bool),
-            width=inputs[self.inputs.key].shape[1] if is_text else None,
+            width=width,
         )
 
     def _in_order(

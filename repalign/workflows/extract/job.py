@@ -22,7 +22,7 @@ from repalign.workflows.extract.spec import build_environment, build_spec
 if TYPE_CHECKING:
     from repalign.models.capture import View, ViewShape
     from repalign.models.encoder import Encoder
-    from repalign.models.inputs.items import Item
+    from repalign.models.inputs.items import Inputs, Item
 
 # First samples, of which batches are checked and, of tokens, the rows of a sample estimated.
 _FIRST, _FIRST_TEXTS = 16, 256
@@ -129,7 +129,7 @@ def prepare_job(settings: ExtractSettings) -> ExtractJob:
     )
 
 
-def load_inputs(settings: ExtractSettings, encoder: "Encoder", selection: Selection) -> Any:
+def load_inputs(settings: ExtractSettings, encoder: "Encoder", selection: Selection) -> "Inputs":
     """Return what prepares and collates the samples of the encoder's modality.
 
     Raises ModelError where its files are missing or do not fit.
@@ -183,7 +183,7 @@ def _first_samples(feed: Feed) -> "list[tuple[Sample, Item]]":
     count = _FIRST
     if feed.inputs.same_size:
         count = 3
-    elif not feed.inputs.one_by_one and feed.rule.tokens is not None:
+    elif feed.inputs.in_bulk and feed.rule.tokens is not None:
         count = _FIRST_TEXTS
     return list(feed.read(0, min(count, len(feed.selection))))
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import torch
 
     from repalign.models.capture import View
+    from repalign.models.inputs.items import Inputs
     from repalign.workflows.extract.device import Runner
 
 
@@ -19,7 +20,7 @@ def build_spec(
     settings: ExtractSettings,
     runner: "Runner",
     selection: Selection,
-    inputs: Any,
+    inputs: "Inputs",
     per_shard: int,
 ) -> dict[str, Any]:
     """Return how rows are made, as plain values without paths or names of people.
