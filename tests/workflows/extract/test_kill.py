@@ -63,8 +63,8 @@ for number in range(count):
     output = f"{folder}/{number}.h5"
     child = start(model, data, output)
     parts = Path(output + ".parts")
-    # every other kill comes when some shards are there, however fast the machine is today
-    wanted = moments.randrange(1, 5) if number % 2 else 0
+    # three of four kills come when some shards are there, however fast the machine is today
+    wanted = moments.randrange(1, 5) if number % 4 else 0
     until = time.perf_counter() + (10 * duration if wanted else moments.uniform(0.0, duration))
     while time.perf_counter() < until and not (wanted and n_shards(parts) >= wanted):
         if signal.sigtimedwait({signal.SIGCHLD}, 0.002):
@@ -115,7 +115,7 @@ def drive(script: str, folder: Path, count: int) -> dict[str, Any]:
 
 def check_kills(found: dict[str, Any], count: int) -> None:
     assert found["same"] == [True] * count
-    assert found["killed"] >= count // 2, "kills must come before the end"
+    assert found["killed"] > count / 2, "most kills must come before the end"
     assert found["partial"] > 0, "some kills must leave committed shards behind"
 
 
