@@ -363,15 +363,13 @@ def _values(evaluate: MapEvaluator, half: Sample, split: str) -> Sequence[float]
 
 
 def halves_of_measures(
-    evaluate: MeasureEvaluator, sample: Sample, bundles: Bundles, values: FloatArray
+    evaluate: MeasureEvaluator,
+    sample: Sample,
+    bundles: Bundles,
+    moments: Sequence[PairMoments],
+    values: FloatArray,
 ) -> Replicates:
     """Return measures with the same on half-samples of the groups."""
-    moments = pair_moments(
-        sample.source,
-        sample.target,
-        part_of_row=bundles.split.part_of_row,
-        n_parts=bundles.split.n_parts,
-    )
     draws = np.empty((len(bundles.samples), values.size))
     for number, draw in enumerate(draws):
         half = half_sample(sample, bundles, number, moments, {})

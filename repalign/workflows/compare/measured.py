@@ -12,7 +12,7 @@ from repalign.core.inference.evaluate import MeasureEvaluator
 from repalign.core.inference.nulls import Null, permutation_null
 from repalign.core.inference.sample import Sample
 from repalign.core.inference.splits import Bundles
-from repalign.core.moments import pair_moments
+from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import SubsetRows
 from repalign.core.similarity.distances import RANKED_BYTES
 from repalign.core.similarity.measures import Measure, Reads, measures_called
@@ -21,6 +21,7 @@ from repalign.printable import byte_size
 from repalign.workflows.compare.draws import (
     FEWEST_ROWS,
     PairNulls,
+    bundle_moments,
     halves_of_measures,
     shuffle_plans,
     shuffles_wanted,
@@ -68,6 +69,7 @@ def measure_pair(
     settings: CompareSettings,
     machine: Machine,
     bundles: Bundles | None,
+    moments: Sequence[PairMoments],
     *,
     name: str,
     map: Callable[..., list[Any]],
@@ -79,6 +81,7 @@ def measure_pair(
         settings: Conventions.
         machine: Memory and progress.
         bundles: Those whose half-samples give intervals; None for no intervals.
+        moments: Of the bundles; none where the memory does not hold them.
         name: Of the content of the sample.
         map: Runs tasks of shuffles.
     """
@@ -90,7 +93,9 @@ def measure_pair(
         n_left_out = wanted_left_out(rows, reads) if settings.n_halves != 0 else 0
         scores = score_measures(evaluate, rows, n_left_out)
         if some_bundles is not None:
-            halves = halves_of_measures(evaluate, rows, some_bundles, scores[0].values)
+            is_all = rows.n_rows == sample.n_rows
+            of_bundles = moments if is_all else bundle_moments(rows, some_bundles, machine)
+            halves = halves_of_measures(evaluate, rows, some_bundles, of_bundles, scores[0].values)
             scores[0] = replace(scores[0], halves=halves)
         n_shuffles, drawn = (
             n_shuffles_of(evaluate, rows, settings),

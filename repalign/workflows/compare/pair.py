@@ -280,7 +280,15 @@ def compare_direction(
     )
     bundles = None if halves is None else halves.bundles
     measured = list(
-        measure_pair(sample, settings, machine, bundles, name=direction.key, map=map_shuffles)
+        measure_pair(
+            sample,
+            settings,
+            machine,
+            bundles,
+            direction.bundles,
+            name=direction.key,
+            map=map_shuffles,
+        )
     )
     total = sample.total
     collapse = warn_of_collapse(total, source.name, target.name)
