@@ -80,10 +80,10 @@ def read_gates(
             *gates.parse_bounds(below or (), "below"),
         )
     )
-    chosen = gates.read_gates(bounds, baseline, tolerance or 0.0)
-    for note in () if chosen.baseline is None else chosen.baseline.notes:
+    limits = gates.read_gates(bounds, baseline, tolerance or 0.0)
+    for note in () if limits.baseline is None else limits.baseline.notes:
         talk.note(note)
-    return chosen
+    return limits
 
 
 def check_gates(

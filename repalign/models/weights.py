@@ -20,7 +20,7 @@ _MAX_CONFIG, _MAX_INDEX = 2**20, 2**26
 _SHARD = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 # What a library may open in a directory that it is given.
 _OPENED = {".json", ".jinja", ".txt", ".model", ".safetensors", ".bin", ".pt", ".pth"}
-# Heads and decoders that a checkpoint may carry beside its encoder. Anything else that the
+# Heads and decoders that a checkpoint may hold next to its encoder. Anything else that the
 # encoder does not expect is an error: it is more likely a wrong architecture than a head.
 _HEADS = re.compile(
     r"(lm_head|embed_out|cls|pooler|classifier|score|qa_outputs|decoder|head|fc|fc_norm|"
@@ -142,7 +142,7 @@ def read_state_dict(path: Path) -> dict[str, torch.Tensor]:
 
     A wrapper such as ``{"model": …}`` or ``{"state_dict": …}`` is opened and a common prefix
     ``module.`` is removed. Pickle files are read with ``weights_only=True`` and nothing else;
-    ``argparse.Namespace``, which training scripts store beside the weights, is let through.
+    ``argparse.Namespace``, which training scripts store with the weights, is accepted.
 
     Raises ModelError when the file cannot be read that way.
     """

@@ -202,7 +202,7 @@ def compare(
         )
     if cache is not None:
         cache.trim()
-        talk.detail(f"{engine.n_found} results found in the cache, {engine.n_computed} computed")
+        talk.detail(f"{engine.n_cached} results from the cache, {engine.n_computed} computed")
     result = replace(result, request=request_of(context, settings))
     output.show(result.shown(show), chosen, to, talk)
     sides = [end["name"] for pair in result.pairs for end in (pair.source, pair.target)]

@@ -168,8 +168,8 @@ class MeasureEvaluator:
             fit = fit.paired_by(sample.moments_without(part).sxy)
         if part is None:
             return Evidence(fit, rows=self._held(sample, None))
-        rows, others = self._held(sample, part), self._held(sample, part, others=True)
-        return Evidence(fit, sample.moments[part], rows, others)
+        judging, fitting = self._held(sample, part), self._held(sample, part, others=True)
+        return Evidence(fit, sample.moments[part], judging, fitting)
 
     def _held(self, sample: Sample, part: int | None, *, others: bool = False) -> HeldRows | None:
         """Return the rows of a part, or all others, in memory; found once for all orders."""

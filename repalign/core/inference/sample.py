@@ -95,8 +95,8 @@ class Sample:
         """Return all rows but those of one part."""
         if part is None:
             return self.source, self.target
-        chosen = self.split.fitting_rows(part)
-        return SubsetRows(self.source, chosen), SubsetRows(self.target, chosen)
+        numbers = self.split.fitting_rows(part)
+        return SubsetRows(self.source, numbers), SubsetRows(self.target, numbers)
 
     def numbers_in(self, part: int | None) -> Int[np.ndarray, " j"] | None:
         """Return the numbers of the rows of one part that judge; None for all rows."""
@@ -108,10 +108,10 @@ class Sample:
 
     def rows_in(self, part: int | None) -> tuple[Rows, Rows]:
         """Return the rows of one part that judge."""
-        chosen = self.numbers_in(part)
-        if chosen is None:
+        numbers = self.numbers_in(part)
+        if numbers is None:
             return self.source, self.target
-        return SubsetRows(self.source, chosen), SubsetRows(self.target, chosen)
+        return SubsetRows(self.source, numbers), SubsetRows(self.target, numbers)
 
     @property
     def n_of_judged_parts(self) -> Int[np.ndarray, " parts"]:
@@ -143,7 +143,7 @@ class Sample:
         ica: Mapping[int | None, IcaStarts],
     ) -> "Sample":
         """Return some of the rows, such as a half of the groups, with their moments and ICA."""
-        held = self.known.get(None)
+        in_memory = self.known.get(None)
         return replace(
             self,
             source=SubsetRows(self.source, chosen),
@@ -153,7 +153,7 @@ class Sample:
             places=self.places[chosen],
             moments=moments,
             ica=ica,
-            known={} if held is None else {None: held.chosen(chosen)},
+            known={} if in_memory is None else {None: in_memory.chosen(chosen)},
         )
 
     def reversed(self) -> "Sample":
@@ -173,8 +173,8 @@ class Sample:
 
     def kept(self, arrangements: Arrangements, rng: np.random.Generator) -> "Sample":
         """Return the rows that can change places, in memory, some of which judge."""
-        kept = arrangements.kept
-        sample = self if kept.size == self.n_rows else self.loaded(kept)
+        movable = arrangements.kept
+        sample = self if movable.size == self.n_rows else self.loaded(movable)
         moments = pair_moments(
             sample.source,
             sample.target,
@@ -182,14 +182,14 @@ class Sample:
             n_parts=sample.split.n_parts,
         )
         p, q = self.dims
-        share = min(1.0, max(MAX_JUDGED, int(CHEAP / (p * q))) / kept.size)
-        judging = []
+        share = min(1.0, max(MAX_JUDGED, int(CHEAP / (p * q))) / movable.size)
+        by_part = []
         for part in range(sample.split.n_parts):
             rows = sample.split.judged_rows(part)
-            judging.append(rows[rng.permutation(rows.size)[: max(1, round(share * rows.size))]])
-        chosen = np.sort(np.concatenate(judging))
-        is_all = chosen.size == kept.size
-        return replace(sample, moments=moments, judging=None if is_all else chosen)
+            by_part.append(rows[rng.permutation(rows.size)[: max(1, round(share * rows.size))]])
+        judging = np.sort(np.concatenate(by_part))
+        is_all = judging.size == movable.size
+        return replace(sample, moments=moments, judging=None if is_all else judging)
 
     def shuffled(self, order: Int[np.ndarray, " n"]) -> "Sample":
         """Return the sample with the target's rows in an order: only cross products change."""

@@ -91,7 +91,7 @@ class Engine:
 
     Attributes:
         workers: How many calls run at the same time.
-        n_found: Results that the cache held.
+        n_cached: Results that the cache held.
         n_computed: Results that were computed.
     """
 
@@ -99,7 +99,7 @@ class Engine:
 
     def __init__(self, cache: Cache | None = None) -> None:
         self.cache = cache
-        self.n_found = self.n_computed = 0
+        self.n_cached = self.n_computed = 0
 
     def __enter__(self) -> Self:
         return self
@@ -179,7 +179,7 @@ class Engine:
     def find(self, key: str, machine: Machine) -> Any | None:
         """Return a result that was kept; None for none."""
         result = None if self.cache is None else self.cache.find(key, machine)
-        self.n_found += result is not None
+        self.n_cached += result is not None
         return result
 
     def run(self, stage: str, calls: Sequence[Call], machine: Machine) -> list[Any]:

@@ -35,7 +35,7 @@ def test_a_second_run_computes_nothing_and_says_the_same(kept: Cache) -> None:
     first, _ = run(kept, *ROWS)
     again, executor = run(kept, *ROWS)
     assert executor.n_computed == 0
-    assert executor.n_found == 3
+    assert executor.n_cached == 3
     assert again.to_dict() == first.to_dict() == compare(*ROWS, settings=CHEAP).to_dict()
     for one, other in zip(first.maps, again.maps, strict=True):
         np.testing.assert_array_equal(one["rigid"].matrix, other["rigid"].matrix)
@@ -67,7 +67,7 @@ def test_what_is_damaged_is_computed_again(kept: Cache, damage) -> None:
     for path in kept.folder.glob("*.result"):
         path.write_bytes(damage(path.read_bytes()))
     again, executor = run(kept, *ROWS[:2])
-    assert executor.n_found == 0
+    assert executor.n_cached == 0
     assert again.to_dict() == first.to_dict()
 
 

@@ -60,7 +60,7 @@ def test_equal_keys_are_computed_once_and_kept(tmp_path: Path) -> None:
     assert calls == [1, 2]
     assert run([3, 2]) == [13, 12]
     assert calls == [1, 2, 3]
-    assert (engine.n_computed, engine.n_found) == (3, 1)
+    assert (engine.n_computed, engine.n_cached) == (3, 1)
     assert run([4], only_slow=True) == run([4]) == [14]
     assert calls == [1, 2, 3, 4, 4]
 
