@@ -30,13 +30,13 @@ from marked import Counts, count, latest_process, marking
 from study import make_stores
 
 import repalign
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.engine.cache import Cache
-from repalign.workflows.engine.engine import ProcessPool
-from repalign.workflows.engine.ray import RayEngine
-from repalign.workflows.engine.shards import extract_on_ray
-from repalign.workflows.extract.run import extract
-from repalign.workflows.extract.settings import ExtractProgress, ExtractSettings
+from repalign.comparison.settings import CompareSettings
+from repalign.engine.cache import Cache
+from repalign.engine.engine import ProcessPool
+from repalign.engine.ray import RayEngine
+from repalign.engine.shards import extract_on_ray
+from repalign.extraction.run import extract
+from repalign.extraction.settings import ExtractProgress, ExtractSettings
 
 CPUS = {"num_cpus": 1, "include_dashboard": False}
 SETTINGS = CompareSettings(maps=("permutation", "rigid", "linear"), n_null=19, n_halves=19)

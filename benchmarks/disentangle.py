@@ -18,9 +18,9 @@ import numpy as np
 
 from repalign.core.batches.trees import BoostingSettings
 from repalign.core.factors.mutual_info import neighbour_mi_matrix
-from repalign.workflows.deconfound.run import deconfound
-from repalign.workflows.deconfound.settings import BatchSettings
-from repalign.workflows.disentangle.settings import FactorSettings
+from repalign.deconfounding.run import deconfound
+from repalign.deconfounding.settings import BatchSettings
+from repalign.disentanglement.settings import FactorSettings
 
 LEVELS = (3, 4, 6, 8, 10, 10, 10, 15, 32, 40)
 
@@ -173,12 +173,12 @@ def planted_over_seeds(scale: float) -> dict[str, object]:
 
 def sprites(scale: float) -> dict[str, object]:
     from repalign.data.sprites import sample_sprites
+    from repalign.disentanglement.run import disentangle
     from repalign.experiments.sprite_autoencoder import (
         AutoencoderSettings,
         encode_images,
         train_autoencoder,
     )
-    from repalign.workflows.disentangle.run import disentangle
 
     drawn = sample_sprites(round(20_000 * scale), seed=0)
     report: dict[str, object] = {"pictures": len(drawn.images)}

@@ -30,12 +30,12 @@ import torch
 import transformers
 from PIL import Image
 
+from repalign.extraction.batches import plan_batches
+from repalign.extraction.plan import default_workers
+from repalign.extraction.run import extract
+from repalign.extraction.settings import ExtractSettings
 from repalign.models.inputs.text import load_text_inputs, pad_batch
 from repalign.models.load import choose_image_inputs, load_encoder
-from repalign.workflows.extract.batches import plan_batches
-from repalign.workflows.extract.plan import default_workers
-from repalign.workflows.extract.run import extract
-from repalign.workflows.extract.settings import ExtractSettings
 
 MAX_LENGTH = 256
 # As repalign has it, and half of it: with one thread both are as fast.
@@ -292,8 +292,8 @@ def image_runs(model_dir: Path, images: Path, work: Path, device: torch.device) 
 PEAK = """
 import resource, sys
 from pathlib import Path
-from repalign.workflows.extract.run import extract
-from repalign.workflows.extract.settings import ExtractSettings
+from repalign.extraction.run import extract
+from repalign.extraction.settings import ExtractSettings
 extract(ExtractSettings(model=sys.argv[1], data=sys.argv[2], output=Path(sys.argv[3]), device="cpu",
                         max_length=32, overwrite=True))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from repalign.workflows.engine.engine import Engine
-from repalign.workflows.machine import Machine
+from repalign.engine.engine import Engine
+from repalign.engine.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,8 @@ from typing import Any
 
 from study import make_stores
 
+from repalign.engine.cache import SUFFIX
 from repalign.store import open_store
-from repalign.workflows.engine.cache import SUFFIX
 from repalign.zoo.shipped import shipped_path
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")

@@ -22,8 +22,7 @@ sys.path.insert(0, str(HERE.parent))
 RESNET = "resnet-seed0"
 PACKAGE = HERE.parent / "repalign"
 # Folders and modules of the compare path above core, before and after they are rebuilt.
-COMPARE = tuple(f"workflows/{name}" for name in ("compare", "study", "engines", "engine"))
-COMPARE_MODULES = tuple(f"workflows/{name}.py" for name in ("executor", "side_by_side", "machine"))
+COMPARE = ("comparison", "engine")
 
 
 class Trace:
@@ -103,7 +102,7 @@ def default_compare() -> Callable[[], Any]:
 
 def shipped_extract(folder: str) -> Callable[[], Any]:
     import repalign
-    from repalign.workflows.extract.settings import ExtractSettings
+    from repalign.extraction.settings import ExtractSettings
     from repalign.zoo.shipped import shipped_path
 
     settings = ExtractSettings(
@@ -115,7 +114,6 @@ def shipped_extract(folder: str) -> Callable[[], Any]:
 def classes() -> int:
     """Return the classes of the compare path, by its packages."""
     files = [path for name in COMPARE for path in (PACKAGE / name).rglob("*.py")]
-    files += [PACKAGE / name for name in COMPARE_MODULES if (PACKAGE / name).exists()]
     trees = (ast.parse(path.read_text()) for path in files)
     return sum(isinstance(node, ast.ClassDef) for tree in trees for node in ast.walk(tree))
 

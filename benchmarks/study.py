@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import repalign
-from repalign.workflows.compare.settings import CompareSettings
+from repalign.comparison.settings import CompareSettings
 
 MAPS = ("mean", "permutation", "rigid", "linear")
 NEIGHBOURS, COMPONENTS = 10, 20

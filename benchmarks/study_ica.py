@@ -14,8 +14,8 @@ from pathlib import Path
 from study import make_stores, timed
 
 import repalign
+from repalign.comparison.settings import CompareSettings
 from repalign.core.ica.fit import Prepared
-from repalign.workflows.compare.settings import CompareSettings
 
 MAPS = ("rigid", "ica")
 SHAPE = (2000, 64)

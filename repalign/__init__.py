@@ -20,9 +20,22 @@ from repalign.exceptions import (
 )
 
 if TYPE_CHECKING:
+    from repalign.comparison.results import CompareResult
+    from repalign.comparison.run import compare
+    from repalign.comparison.settings import CompareSettings
     from repalign.core.estimators import AlignmentRegressor
     from repalign.core.ica.settings import IcaSettings
     from repalign.core.maps.affine import AffineMap
+    from repalign.deconfounding.results import DeconfoundResult
+    from repalign.deconfounding.run import deconfound
+    from repalign.deconfounding.settings import BatchSettings
+    from repalign.disentanglement.results import DisentangleResult
+    from repalign.disentanglement.run import disentangle
+    from repalign.disentanglement.settings import FactorSettings
+    from repalign.engine.engine import ProcessPool
+    from repalign.extraction.entry import extract
+    from repalign.extraction.settings import ExtractSettings
+    from repalign.results.saved_maps import apply_map, read_map, save_result_maps
     from repalign.store import (
         Store,
         StoreWriter,
@@ -38,19 +51,6 @@ if TYPE_CHECKING:
     from repalign.store.sources.in_memory import as_source
     from repalign.store.sources.opening import open_embeddings
     from repalign.store.sources.source import EmbeddingSource
-    from repalign.workflows.compare.results import CompareResult
-    from repalign.workflows.compare.run import compare
-    from repalign.workflows.compare.settings import CompareSettings
-    from repalign.workflows.deconfound.results import DeconfoundResult
-    from repalign.workflows.deconfound.run import deconfound
-    from repalign.workflows.deconfound.settings import BatchSettings
-    from repalign.workflows.disentangle.results import DisentangleResult
-    from repalign.workflows.disentangle.run import disentangle
-    from repalign.workflows.disentangle.settings import FactorSettings
-    from repalign.workflows.engine.engine import ProcessPool
-    from repalign.workflows.extract.entry import extract
-    from repalign.workflows.extract.settings import ExtractSettings
-    from repalign.workflows.saved_maps import apply_map, read_map, save_result_maps
 
 
 __version__ = version("repalign")
@@ -101,33 +101,33 @@ __all__ = [
 _LAZY = {
     "AffineMap": "repalign.core.maps.affine",
     "AlignmentRegressor": "repalign.core.estimators",
-    "CompareResult": "repalign.workflows.compare.results",
-    "CompareSettings": "repalign.workflows.compare.settings",
-    "BatchSettings": "repalign.workflows.deconfound.settings",
-    "DeconfoundResult": "repalign.workflows.deconfound.results",
-    "FactorSettings": "repalign.workflows.disentangle.settings",
-    "DisentangleResult": "repalign.workflows.disentangle.results",
+    "CompareResult": "repalign.comparison.results",
+    "CompareSettings": "repalign.comparison.settings",
+    "BatchSettings": "repalign.deconfounding.settings",
+    "DeconfoundResult": "repalign.deconfounding.results",
+    "FactorSettings": "repalign.disentanglement.settings",
+    "DisentangleResult": "repalign.disentanglement.results",
     "EmbeddingSource": "repalign.store.sources.source",
-    "ExtractSettings": "repalign.workflows.extract.settings",
+    "ExtractSettings": "repalign.extraction.settings",
     "IcaSettings": "repalign.core.ica.settings",
-    "ProcessPool": "repalign.workflows.engine.engine",
+    "ProcessPool": "repalign.engine.engine",
     "Store": "repalign.store",
     "StoreWriter": "repalign.store",
     "WriteOptions": "repalign.store",
-    "apply_map": "repalign.workflows.saved_maps",
+    "apply_map": "repalign.results.saved_maps",
     "as_source": "repalign.store.sources.in_memory",
-    "compare": "repalign.workflows.compare.run",
-    "deconfound": "repalign.workflows.deconfound.run",
-    "disentangle": "repalign.workflows.disentangle.run",
+    "compare": "repalign.comparison.run",
+    "deconfound": "repalign.deconfounding.run",
+    "disentangle": "repalign.disentanglement.run",
     "export_store": "repalign.store.exchange.exports",
-    "extract": "repalign.workflows.extract.entry",
+    "extract": "repalign.extraction.entry",
     "import_store": "repalign.store.exchange.imports",
     "join_sources": "repalign.store.joining.join",
     "open_embeddings": "repalign.store.sources.opening",
     "open_store": "repalign.store",
     "pack_store": "repalign.store",
-    "read_map": "repalign.workflows.saved_maps",
-    "save_result_maps": "repalign.workflows.saved_maps",
+    "read_map": "repalign.results.saved_maps",
+    "save_result_maps": "repalign.results.saved_maps",
     "verify_store": "repalign.store",
     "write_store": "repalign.store",
 }

@@ -14,9 +14,9 @@ import torch
 
 import repalign
 from repalign.arguments import check_argument, checked, listed
+from repalign.comparison.keywords import CompareKeywords
+from repalign.conditions.keywords import BatchKeywords, FactorKeywords
 from repalign.exceptions import InputError, RepalignError
-from repalign.workflows.conditions.keywords import BatchKeywords, FactorKeywords
-from repalign.workflows.keywords import CompareKeywords
 
 ROWS = np.random.default_rng(0).laplace(size=(40, 3))
 IDS = [f"row {number}" for number in range(40)]

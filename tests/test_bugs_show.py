@@ -20,12 +20,12 @@ from typer.testing import CliRunner
 from repalign.cli.app import app
 from repalign.cli.failures import explain
 from repalign.data.open_data import open_data
+from repalign.engine.cache import Cache
 from repalign.exceptions import InputError, StoreError, reading
 from repalign.models.capture import make_views, probe_shapes
 from repalign.models.load import load_encoder
 from repalign.store import open_store, write_store
 from repalign.store.sources.opening import open_embeddings
-from repalign.workflows.engine.cache import Cache
 from tests.store.foreign.test_saved_datasets import save as save_dataset
 
 VALUES = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
@@ -240,7 +240,7 @@ def test_in_a_reader_of_inputs(
 def test_in_the_cache_of_results(tmp_path: Path, plant: Plant) -> None:
     cache = Cache(tmp_path, 2**30)
     cache.put("key", (1.0, VALUES))
-    plant("workflows.engine.cache._from_tree")
+    plant("engine.cache._from_tree")
 
     with pytest.raises(AttributeError) as caught:
         cache.get("key")

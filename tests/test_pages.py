@@ -52,8 +52,8 @@ NOT_RUN = {
     "repalign demo": "a step of .ci/run; tests/cli/commands/test_demo.py compares the output",
     "repalign reproduce": "takes minutes; tests/cli/commands/test_reproduce.py runs the shortest",
     "repalign zoo train": "trains for a minute; tests/zoo/test_training.py trains for less",
-    "srun": "needs Slurm; tests/workflows/extract sets its variables",
-    "torchrun": "needs torchrun; tests/workflows/extract sets its variables",
+    "srun": "needs Slurm; tests/extraction sets its variables",
+    "torchrun": "needs torchrun; tests/extraction sets its variables",
     "ray ": "needs a cluster; benchmarks/cluster.py starts one",
     "export RAY_AUTH_MODE": "of the cluster",
     "repalign extract --models models.txt": "needs a cluster, as above",
@@ -68,7 +68,7 @@ NOT_RUN = {
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # Pages whose blocks of Python share their names, with the test that runs them.
-ELSEWHERE = {"docs/own-model.md": "tests/workflows/extract/test_own_model_page.py"}
+ELSEWHERE = {"docs/own-model.md": "tests/extraction/test_own_model_page.py"}
 
 
 def reason_not_to_run(step: Step) -> str | None:

@@ -38,7 +38,7 @@ def test_every_public_name_is_on_the_page_of_the_api() -> None:
 def test_the_api_shows_the_defaults_of_options() -> None:
     """They are declared by calls, which would stand there instead."""
     shown = griffe.load(
-        "repalign.workflows.compare.settings",
+        "repalign.comparison.settings",
         search_paths=[ROOT],
         extensions=griffe.load_extensions(ROOT / "docs" / "docstrings.py"),
     )

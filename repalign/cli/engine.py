@@ -9,9 +9,9 @@ from repalign.cli.inputs import SHOWN
 
 if TYPE_CHECKING:
     from repalign.cli.talk import Talk
-    from repalign.workflows.engine.cache import Cache
-    from repalign.workflows.engine.engine import Engine
-    from repalign.workflows.engine.ray import RayEngine
+    from repalign.engine.cache import Cache
+    from repalign.engine.engine import Engine
+    from repalign.engine.ray import RayEngine
 
 PANEL = "Who does the work"
 
@@ -47,13 +47,13 @@ class EngineOptions:
 
     def chosen(self, workers: int | None, cache: "Cache | None" = None) -> "Engine":
         """Return the engine that the line asks for."""
-        from repalign.workflows.engine.opening import choose_engine
+        from repalign.engine.opening import choose_engine
 
         return choose_engine(self.engine, workers, self.ray_address, cache)
 
     def warn(self, talk: "Talk") -> None:
         """Say what should be known of a connection to a cluster."""
-        from repalign.workflows.engine.opening import address_warnings
+        from repalign.engine.opening import address_warnings
 
         for warning in address_warnings(self.ray_address):
             talk.warn(warning)
@@ -103,7 +103,7 @@ class ActorOptions:
 
     def ray(self) -> "RayEngine":
         """Return the cluster that the line asks for."""
-        from repalign.workflows.engine.ray import RayEngine
+        from repalign.engine.ray import RayEngine
 
         return RayEngine(
             self.actors, address=self.ray_address, threads=self.actor_cpus, gpus=self.actor_gpus
@@ -115,7 +115,7 @@ class ActorOptions:
         Raises:
             InputError: An address without Ray.
         """
-        from repalign.workflows.engine.opening import address_warnings, choose_engine
+        from repalign.engine.opening import address_warnings, choose_engine
 
         choose_engine(self.engine, ray_address=self.ray_address)
         for warning in address_warnings(self.ray_address):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from repalign.cli.tables import drawn
-from repalign.workflows.tables.formats import OF_PAIRS, WRITERS, Shown
-from repalign.workflows.tables.warnings import warnings_below
+from repalign.tables.formats import OF_PAIRS, WRITERS, Shown
+from repalign.tables.warnings import warnings_below
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from repalign.cli.talk import Talk
 from repalign.exceptions import GateError, InputError
 
 if TYPE_CHECKING:
-    from repalign.workflows.compare.results import CompareResult
-    from repalign.workflows.compare.settings import CompareSettings
-    from repalign.workflows.gates import Gates
+    from repalign.comparison.results import CompareResult
+    from repalign.comparison.settings import CompareSettings
+    from repalign.results.gates import Gates
 
 T = TypeVar("T")
 PANEL = "Gate: exit code 3 where something does not hold"
@@ -70,7 +70,7 @@ def read_gates(
     Raises:
         BadParameter: They cannot be read.
     """
-    from repalign.workflows import gates
+    from repalign.results import gates
 
     if baseline is None and tolerance is not None:
         raise typer.BadParameter("--tolerance needs --baseline, an earlier result")
@@ -94,7 +94,7 @@ def check_gates(
     Raises:
         BadParameter: They name what is not measured, or pairs that are not compared.
     """
-    from repalign.workflows.tables.quantities import quantities_of
+    from repalign.tables.quantities import quantities_of
 
     if gates:
         known = () if gates.baseline is None else pairs()
@@ -107,8 +107,8 @@ def check_shown(show: str | None, settings: "CompareSettings") -> None:
     Raises:
         BadParameter: It is not.
     """
-    from repalign.workflows.tables.matrix import chosen_quantity
-    from repalign.workflows.tables.quantities import quantities_of
+    from repalign.tables.matrix import chosen_quantity
+    from repalign.tables.quantities import quantities_of
 
     if show is not None:
         _as_usage(lambda: chosen_quantity(quantities_of(settings.maps, settings.measures), show))

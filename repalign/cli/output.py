@@ -10,7 +10,7 @@ from repalign.cli.formats import FORMATS, MATRICES, MATRIX, SUFFIXES, render
 from repalign.cli.talk import Talk
 from repalign.exceptions import InputError
 from repalign.files import STDOUT, check_output, writing
-from repalign.workflows.tables.formats import Shown
+from repalign.tables.formats import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,7 +83,7 @@ def check_figure(path: Path) -> None:
     Raises:
         InputError: No figure can be written with that ending, or there.
     """
-    from repalign.workflows.figures.style import new_figure
+    from repalign.figures.style import new_figure
 
     check_output(path)
     _check_kind(new_figure(), path)
@@ -95,7 +95,7 @@ def save_figure(figure: "Figure", path: Path, talk: Talk | None = None) -> None:
     Raises:
         InputError: No figure can be written with that ending.
     """
-    from repalign.workflows.figures.style import write_figure
+    from repalign.figures.style import write_figure
 
     _check_kind(figure, path)
     write_figure(figure, path)
@@ -103,7 +103,7 @@ def save_figure(figure: "Figure", path: Path, talk: Talk | None = None) -> None:
 
 
 def _check_kind(figure: "Figure", path: Path) -> None:
-    from repalign.workflows.figures.style import figure_format
+    from repalign.figures.style import figure_format
 
     try:
         figure_format(figure, path)

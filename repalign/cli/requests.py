@@ -12,7 +12,7 @@ from repalign.cli.declared import DECLARED
 from repalign.cli.inputs import SHOWN, WRITTEN, marks_of
 from repalign.files import file_sha256
 from repalign.options import Settings
-from repalign.workflows.spoken import words_of
+from repalign.spoken import words_of
 
 
 def request_of(context: typer.Context, settings: Settings) -> dict[str, Any]:

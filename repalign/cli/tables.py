@@ -13,14 +13,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from repalign.printable import printable
-from repalign.workflows.tables.formats import Shown, shown_records
-from repalign.workflows.tables.render import text_lines
-from repalign.workflows.tables.table import WIDTH, Table
+from repalign.tables.formats import Shown, shown_records
+from repalign.tables.render import text_lines
+from repalign.tables.table import WIDTH, Table
 
 if TYPE_CHECKING:
+    from repalign.comparison.results import CompareResult
     from repalign.experiments.reproduce.results import Reproduction
     from repalign.experiments.table_one import TableOne
-    from repalign.workflows.compare.results import CompareResult
 
 STYLES = {"heading": "bold", "title": "bold cyan", "value": "", "detail": "dim"}
 # Off a terminal, of tables that are wider than others.
@@ -31,7 +31,7 @@ WIDTH_OF_RECORDS = 200
 
 def shown_matches(result: "CompareResult", show: str | None = None) -> Shown:
     """Show the best matches of layers: all of them as records, by one quantity as a table."""
-    from repalign.workflows.tables.matches import matches_table
+    from repalign.tables.matches import matches_table
 
     shown = shown_records([match.to_dict() for match in result.matches])
     return replace(shown, tables=lambda: [matches_table(result, show)])

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 from repalign.printable import printable
-from repalign.workflows.tables.warnings import fold_warnings
+from repalign.tables.warnings import fold_warnings
 
 OnStage = Callable[[str, int, int], None]
 

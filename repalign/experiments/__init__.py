@@ -1,1 +1,1 @@
-"""The experiments of the papers: settings and expected numbers, run by the workflows."""
+"""The experiments of the papers: settings and expected numbers, run by one command."""

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repalign.comparison.settings import CompareSettings, preset
 from repalign.core.thread_choice import one_thread
 from repalign.experiments.table_one_pairs import (
     PAIRS,
@@ -15,12 +16,11 @@ from repalign.experiments.table_one_pairs import (
     extractions,
     paper_rows,
 )
-from repalign.workflows.compare.settings import CompareSettings, preset
 
 if TYPE_CHECKING:
-    from repalign.workflows.compare.results import CompareResult
-    from repalign.workflows.extract.settings import ExtractProgress
-    from repalign.workflows.machine import Machine
+    from repalign.comparison.results import CompareResult
+    from repalign.engine.machine import Machine
+    from repalign.extraction.settings import ExtractProgress
 
 OnStage = Callable[[str, int, int], None]
 Record = Mapping[str, Any]
@@ -107,8 +107,8 @@ def run_table_one(
     are shared out among ``workers`` processes.
     """
     from repalign.core.compute import choose_device
-    from repalign.workflows.engine.opening import choose_engine
-    from repalign.workflows.machine import Machine, ignore_stage
+    from repalign.engine.machine import Machine, ignore_stage
+    from repalign.engine.opening import choose_engine
 
     say = on_stage or ignore_stage
     started = time.perf_counter()
@@ -146,8 +146,8 @@ def extract_all(
 def _extract(
     extraction: Extraction, folder: Path, device: str, on_progress: Callable[[int, int], None]
 ) -> None:
-    from repalign.workflows.extract.run import extract
-    from repalign.workflows.extract.settings import ExtractSettings
+    from repalign.extraction.run import extract
+    from repalign.extraction.settings import ExtractSettings
     from repalign.zoo.shipped import shipped_names, shipped_path
 
     def checkpoint(name: str) -> str:
@@ -178,8 +178,8 @@ def compare_stored(
     machine: "Machine", pair: StoredPair, folder: Path, settings: CompareSettings
 ) -> PairOutcome:
     """Compare the two stores of a pair."""
+    from repalign.comparison.run import compare
     from repalign.store.sources.in_memory import as_source
-    from repalign.workflows.compare.run import compare
 
     paths = [folder / f"{name}.h5" for name in (pair.source, pair.target)]
     if pair.role == "unrelated":

@@ -1,9 +1,9 @@
 """The commands that do step by step what the demo does at once."""
 
+from repalign.comparison.settings import CompareSettings
 from repalign.experiments.table_one import TableOneSettings
 from repalign.experiments.table_one_pairs import PAIRS, extractions
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.spoken import words_of
+from repalign.spoken import words_of
 
 
 def commands_of(settings: TableOneSettings, where: str) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from repalign.experiments.table_one import PairOutcome, TableOne
-from repalign.workflows.tables.errors import (
+from repalign.tables.errors import (
     ErrorColumn,
     error_columns,
     error_lines,
     errors_as_table,
 )
-from repalign.workflows.tables.table import Line, Table, short_number, short_percent
+from repalign.tables.table import Line, Table, short_number, short_percent
 
 
 def table_of(table_one: TableOne) -> Table:

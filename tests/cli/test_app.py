@@ -76,7 +76,7 @@ def test_a_bug_is_never_hidden(failing) -> None:
 
 
 BROKEN = """
-import repalign.workflows.diagnose as diagnose
+import repalign.doctor as diagnose
 diagnose.diagnose = lambda: 1 / 0
 from repalign.__main__ import main
 main()

@@ -24,9 +24,9 @@ from repalign.cli.formats import (
     render,
 )
 from repalign.cli.options import MatrixFormatOption
-from repalign.workflows.tables.formats import shown_records
-from repalign.workflows.tables.matrix import make_matrix
-from repalign.workflows.tables.records import as_csv, as_json
+from repalign.tables.formats import shown_records
+from repalign.tables.matrix import make_matrix
+from repalign.tables.records import as_csv, as_json
 
 ROOT = Path(__file__).parents[2]
 RECORDS = [

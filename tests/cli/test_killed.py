@@ -10,9 +10,9 @@ from typer.testing import CliRunner, Result
 
 import repalign
 from repalign.cli.app import app
+from repalign.results.saved_maps import save_result_maps
 from repalign.store import StoreWriter, WriteOptions, open_store
 from repalign.store.writing import shard_directory
-from repalign.workflows.saved_maps import save_result_maps
 
 X = np.random.default_rng(0).laplace(size=(50, 3))
 # The process ends before an output gets its name.

@@ -13,11 +13,11 @@ from repalign import InputError
 from repalign.cli import output
 from repalign.cli.app import app
 from repalign.cli.formats import render
+from repalign.comparison.run import compare
+from repalign.comparison.settings import CompareSettings
+from repalign.results.saved_maps import save_result_maps
 from repalign.store import write_store
-from repalign.workflows.compare.run import compare
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.saved_maps import save_result_maps
-from repalign.workflows.tables.formats import shown_records
+from repalign.tables.formats import shown_records
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repalign.workflows import diagnose
+from repalign import doctor
 
 INTERRUPTED_IMPORT = """
 import sys
@@ -93,8 +93,8 @@ def test_debug_of_the_environment_can_be_off(value: str, is_on: bool) -> None:
 def test_a_home_that_is_not_there_is_a_finding(monkeypatch) -> None:
     monkeypatch.setenv("HOME", "/no/such/home")
     monkeypatch.delenv("HF_HOME", raising=False)
-    found = diagnose.find_disk("home", diagnose.home_folder())
+    found = doctor.find_disk("home", doctor.home_folder())
     assert found.status == "problem"
     assert "/no/such/home" in found.found
-    assert "/no/such/home/.cache/huggingface" in diagnose.find_hub().found
-    assert diagnose.find_disk("home", None).status == "problem"
+    assert "/no/such/home/.cache/huggingface" in doctor.find_hub().found
+    assert doctor.find_disk("home", None).status == "problem"

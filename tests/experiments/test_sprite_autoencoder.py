@@ -2,16 +2,16 @@ import numpy as np
 import pytest
 import torch
 
+from repalign.conditions.settings import TransformSettings
 from repalign.data.sprites import sample_sprites
+from repalign.disentanglement.run import disentangle
+from repalign.disentanglement.settings import FactorSettings
 from repalign.exceptions import InputError
 from repalign.experiments.sprite_autoencoder import (
     AutoencoderSettings,
     encode_images,
     train_autoencoder,
 )
-from repalign.workflows.conditions.settings import TransformSettings
-from repalign.workflows.disentangle.run import disentangle
-from repalign.workflows.disentangle.settings import FactorSettings
 
 TINY = AutoencoderSettings(n_steps=6, batch_size=8, channels=(4, 4))
 

@@ -3,6 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from repalign.comparison.run import compare
+from repalign.comparison.settings import CompareSettings
 from repalign.experiments.table_one import SMALL, PairOutcome, TableOne
 from repalign.experiments.table_one_pairs import PAIRS, StoredPair, paper_rows
 from repalign.experiments.table_one_reading import (
@@ -12,9 +14,7 @@ from repalign.experiments.table_one_reading import (
     sentences,
 )
 from repalign.experiments.table_one_table import table_of
-from repalign.workflows.compare.run import compare
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.tables.render import text_lines
+from repalign.tables.render import text_lines
 
 CHEAP = CompareSettings(n_null=39, n_rotations=1, n_halves=0)
 

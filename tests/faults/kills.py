@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
+from repalign.engine.cache import SUFFIX, Cache
 from repalign.store import StoreWriter, WriteOptions, open_store, verify_store
 from repalign.store.joining.index import RowIndex
-from repalign.workflows.engine.cache import SUFFIX, Cache
 from tests.faults.counts import Counts, Outcome
 from tests.faults.forks import Ended, Limits, forked, import_all
 from tests.faults.lines import make_files, run_apart

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from repalign import compare
+from repalign.comparison.settings import CompareSettings
+from repalign.engine.cache import SUFFIX, Cache
 from repalign.exceptions import InputError, StoreError
+from repalign.report.page import make_report
+from repalign.results.files import Results, read_results
 from repalign.store import StoreWriter, WriteOptions, verify_store, write_store
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
 from repalign.store.joining.index import RowIndex
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.engine.cache import SUFFIX, Cache
-from repalign.workflows.report.page import make_report
-from repalign.workflows.result_files import Results, read_results
 from tests.faults.counts import Counts
 from tests.faults.damage import damaged_bytes, damaged_csv, damaged_json
 from tests.faults.targets import Target, damage_all

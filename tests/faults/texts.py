@@ -10,10 +10,10 @@ import numpy as np
 
 from repalign import compare
 from repalign.cli.formats import FORMATS, MATRIX, render
+from repalign.comparison.results import CompareResult
+from repalign.comparison.settings import CompareSettings
 from repalign.printable import for_html
-from repalign.workflows.compare.results import CompareResult
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.tables.formats import shown_records
+from repalign.tables.formats import shown_records
 from tests.faults.counts import Counts
 
 PIECES = (

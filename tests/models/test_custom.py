@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from repalign.cli.app import app
 from repalign.exceptions import InputError, ModelError
+from repalign.extraction.run import extract
+from repalign.extraction.settings import ExtractSettings
 from repalign.files import file_sha256
 from repalign.models.describe import describe_model
 from repalign.models.load import load_encoder
 from repalign.store import open_store
-from repalign.workflows.extract.run import extract
-from repalign.workflows.extract.settings import ExtractSettings
 
 CODE = """
 from pathlib import Path

@@ -13,10 +13,10 @@ import transformers
 from safetensors.torch import save_file
 
 from repalign.exceptions import InputError, ModelError
+from repalign.extraction.run import extract
+from repalign.extraction.settings import ExtractSettings
 from repalign.models.load import load_encoder
 from repalign.store import open_store
-from repalign.workflows.extract.run import extract
-from repalign.workflows.extract.settings import ExtractSettings
 
 OLD = "sentence_transformers.models"
 NEW = "sentence_transformers.sentence_transformer.modules"

@@ -9,10 +9,10 @@ import typer
 from repalign.cli import output
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.talk import Talk, talk_of
-from repalign.workflows.tables.formats import shown_records
+from repalign.tables.formats import shown_records
 
 if TYPE_CHECKING:
-    from repalign.workflows.engine.cache import CacheInfo
+    from repalign.engine.cache import CacheInfo
 
 app = typer.Typer(no_args_is_help=True, help="Look at finished work that is kept, or remove it.")
 
@@ -30,7 +30,7 @@ def info(context: typer.Context, form: FormatOption = None, to: OutputOption = N
 
     Example: repalign cache info
     """
-    from repalign.workflows.engine.cache import open_cache
+    from repalign.engine.cache import open_cache
 
     _show(open_cache().info(), form, to, talk_of(context))
 
@@ -41,7 +41,7 @@ def clear(context: typer.Context, form: FormatOption = None, to: OutputOption = 
 
     Example: repalign cache clear
     """
-    from repalign.workflows.engine.cache import open_cache
+    from repalign.engine.cache import open_cache
 
     _show(open_cache().clear(), form, to, talk_of(context))
 

@@ -31,15 +31,15 @@ from repalign.cli.options import (
 from repalign.cli.requests import request_of
 from repalign.cli.tables import shown_matches
 from repalign.cli.talk import talk_of
-from repalign.printable import byte_size
-from repalign.store.foreign.formats import SUFFIX_LIST
-from repalign.workflows.compare.settings import (
+from repalign.comparison.settings import (
     CHOICE,
     PRESETS,
     TRUST,
     CompareSettings,
     settings_with,
 )
+from repalign.printable import byte_size
+from repalign.store.foreign.formats import SUFFIX_LIST
 
 
 @standing_for(
@@ -154,12 +154,12 @@ def compare(
 
     Example: repalign compare a.h5 b.h5 > results.csv
     """
+    from repalign.comparison.choose import chosen_pairs, names_of_pairs
+    from repalign.comparison.run import compare as run
     from repalign.core.compute import choose_device, thread_count
+    from repalign.engine.cache import private_cache
+    from repalign.engine.machine import Machine, parse_memory
     from repalign.store.foreign.identifiers import read_id_lines
-    from repalign.workflows.compare.choose import chosen_pairs, names_of_pairs
-    from repalign.workflows.compare.run import compare as run
-    from repalign.workflows.engine.cache import private_cache
-    from repalign.workflows.machine import Machine, parse_memory
 
     chosen = output.choose_format(form, to)
     matched = None if matches is None else output.choose_format(None, matches)
@@ -167,7 +167,7 @@ def compare(
         output.check_figure(plot)
     settings = settings_with(preset, given)
     if save_maps is not None:
-        from repalign.workflows.saved_maps import check_new_maps
+        from repalign.results.saved_maps import check_new_maps
 
         check_new_maps(save_maps, settings.maps)
     talk = talk_of(context)
@@ -212,7 +212,7 @@ def compare(
     if matches is not None and matched is not None:
         output.show(shown_matches(result, show), matched, matches, talk)
     if save_maps is not None:
-        from repalign.workflows.saved_maps import save_result_maps
+        from repalign.results.saved_maps import save_result_maps
 
         for path in save_result_maps(result, save_maps):
             talk.note(f"wrote {path}")

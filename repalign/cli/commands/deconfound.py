@@ -8,9 +8,9 @@ from repalign.cli.commands.study_options import StudyOptions
 from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.options import NoCacheOption
 from repalign.cli.talk import talk_of
+from repalign.deconfounding.settings import BATCHES, BatchSettings
 from repalign.exceptions import InputError
 from repalign.store.foreign.formats import SUFFIX_LIST
-from repalign.workflows.deconfound.settings import BATCHES, BatchSettings
 
 
 @standing_for(given=options(BatchSettings), shared=fields_of(StudyOptions))
@@ -53,10 +53,10 @@ def deconfound(
 
     Example: repalign deconfound cells.h5 --table wells.csv --label perturbed --batch plate
     """
+    from repalign.conditions.columns import open_columns
+    from repalign.deconfounding.run import deconfound as run
+    from repalign.engine.cache import private_cache
     from repalign.store.sources.opening import open_embeddings
-    from repalign.workflows.columns import open_columns
-    from repalign.workflows.deconfound.run import deconfound as run
-    from repalign.workflows.engine.cache import private_cache
 
     chosen = shared.check_outputs()
     settings = given.settings(BatchSettings())
@@ -81,8 +81,8 @@ def deconfound(
 
 
 def _own_table(store: str) -> str:
+    from repalign.conditions.columns import TABLES
     from repalign.store.sources.source import parse_locator
-    from repalign.workflows.columns import TABLES
 
     path = parse_locator(store).path
     if path.suffix.lower() not in TABLES:

@@ -10,8 +10,8 @@ from repalign.cli.commands.study_options import StudyOptions
 from repalign.cli.declared import Given, fields_of, options, standing_for
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.talk import talk_of
+from repalign.disentanglement.settings import FACTORS, TRUST, FactorSettings
 from repalign.store.foreign.formats import SUFFIX_LIST
-from repalign.workflows.disentangle.settings import FACTORS, TRUST, FactorSettings
 
 MOVED = "the study of labels and batches is a command of its own: repalign deconfound"
 
@@ -70,10 +70,10 @@ def disentangle(
 
     Example: repalign disentangle latents.h5 --factors factors.csv
     """
+    from repalign.conditions.columns import open_columns
+    from repalign.disentanglement.run import disentangle as run
+    from repalign.disentanglement.run import named_columns
     from repalign.store.sources.opening import open_embeddings
-    from repalign.workflows.columns import open_columns
-    from repalign.workflows.disentangle.run import disentangle as run
-    from repalign.workflows.disentangle.run import named_columns
 
     chosen = shared.check_outputs()
     conditions = ("transform", "conditions")

@@ -7,7 +7,7 @@ import typer
 from repalign.cli import output
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.talk import talk_of
-from repalign.workflows.tables.formats import shown_records
+from repalign.tables.formats import shown_records
 
 
 def doctor(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
@@ -17,7 +17,7 @@ def doctor(context: typer.Context, form: FormatOption = None, to: OutputOption =
 
     Example: repalign doctor
     """
-    from repalign.workflows.diagnose import diagnose
+    from repalign.doctor import diagnose
 
     findings = diagnose()
     records = [asdict(finding) for finding in findings]

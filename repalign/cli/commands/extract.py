@@ -16,12 +16,12 @@ from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption
 from repalign.cli.talk import Talk, talk_of
 from repalign.exceptions import ModelError
+from repalign.extraction.settings import ExtractSettings
 from repalign.models.names import FORMS
-from repalign.workflows.extract.settings import ExtractSettings
-from repalign.workflows.tables.formats import shown_records
+from repalign.tables.formats import shown_records
 
 if TYPE_CHECKING:
-    from repalign.workflows.extract.settings import ExtractResult
+    from repalign.extraction.settings import ExtractResult
 
 
 @standing_for(given=options(ExtractSettings), shared=fields_of(ActorOptions))
@@ -69,7 +69,7 @@ def extract(
 
     Example: repalign extract timm:resnet18.a1_in1k --data photos/ -o a1.h5
     """
-    from repalign.workflows.extract.many import extract_in_turn, read_models, settings_of_list
+    from repalign.extraction.many import extract_in_turn, read_models, settings_of_list
 
     if (model is None) == (models is None):
         raise typer.BadParameter("give a model, or a list of them by --models")
@@ -85,7 +85,7 @@ def extract(
     shared.warn(talk)
     with extract_bar(quiet=talk.quiet) as on_progress:
         if shared.engine == "ray":
-            from repalign.workflows.engine.shards import extract_on_ray
+            from repalign.engine.shards import extract_on_ray
 
             outcomes: list[ExtractResult | Exception] = [
                 *extract_on_ray(wanted, shared.ray(), on_progress)

@@ -16,7 +16,7 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from repalign.workflows.extract.settings import ExtractProgress
+    from repalign.extraction.settings import ExtractProgress
 
 
 MOST_WORKERS = 4

@@ -9,7 +9,7 @@ from repalign.cli import output
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
 from repalign.cli.talk import talk_of
-from repalign.workflows.tables.formats import shown_records
+from repalign.tables.formats import shown_records
 
 app = typer.Typer(no_args_is_help=True, help="Look at maps that compare --save-maps wrote.")
 
@@ -32,7 +32,7 @@ def info(
 
     Example: repalign maps info maps/01-rigid.safetensors
     """
-    from repalign.workflows.saved_maps import describe_map, map_record
+    from repalign.results.saved_maps import describe_map, map_record
 
     report = describe_map(map_file)
     record = map_record(report)
@@ -54,7 +54,7 @@ def apply(
 
     Example: repalign apply maps/01-rigid.safetensors new.h5 -o mapped.h5
     """
-    from repalign.workflows.saved_maps import apply_map
+    from repalign.results.saved_maps import apply_map
 
     talk = talk_of(context)
     with talk.stages("mapping") as on_stage:

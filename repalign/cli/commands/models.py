@@ -8,8 +8,8 @@ from repalign.cli import output
 from repalign.cli.declared import Given, options, standing_for
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.talk import Talk, talk_of
-from repalign.workflows.extract.settings import ViewSettings
-from repalign.workflows.tables.formats import shown_records
+from repalign.extraction.settings import ViewSettings
+from repalign.tables.formats import shown_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -40,7 +40,7 @@ def report(
 
     Example: repalign report results.json -o report.html
     """
-    from repalign.workflows.report.page import make_report
+    from repalign.report.page import make_report
 
     talk = talk_of(context)
     check_regular(results)

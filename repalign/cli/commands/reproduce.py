@@ -14,11 +14,11 @@ from repalign.cli.tables import shown_reproduction
 from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.settings import ReproduceSettings
+from repalign.figures.style import default_style
 from repalign.files import made_folder, open_regular
 from repalign.printable import printable
-from repalign.workflows.figures.style import default_style
-from repalign.workflows.tables.formats import shown_records
-from repalign.workflows.tables.records import as_csv, as_json
+from repalign.tables.formats import shown_records
+from repalign.tables.records import as_csv, as_json
 
 if TYPE_CHECKING:
     from repalign.experiments.reproduce.experiment import Experiment, Preset
@@ -80,9 +80,9 @@ def reproduce(
     Example: repalign reproduce gaussian-null --seeds 3 --workers 2 -o gaussian-null
     """
     from repalign.core.compute import choose_device
+    from repalign.engine.machine import Machine
     from repalign.experiments.reproduce.registry import experiments, find_experiment
     from repalign.experiments.reproduce.run import reproduce as run
-    from repalign.workflows.machine import Machine
 
     chosen = output.choose_format(form, None)
     if list_all or name is None:

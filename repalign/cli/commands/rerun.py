@@ -12,8 +12,8 @@ from repalign.cli.names import names_of
 from repalign.cli.options import MatrixFormatOption, OutputOption
 from repalign.cli.requests import differing, written_names
 from repalign.cli.talk import Talk, talk_of
+from repalign.comparison.settings import CompareSettings
 from repalign.exceptions import GateError, InputError
-from repalign.workflows.compare.settings import CompareSettings
 
 if TYPE_CHECKING:
     from repalign.store.sources.source import EmbeddingSource
@@ -57,7 +57,7 @@ def rerun(
 
     Example: repalign rerun results.json --check -o again.csv
     """
-    from repalign.workflows.rerun import (
+    from repalign.results.rerun import (
         changed_inputs,
         changed_numbers,
         changed_versions,
@@ -101,8 +101,8 @@ def rerun(
 
 def _inputs(call: Any) -> "list[EmbeddingSource]":
     """Return the embeddings that a call of ``compare`` would read."""
+    from repalign.comparison.choose import chosen_pairs
     from repalign.store.foreign.identifiers import read_id_lines
-    from repalign.workflows.compare.choose import chosen_pairs
 
     options = call.params
     stores, against, ids = options["stores"], options["against"], options["ids"]

@@ -12,7 +12,7 @@ from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
 from repalign.cli.talk import talk_of
 from repalign.store.foreign.formats import SUFFIX_LIST, ExportFormat
 from repalign.store.writing.options import WriteOptions
-from repalign.workflows.tables.formats import shown_records
+from repalign.tables.formats import shown_records
 
 # Of the digest of a sample in a table: enough to tell samples apart.
 SHOWN_DIGITS = 8

@@ -16,11 +16,11 @@ from repalign.cli.options import (
     OverwriteOption,
 )
 from repalign.printable import byte_size
-from repalign.workflows.tables.formats import Shown
+from repalign.tables.formats import Shown
 
 if TYPE_CHECKING:
     from repalign.cli.talk import OnStage, Talk
-    from repalign.workflows.machine import Machine
+    from repalign.engine.machine import Machine
 
 ROWS = "Rows"
 
@@ -62,7 +62,7 @@ class StudyOptions:
 
     def check_outputs(self) -> str:
         """Check, before anything is computed, that all can be written; return the format."""
-        from repalign.workflows.conditions.saved import check_folder
+        from repalign.conditions.saved import check_folder
 
         chosen = output.choose_format(self.form, self.to)
         if self.save_transform is not None:
@@ -72,7 +72,7 @@ class StudyOptions:
     def machine(self, talk: "Talk", on_stage: "OnStage") -> "Machine":
         """Return what a run may use of the machine, and say it to --verbose."""
         from repalign.core.compute import choose_device, thread_count
-        from repalign.workflows.machine import Machine, parse_memory
+        from repalign.engine.machine import Machine, parse_memory
 
         machine = Machine(choose_device(self.device), parse_memory(self.memory), on_stage)
         talk.detail(
@@ -83,7 +83,7 @@ class StudyOptions:
 
     def show(self, result: Any, shown: Shown, chosen: str, talk: "Talk") -> None:
         """Print a result in the format chosen, its warnings, and save what was fitted."""
-        from repalign.workflows.conditions.saved import save_transforms
+        from repalign.conditions.saved import save_transforms
 
         output.show(shown, chosen, self.to, talk)
         for warning in result.warnings:

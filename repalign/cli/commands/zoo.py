@@ -9,7 +9,7 @@ from repalign.cli import output
 from repalign.cli.inputs import NAMED, WRITTEN
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.talk import talk_of
-from repalign.workflows.tables.formats import shown_records
+from repalign.tables.formats import shown_records
 
 if TYPE_CHECKING:
     from repalign.zoo.train import Trained

@@ -2,7 +2,7 @@
 
 Settings, help, columns, lines of tables, documents and tests follow from this list. It is light,
 so that the command line can read it. How each is drawn stands beside what it is the null of:
-``repalign.workflows.compare.draws`` refuses to be imported where a shuffle of pairs is missing.
+``repalign.comparison.draws`` refuses to be imported where a shuffle of pairs is missing.
 """
 
 from dataclasses import dataclass

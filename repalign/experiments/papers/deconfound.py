@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from repalign.conditions.settings import TransformSettings
+from repalign.deconfounding.settings import BatchSettings
 from repalign.exceptions import InputError
 from repalign.experiments.papers.reports.deconfound import (
     ABOVE,
@@ -31,8 +33,6 @@ from repalign.experiments.plates.rxrx3 import EMBEDDINGS, WELLS, read_rxrx3
 from repalign.experiments.plates.simulated import simulate_plates
 from repalign.experiments.reproduce.experiment import Case, Experiment, Measured, Preset, Work
 from repalign.experiments.reproduce.given_data import GivenData, digest_of
-from repalign.workflows.conditions.settings import TransformSettings
-from repalign.workflows.deconfound.settings import BatchSettings
 
 SIMULATED = "digits on simulated plates, embedded by the shipped masked autoencoder"
 PROFILES = "Cell Painting profiles"
@@ -98,7 +98,7 @@ def _read(work: Work, seed: int) -> Plated:
 
 def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
     """Judge one condition; the seed draws folds, rotations, starts of ICA and simulated plates."""
-    from repalign.workflows.deconfound.run import deconfound
+    from repalign.deconfounding.run import deconfound
 
     assert isinstance(case, PlateCase)
     plated = _read(work, seed)

@@ -12,7 +12,10 @@ from functools import partial
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray
+from repalign.conditions.settings import TransformSettings
 from repalign.core.ica.picard import random_rotation
+from repalign.disentanglement.settings import FactorSettings
+from repalign.engine.machine import Machine
 from repalign.experiments.factor_images.open_factors import find_factor_images, read_factor_images
 from repalign.experiments.papers.reports.disentangle import (
     CONDITIONS,
@@ -34,9 +37,6 @@ from repalign.experiments.sprite_autoencoder import (
     encode_images,
     train_autoencoder,
 )
-from repalign.workflows.conditions.settings import TransformSettings
-from repalign.workflows.disentangle.settings import FactorSettings
-from repalign.workflows.machine import Machine
 
 # One draw for all seeds: fits differ in their starts and batches, not in their data.
 DATA_SEED = 0
@@ -107,7 +107,7 @@ def _scores(
     n_null: int = 0,
     suffix: str = "",
 ) -> list[Measured]:
-    from repalign.workflows.disentangle.run import disentangle
+    from repalign.disentanglement.run import disentangle
 
     result = disentangle(rows, factors, settings=replace(settings, n_null=n_null), machine=machine)
     found = []

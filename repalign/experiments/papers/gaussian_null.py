@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from repalign.comparison.settings import preset
 from repalign.experiments.reproduce.drawing import dot_plot
 from repalign.experiments.reproduce.experiment import (
     Case,
@@ -20,7 +21,6 @@ from repalign.experiments.reproduce.experiment import (
     Published,
     Work,
 )
-from repalign.workflows.compare.settings import preset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,8 +66,8 @@ def spaces(case: NullCase, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
     """Compare the two spaces: ICA on the same rows in-sample, on disjoint halves held-out."""
+    from repalign.comparison.run import compare
     from repalign.core.errors.efficiency import ica_efficiency
-    from repalign.workflows.compare.run import compare
 
     assert isinstance(case, NullCase)
     source, target = spaces(case, seed)

@@ -16,8 +16,8 @@ from repalign.experiments.reproduce.experiment import (
     Preset,
     Work,
 )
+from repalign.figures.style import new_figure
 from repalign.printable import for_figure
-from repalign.workflows.figures.style import new_figure
 from repalign.zoo.recipe import Recipe, find_recipe
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ def _trained(recipe: Recipe, start: int, work: Work) -> tuple[str, str, int]:
 
 def _extract(case: LayersCase, seed: int, work: Work, name: str, model: str, depth: int) -> Path:
     """Extract the four layers of one model on the texts; what is there is kept."""
-    from repalign.workflows.extract.run import extract
-    from repalign.workflows.extract.settings import ExtractSettings
+    from repalign.extraction.run import extract
+    from repalign.extraction.settings import ExtractSettings
 
     store = work.folder / "stores" / f"{name.replace('/', '-')}-rows{seed}.h5"
     store.parent.mkdir(parents=True, exist_ok=True)

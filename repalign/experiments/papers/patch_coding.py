@@ -13,10 +13,10 @@ from repalign.experiments.digit_images import find_digits, load_digits
 from repalign.experiments.reproduce.drawing import COLOURS, draw_curve
 from repalign.experiments.reproduce.experiment import Case, Experiment, Measured, Preset, Work
 from repalign.experiments.reproduce.given_data import GivenData
+from repalign.figures.style import new_figure
 from repalign.printable import for_figure
 from repalign.simulation.fitting import Budget
 from repalign.simulation.patches import PatchCoder, PatchPairs, patch_side, train_patches
-from repalign.workflows.figures.style import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,9 +16,9 @@ from repalign.experiments.reproduce.experiment import (
     Published,
     Work,
 )
+from repalign.figures.style import new_panel
 from repalign.simulation.fitting import Budget
 from repalign.simulation.radial import SPREAD, RadialClasses, train_radial
-from repalign.workflows.figures.style import new_panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

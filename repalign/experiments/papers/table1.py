@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from repalign.comparison.settings import CompareSettings
 from repalign.core.maps.kinds import ICA_MAPS, PAPER_MAPS
 from repalign.experiments.papers.table1_readings import (
     ReadingCase,
@@ -32,7 +33,6 @@ from repalign.experiments.table_one_pairs import (
     extractions,
     paper_rows,
 )
-from repalign.workflows.compare.settings import CompareSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from repalign.aliases import FloatArray
+from repalign.comparison.settings import CompareSettings
+from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.experiments.digit_images import find_digits, load_digits
 from repalign.experiments.papers.reports.warmup import (
@@ -38,8 +40,6 @@ from repalign.simulation.orthogonal import (
     train_orthogonal,
 )
 from repalign.simulation.stretch import bilipschitz, term
-from repalign.workflows.compare.settings import CompareSettings
-from repalign.workflows.machine import Machine
 
 N_JUDGED = 1000
 COMPARE = CompareSettings(
@@ -140,7 +140,7 @@ class _Pair:
 
 def _rigid_error(source: FloatArray, target: FloatArray, machine: Machine) -> float:
     """Return the error of the best rigid map over the diameter, the mean of both directions."""
-    from repalign.workflows.compare.run import compare
+    from repalign.comparison.run import compare
 
     result = compare(source, target, settings=COMPARE, machine=machine)
     return float(np.mean([float(record["error"]) for record in result.to_records()]))

@@ -46,9 +46,9 @@ def simulate_plates(folder: Path, seed: int, *, device: str = "cpu") -> Plated:
 
 def _embedded(images: NDArray[np.uint8], folder: Path, device: str) -> FloatArray:
     """Return what the shipped model makes of images, the mean of their patches."""
+    from repalign.extraction.run import extract
+    from repalign.extraction.settings import ExtractSettings
     from repalign.store.sources.opening import open_embeddings
-    from repalign.workflows.extract.run import extract
-    from repalign.workflows.extract.settings import ExtractSettings
     from repalign.zoo.shipped import shipped_path
 
     # a folder of its own, since other processes may be at the same plates

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repalign.experiments.reproduce.results import Reproduction, Summary
+from repalign.figures.style import BLUE, GREY, ORANGE, new_figure
 from repalign.printable import for_figure
-from repalign.workflows.figures.style import BLUE, GREY, ORANGE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

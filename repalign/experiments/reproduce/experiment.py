@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.fetching import fetch
 from repalign.experiments.reproduce.given_data import GivenData
-from repalign.workflows.machine import Machine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

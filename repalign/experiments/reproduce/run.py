@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from repalign.engine.engine import Engine
+from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.experiment import Experiment, Work
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import FOLDER, run_case, units_of
-from repalign.workflows.engine.engine import Engine
-from repalign.workflows.machine import Machine
 
 
 def reproduce(

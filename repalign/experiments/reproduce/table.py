@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from repalign.experiments.reproduce.results import Reproduction, Summary
-from repalign.workflows.tables.table import UNDEFINED, Line, Table
+from repalign.tables.table import UNDEFINED, Line, Table
 
 PUBLISHED = "  published"
 

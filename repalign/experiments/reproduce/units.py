@@ -11,12 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from repalign.engine.machine import Machine
 from repalign.exceptions import InputError, reading
 from repalign.experiments.reproduce.experiment import Case, Experiment, Measured, Preset, Work
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.files import open_regular, writing
-from repalign.workflows.machine import Machine
-from repalign.workflows.tables.records import DIGEST, digest_of, sealed
+from repalign.tables.records import DIGEST, digest_of, sealed
 
 FOLDER = "units"
 

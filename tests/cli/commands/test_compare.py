@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from repalign.cli.app import app
+from repalign.comparison.results import COLUMNS
 from repalign.store import write_store
-from repalign.workflows.compare.results import COLUMNS
 
 CHEAP = ["--null", "9", "--rotations", "0", "--halves", "0"]
 
@@ -102,7 +102,7 @@ def test_maps_are_saved_looked_at_and_applied(files, tmp_path: Path, monkeypatch
     quick = ["--quick", "--halves", "0", "--maps", "rigid"]
     run(*files[:2], *quick, "--save-maps", str(maps))
     with monkeypatch.context() as patch:  # refused before anything is computed
-        patch.setattr("repalign.workflows.compare.run.compare", None)
+        patch.setattr("repalign.comparison.run.compare", None)
         again = CliRunner().invoke(app, ["compare", *files[:2], *quick, "--save-maps", str(maps)])
     assert again.exit_code == 1
     assert "01-rigid.safetensors" in again.stderr

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from repalign.workflows.deconfound.results import COLUMNS
+from repalign.deconfounding.results import COLUMNS
 from tests.cli.commands import lines
 from tests.cli.commands.lines import rows_of
 

@@ -15,10 +15,10 @@ from repalign.cli.commands.compare import compare
 from repalign.cli.commands.demo import demo
 from repalign.cli.commands.extract import extract
 from repalign.cli.commands.report import report
+from repalign.comparison.results import COLUMNS
 from repalign.experiments.table_one import FULL, SMALL
 from repalign.experiments.table_one_commands import commands_of
 from repalign.experiments.table_one_pairs import PAIRS
-from repalign.workflows.compare.results import COLUMNS
 
 app = typer.Typer(cls=RepalignGroup)
 for command in (compare, demo, extract, report):

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from repalign.disentanglement.results import COLUMNS
 from repalign.store.exchange.map_file import load_map
-from repalign.workflows.disentangle.results import COLUMNS
 from tests.cli.commands import lines
 from tests.cli.commands.lines import rows_of
 

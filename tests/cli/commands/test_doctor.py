@@ -3,7 +3,7 @@ import json
 from typer.testing import CliRunner
 
 from repalign.cli.app import app
-from repalign.workflows.diagnose import check_requirement, read_vision_import
+from repalign.doctor import check_requirement, read_vision_import
 
 
 def test_doctor_reports_versions_device_and_threads_as_data() -> None:

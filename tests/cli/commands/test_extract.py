@@ -14,9 +14,9 @@ from typer.testing import CliRunner, Result
 from repalign.cli.app import RepalignGroup, root
 from repalign.cli.commands import extract, models
 from repalign.cli.commands.extract_progress import describe_rate
+from repalign.extraction.settings import ExtractProgress, Speed
 from repalign.models.presets import PAIRS
 from repalign.store import open_store
-from repalign.workflows.extract.settings import ExtractProgress, Speed
 
 
 @pytest.fixture(scope="module")

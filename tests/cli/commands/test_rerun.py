@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from repalign.cli.app import app
-from repalign.workflows.tables.records import sealed
+from repalign.tables.records import sealed
 
 CHEAP = ["--maps", "mean,rigid,linear", "--null", "19", "--halves", "0"]
 

@@ -2,6 +2,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from repalign.engine.machine import Machine
 from repalign.experiments.papers.contrastive import (
     BOX,
     EXPERIMENT,
@@ -16,7 +17,6 @@ from repalign.experiments.reproduce.experiment import Measured, Work
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
 from repalign.simulation.fitting import Budget
-from repalign.workflows.machine import Machine
 
 
 def test_a_box_is_recovered_one_by_one_and_the_baselines_are_not() -> None:

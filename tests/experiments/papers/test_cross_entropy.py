@@ -2,6 +2,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from repalign.engine.machine import Machine
 from repalign.experiments.papers.cross_entropy import (
     EXCESS,
     EXPERIMENT,
@@ -18,7 +19,6 @@ from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
 from repalign.simulation.clusters import ClusterEncoder
 from repalign.simulation.fitting import Budget
-from repalign.workflows.machine import Machine
 
 
 def test_a_case_gives_its_scores_its_baselines_and_its_excess_loss() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from repalign.engine.machine import Machine
 from repalign.experiments.papers.deconfound import (
     EXPERIMENT,
     _measured,
@@ -26,7 +27,6 @@ from repalign.experiments.reproduce.experiment import Measured, Work
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
-from repalign.workflows.machine import Machine
 
 
 def write_profiles(path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from repalign.engine.machine import Machine
 from repalign.experiments.papers.disentangle import EXPERIMENT, SMALL, measure
 from repalign.experiments.papers.reports.disentangle import (
     ICA,
@@ -22,7 +23,6 @@ from repalign.experiments.reproduce.experiment import Measured, Work
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
-from repalign.workflows.machine import Machine
 
 
 def test_an_autoencoder_is_scored_before_along_and_after_training() -> None:

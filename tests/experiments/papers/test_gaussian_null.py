@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from repalign.engine.machine import Machine
 from repalign.experiments.papers.gaussian_null import DISJOINT, SAME, TOLD, NullCase, measure
 from repalign.experiments.reproduce.experiment import Work
-from repalign.workflows.machine import Machine
 
 
 def measured(sources, n_columns: int, seed: int) -> dict[str, float]:

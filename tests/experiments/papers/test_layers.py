@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from repalign.engine.machine import Machine
 from repalign.experiments.papers.layers import (
     BETWEEN,
     EXPERIMENT,
@@ -20,7 +21,6 @@ from repalign.experiments.papers.layers import (
 from repalign.experiments.reproduce.experiment import Measured, Work
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
-from repalign.workflows.machine import Machine
 
 TINY = replace(SIZES.trained[0], width=16, heads=2, steps=3, batch_size=2)
 

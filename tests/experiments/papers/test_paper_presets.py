@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from repalign.engine.machine import Machine
 from repalign.exceptions import RepalignError
 from repalign.experiments.imagenet_x import find_imagenet_x
 from repalign.experiments.papers.disentangle import FactorCase
@@ -18,7 +19,6 @@ from repalign.experiments.reproduce.experiment import Work
 from repalign.experiments.reproduce.registry import experiments, find_experiment
 from repalign.experiments.sprite_autoencoder import AutoencoderSettings
 from repalign.simulation.fitting import Budget
-from repalign.workflows.machine import Machine
 from tests.experiments.test_digit_images import write_idx
 from tests.experiments.test_imagenet_x import photographs
 

@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from repalign.engine.machine import Machine
 from repalign.experiments.papers import data_size, width
 from repalign.experiments.papers.patch_coding import (
     BOTTOM,
@@ -20,7 +21,6 @@ from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
 from repalign.simulation.fitting import Budget
 from repalign.simulation.patches import PatchCoder
-from repalign.workflows.machine import Machine
 
 
 def test_training_brings_two_codings_of_digits_together() -> None:

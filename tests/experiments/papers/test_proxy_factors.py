@@ -5,6 +5,7 @@ import pytest
 
 import repalign
 from repalign.data.builtin_factors import builtin_columns
+from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.experiments.imagenet_x import FACTORS as OF_PHOTOGRAPHS
 from repalign.experiments.papers.proxy_factors import (
@@ -24,7 +25,6 @@ from repalign.experiments.papers.proxy_factors import (
 from repalign.experiments.reproduce.experiment import Measured, Preset, Work
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
-from repalign.workflows.machine import Machine
 from tests.experiments.test_imagenet_x import photographs
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from repalign.engine.machine import Machine
 from repalign.experiments.papers.radial_classes import (
     ACCURACY,
     CCA,
@@ -19,7 +20,6 @@ from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
 from repalign.simulation.fitting import Budget
 from repalign.simulation.radial import RadialClasses
-from repalign.workflows.machine import Machine
 
 
 def test_two_trainings_agree_where_the_posterior_is_smooth() -> None:

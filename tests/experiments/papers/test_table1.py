@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import repalign
+from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.experiments.papers.table1 import EXPERIMENT, STORES, PairCase, efficiency, measure
 from repalign.experiments.papers.table1_readings import ReadingCase, find_inputs
@@ -14,7 +15,6 @@ from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
 from repalign.experiments.table_one_pairs import PAIRS, paper_rows
 from repalign.models.presets import PRESETS
-from repalign.workflows.machine import Machine
 
 RESNET = next(pair for pair in PAIRS if pair.title.startswith("ResNet"))
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.experiments.papers.reports.warmup import (
     ERROR,
@@ -24,7 +25,6 @@ from repalign.experiments.reproduce.experiment import Measured, Work
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
 from repalign.simulation.fitting import Budget
-from repalign.workflows.machine import Machine
 
 HERE = Work(Path(), Machine())
 QUICK = Budget(200, 64, 1e-2)

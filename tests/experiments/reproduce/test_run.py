@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from repalign.engine.opening import choose_engine
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.experiment import Published
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.run import reproduce
-from repalign.workflows.engine.opening import choose_engine
 from tests.experiments.reproduce.toy import experiment
 
 

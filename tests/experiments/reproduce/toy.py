@@ -12,7 +12,7 @@ from repalign.experiments.reproduce.experiment import (
     Published,
     Work,
 )
-from repalign.workflows.figures.style import new_figure
+from repalign.figures.style import new_figure
 
 
 @dataclass(frozen=True)

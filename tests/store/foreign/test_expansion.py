@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import scipy.io
 
+from repalign.conditions.columns import open_columns
 from repalign.data.text_tables import ParquetColumn
 from repalign.exceptions import InputError
 from repalign.expansion import VARIABLE, allowing, check_copy, check_identities
 from repalign.store.sources.opening import open_embeddings
-from repalign.workflows.columns import open_columns
 
 ROWS, COLUMNS = 3_000, 256  # 3 MB of zeros, 3 kB packed
 

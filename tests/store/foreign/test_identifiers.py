@@ -7,12 +7,12 @@ import pytest
 import scipy.io
 import torch
 
+from repalign.conditions.columns import align_columns, open_columns
 from repalign.exceptions import InputError
 from repalign.store.foreign.identifiers import read_ids
 from repalign.store.joining.join import join_sources
 from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.opening import open_embeddings
-from repalign.workflows.columns import align_columns, open_columns
 
 
 def write(path: Path, text: str) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from repalign.aliases import FloatArray
 from repalign.experiments.reproduce.drawing import GREEN
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.workflows.figures.style import BLUE, GREY, ORANGE, new_figure
+from repalign.figures.style import BLUE, GREY, ORANGE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

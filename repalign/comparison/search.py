@@ -1,0 +1,312 @@
+"""Questions about several pairs: the best of many against chance, and which layer matches best.
+
+All layer pairs of two models are one search: shuffling the rows of one model's layers, all alike,
+leaves everything but the pairing as it was. Of three models that is so for any two of them; where
+no model is source here and target there, all pairs are one search.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from repalign.aliases import FloatArray
+from repalign.comparison.pairs import input_places
+from repalign.comparison.results import ErrorRecord, MatchRecord, MeasureRecord, Side
+from repalign.core.inference.best import plausible_best
+from repalign.core.inference.jackknife import Replicates, Statistic
+from repalign.core.inference.kinds import PAIR_SHUFFLES
+from repalign.core.inference.maximum import Draws, searched_p
+from repalign.core.inference.nulls import Null
+from repalign.core.maps.kinds import KIND_OF
+from repalign.core.similarity.measures import Better
+from repalign.store.joining.index import RowIndex
+
+if TYPE_CHECKING:
+    from repalign.comparison.draws import PairNulls
+    from repalign.comparison.measured import Measured
+    from repalign.comparison.pair import PairResult
+    from repalign.comparison.scores import MapScores
+
+Record = TypeVar("Record", ErrorRecord, MeasureRecord)
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """One map or measure of one pair and split, as an error: lower is closer.
+
+    Attributes:
+        name: Of the map or the measure.
+        split: How it was judged.
+        draws: The null, where the pairing was tested.
+        replicates: The value on all groups and on choices of them, where there is an interval; of
+            maps over the RMS radius of the target.
+        rows: Name of the inputs and of their split: groups are left out alike where it is equal.
+    """
+
+    name: str
+    split: str
+    draws: Draws | None
+    replicates: Replicates | None
+    rows: str
+
+
+def resampled_pair(
+    index: RowIndex,
+    judged: "Sequence[MapScores]",
+    nulls: "PairNulls | None",
+    measured: "Sequence[Measured]",
+) -> Iterator[Resampled]:
+    """Yield what questions about several pairs ask of each map and measure."""
+    _, rows = input_places(index)
+    first = PAIR_SHUFFLES[0].name
+    for errors in judged:
+        null = None if nulls is None else nulls.of(first, errors.split)
+        for number, name in enumerate(errors.names):
+            # Diameters of different targets do not compare: outlying rows set them.
+            is_halved = errors.split == "in-sample" or KIND_OF[name].needs_ica
+            replicates = errors.halves if is_halved else errors.with_radius
+            if replicates is not None:
+                replicates = _one(replicates, _over_radius(number))
+            yield Resampled(name, errors.split, _draws(null, number), replicates, rows)
+    for result in measured:
+        for values in result.scores:
+            null = None if result.nulls is None else result.nulls.of(first, values.split)
+            for number, measure in enumerate(result.measures):
+                replicates = values.halves if values.split == "in-sample" else values.left_out
+                if replicates is not None:
+                    replicates = _one(replicates, _signed(number, -measure.sign))
+                yield Resampled(measure.name, values.split, _draws(null, number), replicates, rows)
+
+
+def _draws(null: Null | None, number: int) -> Draws | None:
+    if null is None or null.refusal is not None:
+        return None
+    values = np.concatenate([null.observed[None, number], null.shuffled[:, number]])
+    return Draws(null.orders, values)
+
+
+def _over_radius(number: int) -> Statistic:
+    def over_radius(values: FloatArray) -> FloatArray:
+        radius = values[..., -1]
+        return values[..., number] / np.where(radius > 0, radius, np.nan)
+
+    return over_radius
+
+
+def _signed(number: int, sign: float) -> Statistic:
+    return lambda values: sign * values[..., number]
+
+
+def _one(replicates: Replicates, of: Statistic) -> Replicates:
+    """Return one statistic of the replicates."""
+    full, draws = of(replicates.full[None]), of(replicates.draws)[:, None]
+    return replace(replicates, full=full, draws=draws)
+
+
+# With fewer the best of many pairs can hardly be told: |z| is at most m/√(m + 1).
+ENOUGH_SHUFFLES = 99
+
+# A record: pair, map or measure, split.
+Place = tuple[int, str, str]
+
+
+def with_searches(results: "Sequence[PairResult]") -> "list[PairResult]":
+    """Return the results with p-values corrected for all layer pairs that were looked at."""
+    corrected: dict[Place, tuple[float, int]] = {}
+    notes: dict[int, list[str]] = {}
+    for family in families([_models(result) for result in results]):
+        by_kind: dict[tuple[str, str], dict[int, Draws]] = {}
+        for number in family:
+            for resampled in results[number].resampled:
+                if resampled.draws is not None and is_tested(resampled.name):
+                    by_kind.setdefault((resampled.name, resampled.split), {})[number] = (
+                        resampled.draws
+                    )
+        for (name, split), members in by_kind.items():
+            if len(members) > 1:
+                p_values, n_shuffles = searched_p(list(members.values()))
+                note = _note(name, split, n_shuffles, members)
+                if n_shuffles == 0:
+                    p_values = np.full(len(members), np.nan)
+                for number, p_value in zip(members, p_values, strict=True):
+                    corrected[number, name, split] = (float(p_value), len(members))
+                    notes.setdefault(number, []).extend(note)
+    return [
+        replace(
+            result,
+            records=tuple(
+                _with_search(record, record.map, number, corrected) for record in result.records
+            ),
+            measures=tuple(
+                _with_search(record, record.measure, number, corrected)
+                for record in result.measures
+            ),
+            report=replace(
+                result.report,
+                warnings=tuple(dict.fromkeys([*result.report.warnings, *notes.get(number, ())])),
+            ),
+        )
+        for number, result in enumerate(results)
+    ]
+
+
+def families(models: Sequence[tuple[str, str]]) -> list[list[int]]:
+    """Return the pairs, by number, that are one search, from the models of source and target."""
+    across = {models_of for models_of in models if models_of[0] != models_of[1]}
+    sources, targets = ({pair[side] for pair in across} for side in (0, 1))
+    is_one = not sources & targets
+    by_models: dict[tuple[str, str], list[int]] = {}
+    for number, pair in enumerate(models):
+        if pair in across:
+            by_models.setdefault(("", "") if is_one else pair, []).append(number)
+    return list(by_models.values())
+
+
+def is_tested(name: str) -> bool:
+    """Whether shuffling can test a map or a measure."""
+    return name not in KIND_OF or KIND_OF[name].is_paired
+
+
+def _models(result: "PairResult") -> tuple[str, str]:
+    return result.report.source["name"], result.report.target["name"]
+
+
+def _note(name: str, split: str, n_shuffles: int, members: Mapping[int, Draws]) -> list[str]:
+    """Say in a line where a search says less than it might."""
+    if n_shuffles >= ENOUGH_SHUFFLES:
+        return []
+    if n_shuffles == 0:
+        return [
+            f"no p-value over the {len(members)} layer pairs: their rows were shuffled in "
+            "different orders; compare them on the same rows (--on-mismatch refuse)"
+        ]
+    return [
+        f"the p-values over {len(members)} layer pairs rest on {n_shuffles} shuffles, which can "
+        f"hardly tell the best of so many; use --null {ENOUGH_SHUFFLES} or more"
+    ]
+
+
+def _with_search(
+    record: Record, name: str, number: int, corrected: Mapping[Place, tuple[float, int]]
+) -> Record:
+    p_value, n_pairs = corrected.get((number, name, record.split), (float("nan"), 0))
+    if n_pairs == 0 or not np.isfinite(p_value):
+        return record
+    return replace(record, p_search=p_value, n_searched=n_pairs)
+
+
+OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    record: ErrorRecord | MeasureRecord
+    by: str
+    value: float
+    column: str
+    better: Better
+    known: Resampled | None
+
+
+def best_matches(results: "Sequence[PairResult]") -> tuple[MatchRecord, ...]:
+    """Return the best match of every view that was compared with several of another model."""
+    groups: dict[tuple[str, ...], list[_Candidate]] = {}
+    for result in results:
+        for candidate in _candidates(result):
+            record = candidate.record
+            for side in OTHER:
+                name, other = _names(record, side), _names(record, OTHER[side])
+                key = (side, *name, other[0], candidate.by, record.split)
+                groups.setdefault(key, []).append(candidate)
+    matches = [
+        _match(key[0], candidates)  # type: ignore[arg-type]
+        for key, candidates in groups.items()
+        if len(candidates) > 1
+    ]
+    return tuple(sorted(matches, key=lambda match: match.side))
+
+
+def _candidates(result: "PairResult") -> "Iterator[_Candidate]":
+    """Yield what each record of a pair says, where it says anything."""
+    known: Mapping[tuple[str, str], Resampled] = {
+        (resampled.name, resampled.split): resampled for resampled in result.resampled
+    }
+    for error in result.records:
+        value, name = error.error_over_rms_radius, error.map
+        if value is not None and is_tested(name):
+            resampled = known.get((name, error.split))
+            yield _Candidate(error, name, value, "error_over_rms_radius", "↓", resampled)
+    for measure in result.measures:
+        if measure.value is not None:
+            name = measure.measure
+            resampled = known.get((name, measure.split))
+            better: Better = "↑" if measure.better == "↑" else "↓"
+            yield _Candidate(measure, name, measure.value, "value", better, resampled)
+
+
+def _names(record: ErrorRecord | MeasureRecord, side: Side) -> tuple[str, str]:
+    if side == "source":
+        return record.source, record.source_view
+    return record.target, record.target_view
+
+
+def _layer(record: ErrorRecord | MeasureRecord, side: Side) -> int | None:
+    return record.source_layer if side == "source" else record.target_layer
+
+
+def _match(side: Side, candidates: "Sequence[_Candidate]") -> MatchRecord:
+    first = candidates[0]
+    sign = 1.0 if first.better == "↓" else -1.0
+    best = min(candidates, key=lambda candidate: sign * candidate.value)
+    joined = _together([candidate.known for candidate in candidates])
+    plausible: tuple[str, ...] | None = None
+    if isinstance(joined, Replicates):
+        may_be = plausible_best(joined)
+        views = [_names(candidate.record, OTHER[side])[1] for candidate in candidates]
+        plausible = tuple(view for view, may in zip(views, may_be, strict=True) if may)
+    model, view = _names(first.record, side)
+    other, best_view = _names(best.record, OTHER[side])
+    return MatchRecord(
+        model=model,
+        view=view,
+        layer=_layer(first.record, side),
+        side=side,
+        other=other,
+        by=first.by,
+        split=first.record.split,
+        best=best_view,
+        best_layer=_layer(best.record, OTHER[side]),
+        value=best.value,
+        column=best.column,
+        better=first.better,
+        n_candidates=len(candidates),
+        plausible=plausible,
+        p_search=best.record.p_search,
+        note=joined if isinstance(joined, str) else None,
+    )
+
+
+def _together(known: Sequence[Resampled | None]) -> Replicates | str:
+    """Return all candidates on the same choices of groups, or why there are none."""
+    parts = [part.replicates for part in known if part is not None and part.replicates is not None]
+    if len(parts) < len(known):
+        return "no interval is known (--halves)"
+    first = parts[0]
+    if first.groups.refusal is not None:
+        return first.groups.refusal
+    rows = {part.rows for part in known if part is not None}
+    if len(rows) > 1 or any(len(part.draws) != len(first.draws) for part in parts):
+        return (
+            "different rows were left out of the candidates; compare them on the same rows, with "
+            "one number of --halves"
+        )
+    joined = replace(
+        first,
+        full=np.concatenate([part.full for part in parts]),
+        draws=np.concatenate([part.draws for part in parts], axis=1),
+    )
+    if not np.isfinite(joined.draws).all():
+        return "some value is not defined without some of the groups"
+    return joined

@@ -1,0 +1,149 @@
+"""Does a label survive a change of batch: the deconfounding table of the paper (section 4.4)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import distributions
+from typing import Unpack
+
+from repalign.aliases import IntArray
+from repalign.arguments import listed
+from repalign.conditions.columns import (
+    Columns,
+    align_columns,
+    check_features,
+    feature_notes,
+    open_columns,
+)
+from repalign.conditions.fit import condition_settings, fit_conditions
+from repalign.conditions.keywords import DECONFOUND, BatchKeywords
+from repalign.core.conditions.fit import Condition
+from repalign.deconfounding.records import Answer, batch_records
+from repalign.deconfounding.results import DeconfoundResult
+from repalign.deconfounding.settings import BatchSettings
+from repalign.deconfounding.tasks import label_tasks
+from repalign.deconfounding.units import (
+    FoldInputs,
+    FoldUnit,
+    keep_transformed,
+    list_units,
+    run_unit,
+    unit_key,
+)
+from repalign.engine.cache import Cache, cache_key, digest
+from repalign.engine.engine import Engine, ThreadPool
+from repalign.engine.machine import Machine
+from repalign.exceptions import InputError
+from repalign.store.sources.in_memory import Embeddings, as_source
+from repalign.store.sources.source import EmbeddingSource
+
+
+@DECONFOUND.speaks_python
+def deconfound(
+    embeddings: Embeddings,
+    columns: Columns,
+    *,
+    labels: Sequence[str],
+    batch: str,
+    settings: BatchSettings | None = None,
+    cache: Cache | None = None,
+    machine: Machine | None = None,
+    **keywords: Unpack[BatchKeywords],
+) -> DeconfoundResult:
+    """Judge by held-out batches how well labels are told from each condition of a representation.
+
+    The options of the command line are keywords of the same names, as for ``disentangle``.
+
+    Args:
+        embeddings: one set: path, ``path::view``, array, ….
+        columns: a file, or a mapping from names to values, with the labels and the batches. It
+            may be that of the embeddings: columns named here are never features.
+        labels: names of label columns (see ``label_tasks`` for what they may hold).
+        batch: name of the column of batches: plates, sites, donors.
+        settings: all conventions as one object, for programs; instead of keywords.
+        cache: where finished folds are kept, so that a rerun computes the missing ones only
+            (``open_cache`` of ``repalign.engine.cache``); nowhere by default.
+        machine: device, cap on working memory, and who hears of progress.
+        keywords: options, as ``repalign deconfound --help`` explains them.
+
+    Raises:
+        InputError: an unknown name or keyword, a value that is not allowed, a label that needs a
+            control, a feature that determines a label or the batch, or more rows than fit into
+            the memory.
+        RowMismatchError: rows without label or batch.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> rng = np.random.default_rng(0)
+        >>> plate, treated = np.repeat(np.arange(4), 50), np.tile([0, 1], 100)
+        >>> cells = rng.normal(size=(200, 3)) + plate[:, None] + 2 * treated[:, None]
+        >>> table = {"plate": plate, "treated": treated}
+        >>> result = repalign.deconfound(
+        ...     cells, table, labels=["treated"], batch="plate", conditions="raw", folds=2
+        ... )
+        >>> auroc = result.to_frame().set_index("measure").value["AUROC"]
+        >>> bool(auroc > 0.8)
+        True
+    """
+    settings = DECONFOUND.settings_of(settings, keywords)
+    machine = machine or Machine()
+    labels = listed("labels", labels, "names of columns", str)
+    not_features = (*labels, batch)
+    source = as_source(embeddings, name="embeddings", leave_out=not_features)
+    table = open_columns(columns)
+    is_own = embeddings is columns
+    if batch in labels:
+        raise InputError(f"the column {batch} is asked for as label and as batch; choose two")
+    aligned = align_columns(source, table, not_features, policy=settings.on_mismatch, is_own=is_own)
+    tasks = label_tasks(aligned.columns, labels, settings.control)
+    raw = source.rows.take(aligned.rows)
+    check_features(source, raw, aligned.columns, aligned.columns[batch])
+    features = feature_notes(source, table, not_features, is_own=is_own)
+    how = condition_settings(settings.transform, settings.seed)
+    fitted = fit_conditions(settings.transform.conditions, raw, how, machine)
+    batches = aligned.columns[batch]
+    inputs = keep_transformed(FoldInputs(raw, fitted.conditions, batches, settings, how, machine))
+    units = list(list_units(tasks, tuple(fitted.conditions), batches, settings))
+    origin = _origin(source, aligned.rows)
+
+    def key_of_fold(unit: FoldUnit) -> str:
+        return cache_key("fold", origin, unit_key(unit, inputs))
+
+    workers = settings.workers
+    with ThreadPool(workers, cache) if workers > 1 else Engine(cache) as engine:
+        results = engine.map(
+            "folds",
+            run_unit,
+            units,
+            machine,
+            key=None if cache is None else key_of_fold,
+            shared=lambda unit: (inputs,),
+        )
+    answers = [Answer(unit, measures) for unit, measures in zip(units, results, strict=True)]
+    return DeconfoundResult(
+        records=batch_records(source, answers, inputs),
+        settings=asdict(settings) | {"labels": list(labels), "batch": batch},
+        warnings=(*features, *aligned.notes, *fitted.notes, *_warnings(fitted.conditions, answers)),
+        transforms={
+            (source.name, source.view, name): one.transform
+            for name, one in fitted.conditions.items()
+        },
+    )
+
+
+def _origin(source: EmbeddingSource, rows: IntArray) -> tuple[str, str, str]:
+    """Name the values that the folds are made of, and the version of the trees."""
+    trees = next((found.version for found in distributions(name="lightgbm")), "")
+    return source.fingerprint, digest(rows), trees
+
+
+def _warnings(fitted: Mapping[str, Condition], answers: list[Answer]) -> tuple[str, ...]:
+    notes = [f"{name}: {text}" for name, one in fitted.items() for text in one.warnings]
+    lost: dict[str, int] = {}
+    for answer in answers:
+        if answer.unit.kind == "fold" and answer.unit.fold.reason:
+            text = f"{answer.unit.task.title}, {answer.unit.protocol}, {answer.unit.fold.name}"
+            lost[f"{text}: {answer.unit.fold.reason}"] = 1
+    notes += [f"not scored: {text}" for text in lost]
+    if any(one.converged is False for one in fitted.values()):
+        notes.append("an ICA did not converge: its row of the table may be far from the optimum's")
+    return tuple(notes)

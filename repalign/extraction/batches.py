@@ -1,0 +1,288 @@
+"""Batches of samples: read, prepared and grouped by length, ahead of the computation.
+
+Samples are decoded by threads, and not by the processes of torch's DataLoader: decoding leaves
+Python's lock, nothing is copied between processes, and an error keeps its type.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repalign.data.samples import Sample, Selection
+from repalign.exceptions import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from repalign.extraction.shards import Shard
+    from repalign.models.inputs.items import Inputs, Item
+    from repalign.models.pooling import TokenChoice
+
+T = TypeVar("T")
+R = TypeVar("R")
+Positions = NDArray[np.int64]
+_END: Any = object()
+# The cost of a batch without its tokens, as a part of a full one (measured on a CPU, one thread).
+_BATCH_COST = 1 / 32
+
+
+@dataclass(frozen=True, eq=False)
+class HostBatch:
+    """A batch on the host.
+
+    Attributes:
+        inputs: The model's arguments.
+        members: The places of its samples in the shard.
+        lengths: Real tokens or states per sample, None for images.
+        positions: The kept tokens of each, None when rows are pooled.
+        n_units: All tokens, or the samples.
+        is_cut: Which samples were longer than the model takes.
+        width: Tokens of a padded sample; sides of that size shrink with a smaller batch.
+    """
+
+    inputs: "dict[str, Tensor]"
+    members: NDArray[np.int64]
+    lengths: "Tensor | None" = None
+    positions: list[Positions] | None = None
+    n_units: int = 0
+    is_cut: NDArray[np.bool_] | None = None
+    width: int | None = None
+
+    @property
+    def n_cut(self) -> int:
+        """Number of samples that were longer than the model takes."""
+        return 0 if self.is_cut is None else int(self.is_cut.sum())
+
+    def part(self, members: slice | list[int]) -> "HostBatch":
+        """Return some of the samples, no wider than the longest of them."""
+        inputs = {key: tensor[members] for key, tensor in self.inputs.items()}
+        lengths = None if self.lengths is None else self.lengths[members]
+        positions, width = self.positions, self.width
+        if positions is not None:
+            positions = [positions[number] for number in np.arange(len(self.members))[members]]
+        n_units = len(self.members[members])
+        if width is not None and lengths is not None:
+            n_units, longest = int(lengths.sum()), int(lengths.max())
+            inputs = {
+                key: tensor[:, :longest] if tensor.ndim > 1 and tensor.shape[1] == width else tensor
+                for key, tensor in inputs.items()
+            }
+            width = longest
+        is_cut = None if self.is_cut is None else self.is_cut[members]
+        return HostBatch(inputs, self.members[members], lengths, positions, n_units, is_cut, width)
+
+
+@dataclass(frozen=True)
+class PositionRule:
+    """Chooses the positions that become rows; without ``tokens`` all are pooled."""
+
+    tokens: "TokenChoice | None"
+    seed: int
+
+    def positions(self, length: int, sample_hash: bytes) -> Positions | None:
+        """Return the positions of a sample that become rows, None when pooled."""
+        if self.tokens is None:
+            return None
+        return self.tokens.positions(length, seed=self.seed, sample_hash=sample_hash)
+
+    def n_rows(self, length: int, sample_hash: bytes) -> int:
+        """Return the number of rows that such a sample gives."""
+        positions = self.positions(length, sample_hash)
+        return 1 if positions is None else len(positions)
+
+
+@dataclass(frozen=True, eq=False)
+class Feed:
+    """Reads, prepares and batches the samples of shards.
+
+    Attributes:
+        selection: The samples.
+        inputs: Prepares and collates them.
+        rule: Which positions become rows.
+        budget: Most tokens or states of a batch, padding included, or most images.
+        patches: Positions of an image that may become rows.
+        pool: The threads that decode.
+    """
+
+    selection: Selection
+    inputs: "Inputs"
+    rule: PositionRule
+    budget: int
+    patches: int
+    pool: ThreadPoolExecutor
+
+    def batches(self, shards: Iterable["Shard"]) -> "Iterator[tuple[Shard, HostBatch]]":
+        """Yield the batches of shards; the last one completes the samples of its shard."""
+        for shard in shards:
+            samples = self.read(shard.start, shard.stop)
+            batches = self._in_order if self.inputs.same_size else self._by_length
+            yield from ((shard, batch) for batch in batches(shard, samples))
+
+    def read(self, start: int, stop: int) -> "Iterator[tuple[Sample, Item]]":
+        """Yield samples as the model takes them, in order."""
+        if self.inputs.in_bulk:
+            samples = [self.selection.read(index) for index in range(start, stop)]
+            items = self.inputs.prepare_all([sample.value for sample in samples])
+            yield from zip(samples, items, strict=True)
+            return
+        depth = 2 * self.budget if self.inputs.same_size else stop - start
+        yield from map_ahead(self.pool, self._prepare, range(start, stop), depth)
+
+    def _prepare(self, index: int) -> "tuple[Sample, Item]":
+        sample = self.selection.read(index)
+        with _naming(sample):
+            item = self.inputs.prepare(sample.value)
+        # batches wait in memory, and an original can be a hundred times its prepared image
+        return Sample(sample.id, sample.sha256, ""), item
+
+    def states(self, sample: Sample, item: "Item") -> int:
+        """Return the number of states that the model gives for a sample."""
+        return self.patches if self.inputs.same_size else self.inputs.states(item, sample.id)
+
+    def collate(
+        self,
+        members: NDArray[np.int64],
+        items: "Sequence[Item]",
+        positions: Sequence[Positions | None],
+    ) -> HostBatch:
+        """Make a batch of prepared samples."""
+        inputs, lengths = self.inputs.collate(items)
+        width = None
+        if self.inputs.unit == "tokens":
+            width = inputs[self.inputs.key].shape[1]
+        return HostBatch(
+            inputs=inputs,
+            members=members,
+            lengths=lengths,
+            positions=None if positions[0] is None else [p for p in positions if p is not None],
+            n_units=len(items) if width is None else sum(item.length for item in items),
+            is_cut=np.array([item.is_cut for item in items], dtype=bool),
+            width=width,
+        )
+
+    def _in_order(
+        self, shard: "Shard", samples: "Iterable[tuple[Sample, Item]]"
+    ) -> Iterator[HostBatch]:
+        """Group samples of one size as they come."""
+        count = shard.stop - shard.start
+        shard.allocate(np.full(count, self.rule.n_rows(self.patches, bytes(32)), dtype=np.int64))
+        first, items, positions = 0, [], []
+        for number, (sample, item) in enumerate(samples, start=1):
+            positions.append(self.rule.positions(self.patches, sample.sha256))
+            items.append(item)
+            shard.add(sample, positions[-1])
+            if len(items) == self.budget or number == count:
+                yield self.collate(np.arange(first, number), items, positions)
+                first, items, positions = number, [], []
+
+    def _by_length(
+        self, shard: "Shard", samples: "Iterable[tuple[Sample, Item]]"
+    ) -> Iterator[HostBatch]:
+        """Group samples of similar length."""
+        pairs = list(samples)
+        counts = [self.states(sample, item) for sample, item in pairs]
+        positions = [
+            self.rule.positions(count, sample.sha256)
+            for count, (sample, _) in zip(counts, pairs, strict=True)
+        ]
+        for (sample, _), part in zip(pairs, positions, strict=True):
+            shard.add(sample, part)
+        shard.allocate(np.array([1 if p is None else len(p) for p in positions], dtype=np.int64))
+        lengths = [item.values.shape[-1] for _, item in pairs]
+        # a budget of states, in steps of the prepared sample
+        budget = self.budget * max(1, max(lengths) // max(counts))
+        for members in plan_batches(lengths, budget, equal=self.inputs.needs_equal_lengths):
+            items = [pairs[member][1] for member in members]
+            yield self.collate(members, items, [positions[member] for member in members])
+
+
+def plan_batches(
+    lengths: Sequence[int], budget: int, *, equal: bool = False
+) -> list[NDArray[np.int64]]:
+    """Group samples of similar length, longest first, within a budget.
+
+    A batch has at most ``budget`` tokens, padding included, and at least one sample; with
+    ``equal`` samples of one length alone, and no padding. Of all ways to cut the ordered
+    samples, that with the fewest tokens, where every batch counts some more for itself. (Rows
+    depend in their last bits on the batch, so another rule of cutting would move stored values.)
+    """
+    whole = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
+    order = np.argsort(-whole, kind="stable")
+    cut = _equal_stops if equal else _cheapest_stops
+    return np.split(order, cut(whole[order], budget)[:-1])
+
+
+def _equal_stops(ordered: NDArray[np.int64], budget: int) -> list[int]:
+    """Return where batches of one length end."""
+    stops = [0]
+    while stops[-1] < len(ordered):
+        width = int(ordered[stops[-1]])
+        fitting = ordered[stops[-1] : stops[-1] + max(1, budget // width)]
+        stops.append(stops[-1] + int((fitting == width).sum()))
+    return stops[1:]
+
+
+def _cheapest_stops(ordered: NDArray[np.int64], budget: int) -> list[int]:
+    """Return where the batches end that cost least.
+
+    The cheapest way to cut the samples from any one on follows from those of its successors.
+    """
+    count = len(ordered)
+    costs, ends = np.zeros(count + 1), np.full(count + 1, count)
+    for start in range(count - 1, -1, -1):
+        width = int(ordered[start])
+        most = min(count - start, max(1, budget // width))
+        tokens = width * np.arange(1, most + 1)
+        total = costs[start + 1 : start + most + 1] + tokens + budget * _BATCH_COST
+        best = int(np.argmin(total))
+        costs[start], ends[start] = total[best], start + best + 1
+    stops = [int(ends[0])]
+    while stops[-1] < count:
+        stops.append(int(ends[stops[-1]]))
+    return stops
+
+
+def map_ahead(
+    pool: ThreadPoolExecutor, function: Callable[[T], R], items: Iterable[T], depth: int
+) -> Generator[R]:
+    """Yield results in order, computed at most ``depth`` items ahead."""
+    waiting: deque[Future[R]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > depth:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def prefetch(items: Iterator[T], depth: int = 4) -> Generator[T]:
+    """Run an iterator on another thread, at most ``depth`` items ahead.
+
+    An exception in the iterator is raised here; leaving early stops the thread.
+    """
+    with ThreadPoolExecutor(1, "repalign-feed") as thread:
+        results = map_ahead(thread, lambda _: next(items, _END), itertools.count(), depth)
+        try:
+            yield from itertools.takewhile(lambda item: item is not _END, results)
+        finally:
+            results.close()
+
+
+@contextmanager
+def _naming(sample: Sample) -> Iterator[None]:
+    """Name the sample in front of what is wrong with it."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{sample.id}: {error}") from error

@@ -1,1 +1,0 @@
-"""One use case a module: plain arguments in, a frozen result out."""
