@@ -93,32 +93,35 @@ class RotationSearch:
         flattest = _FLATTEST * length**2
         steepest = _STEEPEST * float(self._curvature.max()) * length
         if product > flattest and rise < steepest:
-            self._pairs.append((move, change, 1.0 / product))
+            self._pairs.append((move.flatten(), change.flatten(), 1.0 / product))
 
     def step(self) -> None:
         """Set the next trial: along a new direction, or less far along the last one."""
         if not self._is_rejected or self._direction is None:
             direction = self._lbfgs_direction()
-            # The model is local: no plane is turned by more than this many radians.
-            self._direction = direction * min(1.0, _LARGEST_ANGLE / _largest_angle(direction))
+            # The model is local: no plane is turned by more than this many radians. Singular
+            # values of skew matrices come in pairs, so half the squared norm bounds the largest.
+            if float(torch.linalg.norm(direction)) > _LARGEST_ANGLE * 2**0.5:
+                direction = direction * min(1.0, _LARGEST_ANGLE / _largest_angle(direction))
+            self._direction = direction
             self._length, self._tries = 1.0, 0
         self.trial = _cayley(self._length * self._direction) @ self.best
 
     def _lbfgs_direction(self) -> torch.Tensor:
-        q = self._gradient.clone()
+        q = self._gradient.flatten().clone()
         weights = []
         for move, change, inverse in reversed(self._pairs):
-            weight = inverse * _dot(move, q)
+            weight = inverse * float(torch.dot(move, q))
             weights.append(weight)
             q.sub_(change, alpha=weight)
-        z = q.div_(self._curvature)
+        z = q.div_(self._curvature.flatten())
         for (move, change, inverse), weight in zip(self._pairs, reversed(weights), strict=True):
-            z.add_(move, alpha=weight - inverse * _dot(change, z))
-        return z.neg_()
+            z.add_(move, alpha=weight - inverse * float(torch.dot(change, z)))
+        return z.neg_().view_as(self._gradient)
 
 
 def _dot(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float(torch.dot(a.reshape(-1), b.reshape(-1)))
+    return float(torch.dot(a.flatten(), b.flatten()))
 
 
 def _skew(matrix: torch.Tensor) -> torch.Tensor:
