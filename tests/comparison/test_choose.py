@@ -60,8 +60,8 @@ def test_an_input_given_twice_is_two_models(stores) -> None:
     ("names", "message"),
     [
         (["A"], "got 1 for 2 inputs"),
-        (["A", "A"], "'A' stands for two inputs of the same view 'block-0'"),
-        (["A", ""], "got an empty one"),
+        (["A", "A"], "'A' .*'block-0'"),
+        (["A", ""], "empty"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(stores, names, message) -> None:
@@ -70,9 +70,7 @@ def test_names_that_do_not_fit_are_refused(stores, names, message) -> None:
 
 
 def test_a_bare_store_of_several_views_says_how_to_take_them(stores) -> None:
-    with pytest.raises(
-        InputError, match=r"choose one: .*, or take several: --layers all, --layers 'block-\*'$"
-    ):
+    with pytest.raises(InputError, match=r"choose one: .*--layers all, --layers 'block-\*'$"):
         open_models(stores, [])
 
 
@@ -106,12 +104,12 @@ def test_against_takes_every_view_of_both() -> None:
 
 
 def test_nothing_to_pair_is_refused() -> None:
-    with pytest.raises(InputError, match="got 1 set of embeddings, expected at least two"):
+    with pytest.raises(InputError, match="got 1 set"):
         choose_pairs([model("a", 1)], within=True)
 
 
 def test_more_pairs_than_meant_are_refused() -> None:
     pairs = choose_pairs([model("a", 40, 5000), model("b", 40, 5000)], within=False)
     check_count(pairs, CompareSettings(max_pairs=1600))
-    with pytest.raises(InputError, match=r"80 views of .* are 1,600 pairs"):
+    with pytest.raises(InputError, match=r"80 views .* 1,600 pairs"):
         check_count(pairs, CompareSettings(max_pairs=1599))

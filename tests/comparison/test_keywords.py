@@ -150,7 +150,7 @@ def test_what_is_no_option_is_one_line(given: dict[str, Any], told: str) -> None
 
 def test_settings_and_keywords_exclude_each_other() -> None:
     x = np.eye(3)
-    with pytest.raises(InputError, match="settings: got them together with quick, seed; expected"):
+    with pytest.raises(InputError, match=r"settings: .*quick, seed"):
         repalign.compare(x, x, settings=CompareSettings(), quick=True, seed=1)
 
 

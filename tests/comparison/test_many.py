@@ -137,7 +137,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     path = files(tmp_path)[0]
     sent = pickle.dumps(View(open_embeddings(path), None))
     np.save(path, np.zeros((240, 4)))
-    with pytest.raises(InputError, match="is not what it was when the comparison began"):
+    with pytest.raises(InputError, match="comparison began"):
         _ = pickle.loads(sent).rows
 
 

@@ -87,7 +87,7 @@ def test_candidates_of_which_other_rows_were_left_out_do_not_compare() -> None:
 
     replicates = delete_a_group(np.random.default_rng(0).random((1, 20)), np.arange(20))
     first, second = (Resampled("rigid", "held-out", None, replicates, rows) for rows in "ab")
-    assert "different rows were left out" in _together([first, second])
+    assert "different rows" in _together([first, second])
     assert not isinstance(_together([first, first]), str)
 
 

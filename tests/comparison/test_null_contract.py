@@ -93,10 +93,10 @@ def test_tables_show_the_shuffles_that_were_drawn(kind: NullKind) -> None:
 
 
 def test_a_null_without_a_plan_is_no_silent_gap() -> None:
-    with pytest.raises(ImportError, match="beyond groups: in one of NULLS and PLANS only"):
+    with pytest.raises(ImportError, match=r"beyond groups: .*PLANS"):
         check_complete(name for name in PLANS if name != "beyond groups")
 
 
 def test_shuffles_inside_groups_need_shuffles() -> None:
-    with pytest.raises(InputError, match="beyond_groups: got true, expected shuffles too"):
+    with pytest.raises(InputError, match="beyond_groups: got true"):
         CompareSettings(beyond_groups=True, n_null=0)

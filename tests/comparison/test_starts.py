@@ -48,7 +48,7 @@ def test_starts_that_agree_are_two_and_others_six() -> None:
     assert starts_of(clear["in-sample"]) == (2, 2)
     result = compared(*rugged())
     assert starts_of(ica_rows(result)["in-sample"]) == (6, 6)
-    assert any("starts of ICA agree" in warning for warning in result.warnings)
+    assert any("starts of ICA" in warning for warning in result.warnings)
 
 
 def test_the_error_is_a_mean_over_pairs_of_starts_and_the_map_that_of_the_best() -> None:
@@ -82,12 +82,9 @@ def test_few_rows_have_no_efficiency_and_no_matches_and_the_reason_is_said() -> 
     row = ica_rows(result)["in-sample"]
     assert row["efficiency"] is None
     text = result.table().replace("\n  ", " ")
-    assert "0 components less Gaussian than chance" in text
-    assert "which says nothing: none is less Gaussian than chance on both sides" in text
-    assert any(
-        warning.startswith("no ICA efficiency: neither side has a component that is less Gaussian")
-        for warning in result.warnings
-    )
+    assert "0 components less" in text
+    assert "says nothing" in text
+    assert any(warning.startswith("no ICA efficiency") for warning in result.warnings)
 
 
 def test_a_target_that_does_not_vary_is_said_and_not_called_unrelated() -> None:

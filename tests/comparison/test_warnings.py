@@ -31,10 +31,9 @@ def test_names_that_libraries_give_to_the_same_thing_are_no_difference() -> None
 def test_another_layer_or_another_size_is_told() -> None:
     first = source(0, view=view("vit", "norm"), preprocess={"name": "a", "resize": 32})
     second = source(1, view=view("vit", "norm", "block1"), preprocess={"name": "a", "resize": 36})
-    assert warn_of_sources(first, second) == [
-        "array 0 and array 1 differ in view (layer): errors include that difference",
-        "array 0 and array 1 differ in preprocess (resize): errors include that difference",
-    ]
+    layer, resize = warn_of_sources(first, second)
+    assert re.search(r"array 0 .*array 1 .*view \(layer\)", layer)
+    assert re.search(r"array 0 .*array 1 .*preprocess \(resize\)", resize)
 
 
 def test_layers_chosen_among_several_are_no_difference_but_pooling_is() -> None:
@@ -43,17 +42,15 @@ def test_layers_chosen_among_several_are_no_difference_but_pooling_is() -> None:
     first["views"] = {**others, **first["views"]}  # type: ignore[dict-item]
     assert warn_of_sources(source(0, view=first), source(1, view=second)) == []
     second["views"]["final"]["pool"] = "cls"  # type: ignore[index]
-    assert warn_of_sources(source(0, view=first), source(1, view=second)) == [
-        "array 0 and array 1 differ in view (pool): errors include that difference"
-    ]
+    (pool,) = warn_of_sources(source(0, view=first), source(1, view=second))
+    assert re.search(r"array 0 .*array 1 .*view \(pool\)", pool)
 
 
 def test_equal_weights_are_told_and_other_weights_are_not() -> None:
     model = {"id": "x", "file_sha256": {"model.safetensors": "ab"}}
     other = {"id": "x", "file_sha256": {"model.safetensors": "cd"}}
-    assert warn_of_sources(source(0, model=model), source(1, model=model)) == [
-        "array 0 and array 1 come from the same weights: they differ only in how they were read"
-    ]
+    (warning,) = warn_of_sources(source(0, model=model), source(1, model=model))
+    assert re.search("array 0 .*array 1 .*same weights", warning)
     assert warn_of_sources(source(0, model=model), source(1, model=other)) == []
 
 
@@ -78,15 +75,8 @@ def told_of_rigid(x: np.ndarray, y: np.ndarray) -> list[str]:
 def test_what_the_rows_leave_to_a_convention_is_told() -> None:
     x = np.random.default_rng(0).standard_normal((20, 30))
     first, second = told_of_rigid(x, x[:, ::-1].copy())
-    assert first == (
-        "in-sample, 20 rows determine the rigid map in 19 of 30 directions; in the others, it "
-        "leaves columns as nearly as they are as it can, by convention; use more rows"
-    )
-    share = re.search(
-        r"held-out, 16 rows determine the rigid map in 15 of 30 directions; in the others, "
-        r"which hold (\S+) % of the source's variance, it leaves",
-        second,
-    )
+    assert re.search("in-sample, 20 rows .*rigid .*19 of 30 .*convention", first)
+    share = re.search(r"held-out, 16 rows .*rigid .*15 of 30 .* (\S+) % ", second)
     assert share
     assert 1 < float(share[1]) < 40
 
@@ -110,10 +100,10 @@ def warnings_of(x: np.ndarray, y: np.ndarray, *more: str) -> str:
 def test_a_permutation_that_fails_for_the_scale_alone_is_told_with_the_map_that_has_one() -> None:
     x = np.random.default_rng(0).laplace(size=(60, 3))
     told = warnings_of(x, 1e-20 * x[:, ::-1])
-    assert "permutation+scale to --maps" in told
+    assert "permutation+scale to " in told
     assert "read permutation+scale" in warnings_of(x, 1e-20 * x, "permutation+scale")
     narrow = warnings_of(x, 100 * x)
-    assert "predicts little but the mean, because the target is 1e+02 times wider" in narrow
+    assert "1e+02 times wider" in narrow
     assert "permutation+scale" not in warnings_of(x, 4 * x)
     assert "permutation+scale" not in warnings_of(x, x[:, ::-1])
 
@@ -121,13 +111,13 @@ def test_a_permutation_that_fails_for_the_scale_alone_is_told_with_the_map_that_
 @pytest.mark.parametrize(
     ("sizes", "says"),
     [
-        ([20] * 9, "in-sample, no interval: 9 groups, expected at least 10"),
+        ([20] * 9, "in-sample, no interval: 9 groups"),
         ([20] * 10, None),
         ([19, 20, 21] * 4, None),
-        ([100, 50, 33, *[10] * 20], "no interval: 23 groups (worth 9.4 groups of one size)"),
+        ([100, 50, 33, *[10] * 20], "no interval: 23 groups (worth 9.4 "),
         # of these so many are left out in bundles, the large one among others
         ([3] * 150, None),
-        ([60, *[1] * 100], "no interval: 101 groups (worth 6.9 groups of one size)"),
+        ([60, *[1] * 100], "no interval: 101 groups (worth 6.9 "),
     ],
 )
 def test_few_groups_and_many_that_are_worth_few_have_no_interval(
@@ -152,9 +142,9 @@ def test_rows_that_follow_each_other_are_warned_of_where_no_groups_are_given() -
     documents = np.repeat(np.arange(30), 10)
     y = steps @ rng.standard_normal((4, 4))
     settings = CompareSettings(maps=("rigid",), n_null=9)
-    assert any("next to each other" in w for w in compare(steps, y, settings=settings).warnings)
+    assert any("next to each" in w for w in compare(steps, y, settings=settings).warnings)
     grouped = compare(steps, y, groups=documents, settings=settings)
-    assert not any("next to each other" in text for text in grouped.warnings)
+    assert not any("next to each" in text for text in grouped.warnings)
     order = rng.permutation(300)
     mixed = compare(steps[order], y[order], settings=settings)
-    assert not any("next to each other" in text for text in mixed.warnings)
+    assert not any("next to each" in text for text in mixed.warnings)

@@ -26,7 +26,7 @@ def test_rows_are_found_by_their_sample_numbers() -> None:
     aligned = align_columns(source, open_columns(TABLE))
 
     assert aligned.columns["x"].tolist() == samples.tolist()
-    assert aligned.notes == ("columns was matched to the sample numbers of tokens",)
+    assert "sample numbers" in " ".join(aligned.notes)
 
 
 def test_a_view_of_a_store_holds_factors(tmp_path: Path) -> None:
@@ -46,14 +46,14 @@ def test_a_view_of_a_store_holds_factors(tmp_path: Path) -> None:
 
 def test_columns_that_are_empty_in_every_row_are_refused() -> None:
     table = open_columns({"hue": TABLE["hue"], "x": np.full(10, np.nan)})
-    with pytest.raises(RowMismatchError, match="no row has a value of each of hue, x"):
+    with pytest.raises(RowMismatchError, match=r"no row .*hue, x"):
         align_columns(as_source(np.zeros((10, 2))), table)
 
 
 def test_nothing_in_common_is_refused_whatever_the_policy() -> None:
     source = as_source(np.zeros((2, 2)), ids=["a", "b"], name="latents")
     table = open_columns({"id": ["c", "d"], "hue": [0, 1]})
-    with pytest.raises(RowMismatchError, match="no entry for 2 of the 2 rows of latents"):
+    with pytest.raises(RowMismatchError, match="2 of the 2 rows"):
         align_columns(source, table, policy="intersect")
 
 
@@ -73,7 +73,7 @@ def test_a_table_with_an_entry_for_every_token_is_taken_by_row() -> None:
     source = replace(source, index=index, has_sample_numbers=True, identity="sample numbers")
     aligned = align_columns(source, open_columns(TABLE))
     assert aligned.columns["x"].tolist() == TABLE["x"].tolist()
-    assert "were matched by row order" in aligned.notes[0]
+    assert "row order" in aligned.notes[0]
 
 
 def test_all_tokens_of_a_sample_take_the_entry_of_its_id() -> None:
@@ -125,7 +125,7 @@ def test_a_table_of_few_bytes_does_not_fill_the_memory(tmp_path: Path, kind: str
         pandas = pytest.importorskip("pandas")
         pandas.DataFrame({"label": np.zeros(n_rows, np.int8)}).to_parquet(path)
     assert path.stat().st_size < 2**17
-    with allowing("16M"), pytest.raises(InputError, match=r"bomb.* expand to 33554432 bytes"):
+    with allowing("16M"), pytest.raises(InputError, match=r"bomb.* 33554432 bytes"):
         open_columns(path)
     with allowing("64M"):
         assert open_columns(path).n_rows >= n_rows
@@ -133,10 +133,10 @@ def test_a_table_of_few_bytes_does_not_fill_the_memory(tmp_path: Path, kind: str
 
 def test_a_table_of_a_million_columns_is_refused_at_its_first_line(tmp_path: Path) -> None:
     (tmp_path / "wide.csv").write_text("x," * 10**6 + "x\n1\n")
-    with pytest.raises(InputError, match=r"wide\.csv: has 1000001 columns; at most 32768 are read"):
+    with pytest.raises(InputError, match=r"wide\.csv: .*1000001 columns; .* 32768 "):
         open_columns(tmp_path / "wide.csv")
     np.savez(tmp_path / "wide.npz", f=np.zeros((1, 10**5)))
-    with pytest.raises(InputError, match=r"wide\.npz: has 100000 columns; at most 32768 are read"):
+    with pytest.raises(InputError, match=r"wide\.npz: .*100000 columns; .* 32768 "):
         open_columns(tmp_path / "wide.npz")
 
 

@@ -10,7 +10,7 @@ from repalign.conditions.settings import TransformSettings
 from repalign.deconfounding.run import deconfound
 from repalign.deconfounding.settings import BatchSettings
 
-PROFILES = Path(__file__).parents[2] / "data" / "cell-painting" / "profiles.gct.gz"
+PROFILES = Path(__file__).parents[1] / "data" / "cell-painting" / "profiles.gct.gz"
 
 
 def read_gct(path: Path) -> tuple[dict[str, list[str]], dict[str, np.ndarray]]:

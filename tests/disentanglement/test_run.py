@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def test_pruned_latents_are_named_and_kept_in_the_matrix() -> None:
     raw = result.matrices[0]
     assert raw.pruned == (4, 5)
     assert raw.nmi.shape == (4, 6)
-    assert any("raw: 2 of 6 latents are inactive" in text for text in result.warnings)
+    assert any("raw: 2 of 6 latents" in text for text in result.warnings)
     assert result.to_dict()["matrices"][0]["pruned_latents"] == [4, 5]
 
 
@@ -128,7 +129,7 @@ def test_factors_are_joined_by_id_whatever_their_order(tmp_path: Path) -> None:
 
     assert score(joined, "raw", "InfoM") == score(ordered, "raw", "InfoM")
     assert not any("row order" in text for text in joined.warnings)
-    assert any("matched by row order" in text for text in ordered.warnings)
+    assert any("row order" in text for text in ordered.warnings)
 
 
 def test_rows_without_factors_are_refused_or_left_out() -> None:
@@ -136,7 +137,7 @@ def test_rows_without_factors_are_refused_or_left_out() -> None:
     ids = [str(i) for i in range(400)]
     table = {"id": ids[3:], **{name: values[3:] for name, values in factors.items()}}
     source = as_source(latents, ids=ids, name="latents")
-    with pytest.raises(RowMismatchError, match=r"no entry for 3 of the 400 rows .* first is '0'"):
+    with pytest.raises(RowMismatchError, match=r" 3 of the 400 rows .*'0'"):
         disentangle(source, table, settings=QUICK)
     settings = FactorSettings(
         scores=("mcc",), n_null=0, n_halves=0,
@@ -144,7 +145,7 @@ def test_rows_without_factors_are_refused_or_left_out() -> None:
     )  # fmt: skip
     result = disentangle(source, table, settings=settings)
     assert result.records[0].n_rows == 397
-    assert any("they were left out" in text for text in result.warnings)
+    assert any("left out" in text for text in result.warnings)
 
 
 def test_rows_with_a_missing_value_are_left_out_and_counted() -> None:
@@ -152,7 +153,7 @@ def test_rows_with_a_missing_value_are_left_out_and_counted() -> None:
     factors["x"] = np.where(np.arange(400) < 5, np.nan, factors["x"])
     result = disentangle(latents, factors, settings=QUICK)
     assert result.records[0].n_rows == 395
-    assert "5 rows have no value of x and were left out" in result.warnings
+    assert any(re.search(r"\b5 rows .*\bx\b", text) for text in result.warnings)
 
 
 def test_a_condition_that_cannot_be_fitted_does_not_cost_the_others() -> None:
@@ -163,23 +164,20 @@ def test_a_condition_that_cannot_be_fitted_does_not_cost_the_others() -> None:
     result = disentangle(wide, few, settings=settings)
     frame = result.to_frame()
     assert set(frame.condition) == {"raw", "pca", "pca+ica", "pca+rotation"}
-    assert any(
-        "ica was left out: ICA without whitening needs at least as many rows" in text
-        for text in result.warnings
-    )
+    assert any(re.search("ica was left out: .*whitening", text) for text in result.warnings)
     explicit = frame[(frame.score == "InfoE") & (frame.condition == "raw")].iloc[0]
-    assert explicit.reason == "12 rows are fitted perfectly by 30 latents, whatever they hold"
+    assert re.search("12 rows .*30 latents", explicit.reason)
 
 
 def test_when_no_condition_can_be_fitted_it_is_said_why() -> None:
     settings = FactorSettings(transform=TransformSettings(conditions=("pca", "ica")))
-    with pytest.raises(InputError, match="pca was left out: the rows do not vary"):
+    with pytest.raises(InputError, match=r"pca was left out: .*vary"):
         disentangle(np.ones((20, 3)), {"a": np.arange(20) % 2}, settings=settings)
 
 
 def test_different_numbers_of_rows_without_ids_are_refused() -> None:
     latents, factors = planted(0, n_rows=400)
-    with pytest.raises(RowMismatchError, match="columns has 400 rows and latents 399, without ids"):
+    with pytest.raises(RowMismatchError, match=r" 400 rows .*latents 399"):
         disentangle(latents[:399], factors, settings=QUICK)
 
 
@@ -191,7 +189,7 @@ def test_rows_are_drawn_where_there_are_too_many() -> None:
     )  # fmt: skip
     result = disentangle(latents, factors, settings=settings)
     assert result.records[0].n_rows == 500
-    assert any("500 of 1500 rows were drawn" in text for text in result.warnings)
+    assert any("500 of 1500 rows" in text for text in result.warnings)
 
 
 def test_progress_counts_every_round() -> None:
@@ -203,7 +201,7 @@ def test_progress_counts_every_round() -> None:
 
 
 def test_codes_cannot_be_whitened() -> None:
-    with pytest.raises(InputError, match="choose the condition raw alone"):
+    with pytest.raises(InputError, match="condition raw"):
         FactorSettings(discrete_latents=True)
 
 
@@ -221,12 +219,12 @@ def test_discrete_latents_are_scored_raw() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_seeds": 0}, "n_seeds: got 0, expected at least 1"),
-        ({"n_null": -1}, "n_null: got -1, expected at least 0"),
-        ({"infomec": "standrd"}, "infomec: got 'standrd', expected one of: standard, reference"),
-        ({"scores": ("beta",)}, "scores: got beta, expected some of: infomec"),
-        ({"on_mismatch": "merge"}, "on_mismatch: got 'merge', expected one of: refuse, intersect"),
-        ({"discrete": ("x",), "continuous": ("x",)}, "x is declared discrete and continuous"),
+        ({"n_seeds": 0}, "n_seeds: got 0"),
+        ({"n_null": -1}, "n_null: got -1"),
+        ({"infomec": "standrd"}, "infomec: got 'standrd'"),
+        ({"scores": ("beta",)}, "scores: got beta"),
+        ({"on_mismatch": "merge"}, "on_mismatch: got 'merge'"),
+        ({"discrete": ("x",), "continuous": ("x",)}, "discrete and continuous"),
     ],
 )
 def test_impossible_settings_are_refused(arguments, message: str) -> None:
@@ -235,7 +233,7 @@ def test_impossible_settings_are_refused(arguments, message: str) -> None:
 
 
 def test_nothing_to_score_is_refused() -> None:
-    with pytest.raises(InputError, match="no embeddings were given"):
+    with pytest.raises(InputError, match="no embeddings"):
         disentangle([], {"a": [1, 2]})
 
 
@@ -299,7 +297,7 @@ def test_factors_that_vary_in_groups_say_how_they_are_shuffled() -> None:
     result = disentangle(latents, table, groups="scene", settings=GROUPED)
     assert result.records[0].null_scheme == "runs of groups"
     assert result.records[0].null_rows == 300
-    assert any("factors vary inside the 30 groups" in text for text in result.warnings)
+    assert any("inside the 30 groups" in text for text in result.warnings)
 
 
 def test_few_groups_are_told_and_give_no_p_value() -> None:
@@ -308,7 +306,7 @@ def test_few_groups_are_told_and_give_no_p_value() -> None:
     record = result.records[0]
     assert record.p_value is None
     assert record.null is not None
-    assert any("no p-value: the factors of 4 groups can be dealt in" in t for t in result.warnings)
+    assert any(re.search("no p-value: .* 4 groups", text) for text in result.warnings)
     assert record.ci_low is None
     assert any("no interval: 4 groups" in text for text in result.warnings)
 
@@ -317,8 +315,8 @@ def test_few_groups_are_told_and_give_no_p_value() -> None:
     ("largest", "says"),
     [
         (10, None),
-        (150, "no interval: 30 groups (worth 7.6"),
-        (900, "no interval: 30 groups (worth 1.7"),
+        (150, "30 groups (worth 7.6"),
+        (900, "30 groups (worth 1.7"),
     ],
 )
 def test_groups_that_are_worth_few_are_told_like_few(largest: int, says: str | None) -> None:
@@ -343,8 +341,8 @@ def test_rows_are_drawn_in_whole_groups() -> None:
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ("scenes", "'scenes' is neither a file with a group a line nor a column of columns"),
-        ([1, 2], "groups: got 2 for the 300 rows of latents; expected one a row"),
+        ("scenes", "'scenes'"),
+        ([1, 2], "groups: got 2 .*300 rows"),
     ],
 )
 def test_groups_that_are_none_are_refused(groups, message: str) -> None:
@@ -355,7 +353,7 @@ def test_groups_that_are_none_are_refused(groups, message: str) -> None:
 
 def test_more_rows_than_fit_into_the_memory_are_refused_before_anything_is_computed() -> None:
     latents, factors = planted(0)
-    with pytest.raises(InputError, match=r"latents: scoring 1500 rows of 6 columns .*memory_bytes"):
+    with pytest.raises(InputError, match=r"latents: .*1500 rows of 6 .*memory_bytes"):
         disentangle(latents, factors, machine=Machine(memory_bytes=2**16))
 
 
@@ -385,5 +383,5 @@ def test_latents_keep_the_names_that_their_file_has(suffix: str, tmp_path: Path)
     raw, components = result.matrices
     assert raw.latents == tuple(names)
     assert components.latents == ("0", "1", "2", "3", "4", "5")
-    assert any("pruned from InfoM and InfoC (latents dust, fluff)" in t for t in result.warnings)
+    assert any("(latents dust, fluff)" in t for t in result.warnings)
     assert result.to_dict()["matrices"][0]["latents"] == names

@@ -45,7 +45,7 @@ def test_every_result_of_a_comparison_is_the_same_after_bytes() -> None:
 
 
 def test_what_is_no_part_of_a_result_is_refused() -> None:
-    with pytest.raises(TypeError, match="Engine: not a class"):
+    with pytest.raises(TypeError, match=r"Engine: .*class"):
         encode((1, Engine()))
     with pytest.raises(ValueError, match="no tree"):
         decode(encode(1.5).replace(b"tree", b"eert"))

@@ -15,7 +15,7 @@ from repalign.engine.engine import Engine, ProcessPool
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError, MissingExtraError, RepalignError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def square(machine: Machine, number: int) -> tuple[int, int]:
@@ -79,16 +79,16 @@ def run_failing(engine: Engine, *how: str) -> list[int]:
 
 def test_failures_travel_back_as_one_line() -> None:
     with ProcessPool(1) as pool:
-        with pytest.raises(MissingExtraError, match="this needs the package lightgbm"):
+        with pytest.raises(MissingExtraError, match="lightgbm"):
             run_failing(pool, "not", "expected")
         assert run_failing(pool, "not") == [7]
         with pytest.raises(RepalignError, match="worker"):
             run_failing(pool, "dies")
-    with pytest.raises(InputError, match="workers: got 0, expected at least 1"):
+    with pytest.raises(InputError, match="workers: got 0"):
         ProcessPool(0)
-    with pytest.raises(InputError, match=r"workers: got 10{23}, expected at most"):
+    with pytest.raises(InputError, match=r"workers: got 10{23}"):
         ProcessPool(10**23)
-    with pytest.raises(InputError, match="use it in a with block"):
+    with pytest.raises(InputError, match="with block"):
         run_failing(ProcessPool(1), "not")
 
 

@@ -14,7 +14,7 @@ def test_sizes_are_read(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "lots", "-1GiB", "0", "1.2.3M", "GiB", "1e400", "1e308G"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="expected a size such as 2GiB"):
+    with pytest.raises(InputError, match="2GiB"):
         parse_memory(text)
 
 

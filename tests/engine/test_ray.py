@@ -118,7 +118,7 @@ def test_failures_are_one_line(tasks, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(gone)
     gone.rmdir()
     monkeypatch.setattr(Path, "cwd", lambda: gone)
-    with pytest.raises(InputError, match=r"has no folder .*gone, where the command was started"):
+    with pytest.raises(InputError, match=r"folder .*gone"):
         tasks.map("writing", write, [(0, tmp_path, "")], Machine())
 
 
@@ -127,7 +127,7 @@ def test_a_second_cluster_is_refused_and_leaves_no_files(
     tasks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_engine, "_short_temporary", lambda: tmp_path)
-    with pytest.raises(InputError, match="connected to Ray already"), RayEngine(1):
+    with pytest.raises(InputError, match=r"connected .*already"), RayEngine(1):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -190,11 +190,9 @@ def test_a_cluster_that_does_not_start_is_one_line(tasks, monkeypatch: pytest.Mo
     monkeypatch.setattr(ray, "init", fail)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "shutdown", lambda: None)
-    with pytest.raises(
-        RepalignError, match=r"machine: The current node timed out; .*--engine ray$"
-    ):
+    with pytest.raises(RepalignError, match=r"timed out; .*--engine ray$"):
         RayEngine(1).__enter__()
-    with pytest.raises(RepalignError, match="no connection to 'auto': The current node"):
+    with pytest.raises(RepalignError, match=r"'auto': .*current node"):
         RayEngine(address="auto").__enter__()
 
 
@@ -205,7 +203,7 @@ def test_an_address_at_which_nothing_listens_is_told_at_once(monkeypatch) -> Non
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     started = time.monotonic()
-    with pytest.raises(RepalignError, match=rf"no connection to '127.0.0.1:{port}': .*refused"):
+    with pytest.raises(RepalignError, match=rf"'127.0.0.1:{port}': .*refused"):
         RayEngine(address=f"127.0.0.1:{port}").__enter__()
     assert time.monotonic() - started < 20
 
@@ -230,24 +228,24 @@ def test_ray_does_not_answer_for_the_command_when_it_is_told_to_end(monkeypatch)
 
 def test_wrong_engines_are_refused_before_anything_starts() -> None:
     for wrong in ({"workers": 0}, {"threads": 0}):
-        with pytest.raises(InputError, match=r"got 0, expected at least 1"):
+        with pytest.raises(InputError, match=r"got 0"):
             RayEngine(**wrong)
-    with pytest.raises(InputError, match="workers: got 0, expected at least 1"):
+    with pytest.raises(InputError, match="workers: got 0"):
         choose_engine("local", 0)
-    with pytest.raises(InputError, match="use it in a with block"):
+    with pytest.raises(InputError, match="with block"):
         RayEngine(1).map("nothing", write, [], Machine())
     with (
-        pytest.raises(InputError, match="expected host:port or auto"),
+        pytest.raises(InputError, match="host:port or auto"),
         RayEngine(address="ray://x"),
     ):
         pass
-    with pytest.raises(InputError, match="engine: got 'dask', expected local or ray"):
+    with pytest.raises(InputError, match="engine: got 'dask'"):
         choose_engine("dask")
-    with pytest.raises(InputError, match="--ray-address is of --engine ray"):
+    with pytest.raises(InputError, match="--ray-address"):
         choose_engine("local", ray_address="auto")
     assert address_warnings(None) == ()
     (warning,) = address_warnings("auto")
-    assert "whoever reaches a Ray cluster can run code on it: keep auto inside" in warning
+    assert "run code" in warning
     assert type(choose_engine()) is Engine
     assert isinstance(choose_engine("local", 2), ProcessPool)
     assert isinstance(choose_engine("ray", 2), RayEngine)

@@ -84,5 +84,5 @@ def test_a_lost_process_costs_only_its_shard(settings: ExtractSettings, tmp_path
     assert len(last.workers) <= 3
     assert all(speed.rate > 0 for _, speed in last.workers)
     assert not parts_directory(tmp_path / "b.h5").exists()
-    with pytest.raises(InputError, match="remove the old store first"):
+    with pytest.raises(InputError, match="old store"):
         extract_on_ray([replace(settings, overwrite=True)], RayEngine(1))

@@ -35,8 +35,8 @@ class Mixing(nn.Module):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("random", "the layer 'final' gives other rows at every pass"),
-        ("batch", "the layer 'final' gives a sample other rows in a batch than alone"),
+        ("random", "'final' .*every pass"),
+        ("batch", "'final' .*batch than alone"),
     ],
 )
 @pytest.mark.parametrize("family", ["bert", "vit"])
@@ -91,7 +91,7 @@ def test_a_text_model_that_sees_padding_is_refused_whatever_the_texts(
         return replace(load_encoder(name, **options), needs_mask=False)
 
     monkeypatch.setattr("repalign.models.load.load_encoder", load)
-    with pytest.raises(ModelError, match="other rows in a batch than alone"):
+    with pytest.raises(ModelError, match="batch than alone"):
         extract(replace(settings, output=tmp_path / "b.h5"))
 
 

@@ -27,18 +27,18 @@ def test_stores_are_called_after_models_or_as_told(tmp_path: Path) -> None:
 def test_lists_that_say_nothing_or_the_same_twice_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_text("# nothing\n")
-    with pytest.raises(InputError, match="holds no models; expected one a line"):
+    with pytest.raises(InputError, match="no models"):
         read_models(path)
     path.write_text("runs/a\nruns-a\n")
-    with pytest.raises(InputError, match=r"two stores would be called runs-a\.h5; name them, as"):
+    with pytest.raises(InputError, match=r"two stores .*runs-a\.h5"):
         read_models(path)
     path.write_bytes(b"runs/\xff\n")
-    with pytest.raises(InputError, match="is not UTF-8 text; expected one model a line"):
+    with pytest.raises(InputError, match="UTF-8"):
         read_models(path)
     path.write_bytes(b"#" * (2**24 + 1))
-    with pytest.raises(InputError, match="holds more than 16 MiB, expected a list"):
+    with pytest.raises(InputError, match="16 MiB"):
         read_models(path)
-    with pytest.raises(InputError, match="not a folder; expected one"):
+    with pytest.raises(InputError, match="not a folder"):
         settings_of_list([], path, ExtractSettings("", "d", tmp_path))
 
 

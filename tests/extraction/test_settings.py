@@ -12,13 +12,13 @@ from repalign.extraction.settings import ExtractSettings, ViewSettings
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dtype": "f32"}, "dtype: got 'f32', expected one of: fp32, bf16, fp16"),
-        ({"store_dtype": "half"}, "expected one of: float32, float16"),
-        ({"image_backend": "cv2"}, "expected one of: pil, torchvision"),
-        ({"pools": ("middle",)}, "pools: got middle, expected some of: own, token, mean"),
-        ({"pools": "mean"}, "pools: got 'mean', expected a tuple"),
-        ({"limit": 0}, "limit: got 0, expected at least 1"),
-        ({"workers": True}, "workers: got True, expected a whole number"),
+        ({"dtype": "f32"}, "dtype: got 'f32'"),
+        ({"store_dtype": "half"}, "got 'half'"),
+        ({"image_backend": "cv2"}, "got 'cv2'"),
+        ({"pools": ("middle",)}, "pools: got middle"),
+        ({"pools": "mean"}, "pools: got 'mean'"),
+        ({"limit": 0}, "limit: got 0"),
+        ({"workers": True}, "workers: got True"),
         ({"seed": -1}, "seed: got -1"),
     ],
 )

@@ -35,18 +35,18 @@ def test_wrong_and_hostile_files_get_one_line(tmp_path: Path, pixels: np.ndarray
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         file["one"], file["two"] = pixels, pixels.astype(np.float32)
-    with pytest.raises(InputError, match=r"no dataset of images in a.h5; .*one, two: choose"):
+    with pytest.raises(InputError, match=r"no dataset .*a.h5; .*one, two"):
         open_source(str(path), "image", ReadOptions())
-    with pytest.raises(InputError, match=r"no dataset three in a.h5"):
+    with pytest.raises(InputError, match=r"no dataset three "):
         open_source(str(path), "image", ReadOptions(column="three"))
-    with pytest.raises(InputError, match=r"a.h5 holds float32 of shape \(5, 8, 6, 3\)"):
+    with pytest.raises(InputError, match=r"float32 .*\(5, 8, 6, 3\)"):
         open_source(str(path), "image", ReadOptions(column="two"))
     with h5py.File(tmp_path / "link.h5", "w") as file:
         file["images"] = h5py.ExternalLink(str(path), "one")
-    with pytest.raises(InputError, match="external link, which is not followed"):
+    with pytest.raises(InputError, match="external link"):
         open_source(str(tmp_path / "link.h5"), "image", ReadOptions())
     path.write_bytes(b"no HDF5")
-    with pytest.raises(InputError, match=r"a.h5: HDF5 cannot read it"):
+    with pytest.raises(InputError, match=r"a.h5: .*cannot read"):
         open_source(str(path), "image", ReadOptions())
-    with pytest.raises(InputError, match=r"a.h5 is no text that is read"):
+    with pytest.raises(InputError, match=r"a.h5 .*no text"):
         open_source(str(path), "text", ReadOptions())

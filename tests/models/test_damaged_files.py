@@ -147,11 +147,11 @@ def test_damaged_tokenizers_are_refused_in_one_line_or_work(
 @pytest.mark.parametrize(
     ("family", "changes", "message"),
     [
-        ("gpt_neox", {"num_hidden_layers": 10**6}, "says num_hidden_layers 1000000; at most 1024"),
-        ("gpt_neox", {"hidden_size": 2**20}, "describes .* values, and its weights are .* bytes"),
-        ("gpt2", {"n_positions": 2**20}, "they do not belong together"),
-        ("gpt_neox", {"num_attention_heads": 0}, "cannot be loaded as GPTNeoXModel"),
-        ("resnet", {"depths": [600, 600]}, "says depths 1200; at most 1024"),
+        ("gpt_neox", {"num_hidden_layers": 10**6}, "num_hidden_layers 1000000; .*1024"),
+        ("gpt_neox", {"hidden_size": 2**20}, "values, .* bytes"),
+        ("gpt2", {"n_positions": 2**20}, "belong together"),
+        ("gpt_neox", {"num_attention_heads": 0}, "GPTNeoXModel"),
+        ("resnet", {"depths": [600, 600]}, "depths 1200; .*1024"),
         ("vit", {"image_size": 10**6}, "belong together"),
         ("bert", {"num_labels": 10**7}, "num_labels"),
     ],
@@ -169,7 +169,7 @@ def test_sizes_are_bounded_before_anything_is_built(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"depth": 10**6}, "says depth 1000000; at most 1024"),
+        ({"depth": 10**6}, "depth 1000000; .*1024"),
         ({"embed_dim": 2**18}, "shape"),
         ({"num_heads": 5}, "timm cannot build"),
     ],

@@ -49,7 +49,7 @@ def test_an_index_names_no_files_elsewhere(
     suffix = Path(kind).suffix
     put_weights(neox, tmp_path / f"other{suffix}")
     as_index(neox, form.format(suffix, root=tmp_path), kind)
-    with pytest.raises(ModelError, match=r"names a shard .* outside its directory"):
+    with pytest.raises(ModelError, match=r"shard .* outside"):
         load_encoder(str(neox))
 
 
@@ -57,7 +57,7 @@ def test_an_index_names_no_files_elsewhere(
 def test_an_index_of_another_form_is_refused(neox: Path, places: Any) -> None:
     (neox / "model.safetensors").unlink()
     (neox / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
-    with pytest.raises(ModelError, match="has no weight_map"):
+    with pytest.raises(ModelError, match="weight_map"):
         load_encoder(str(neox))
 
 
@@ -72,7 +72,7 @@ def test_a_config_names_no_other_files(neox: Path, field: str) -> None:
     put_weights(neox, neox / "other.safetensors")
     config = json.loads((neox / "config.json").read_text())
     (neox / "config.json").write_text(json.dumps({**config, field: "other.safetensors"}))
-    with pytest.raises(ModelError, match=f"has the field '{field}', which is refused"):
+    with pytest.raises(ModelError, match=f"field '{field}'"):
         load_encoder(str(neox))
 
 
@@ -101,7 +101,7 @@ def test_a_link_to_outside_is_refused_and_one_inside_is_not(
     shutil.move(neox / "sub" / "kept", tmp_path / "kept")
     (neox / file).unlink()
     (neox / file).symlink_to(tmp_path / "kept")
-    with pytest.raises(ModelError, match=rf"{file} in neox/ is a link to outside of that direct"):
+    with pytest.raises(ModelError, match=rf"{file} .*link to outside"):
         load_encoder(str(neox))
 
 
@@ -120,7 +120,7 @@ def test_a_snapshot_of_the_cache_is_links_into_its_blobs(neox: Path, tmp_path: P
     shutil.copy(neox / "model.safetensors", tmp_path / "elsewhere")
     (snapshot / "model.safetensors").unlink()
     (snapshot / "model.safetensors").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ModelError, match="a link to outside"):
+    with pytest.raises(ModelError, match="link to outside"):
         load_encoder(str(snapshot))
 
 
@@ -128,7 +128,7 @@ def test_a_snapshot_of_the_cache_is_links_into_its_blobs(neox: Path, tmp_path: P
 def test_a_pipe_is_refused_and_not_waited_for(neox: Path, file: str) -> None:
     (neox / file).unlink()
     os.mkfifo(neox / file)
-    with pytest.raises(ModelError, match=f"{file} in neox/ is not a regular file"):
+    with pytest.raises(ModelError, match=f"{file} .*regular"):
         load_encoder(str(neox))
 
 
@@ -154,5 +154,5 @@ def test_the_files_that_are_read_are_hashed(tiny: ModuleType, tmp_path: Path) ->
 def test_a_directory_without_a_tokenizer_says_so(neox: Path) -> None:
     for path in neox.glob("tokenizer*"):
         path.unlink()
-    with pytest.raises(ModelError, match=r"no tokenizer in neox; expected tokenizer.json, .*--tok"):
+    with pytest.raises(ModelError, match=r"no tokenizer .*--tok"):
         load_text_inputs(load_encoder(str(neox)))

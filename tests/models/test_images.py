@@ -161,10 +161,10 @@ def test_one_channel_models_get_one_channel() -> None:
     [
         (
             "canonical64",
-            r"gives 64×64 pixels, the model takes 32×32; for instance --preprocess canon",
+            r"64×64 .*32×32; .*canonical32",
         ),
-        ("nonsense", "unknown preprocessing 'nonsense'; expected canonicalN"),
-        ("timm:no_such_net_at_all", "timm has no preprocessing for 'no_such_net_at_all'"),
+        ("nonsense", "preprocessing 'nonsense'"),
+        ("timm:no_such_net_at_all", "preprocessing .*'no_such_net_at_all'"),
     ],
 )
 def test_a_preprocessing_that_does_not_fit_is_refused(
@@ -179,7 +179,7 @@ def test_a_model_without_preprocessing_needs_one(tiny: ModuleType, tmp_path: Pat
     directory = tiny.save_transformers(tmp_path / "vit", "vit")
     (directory / "preprocessor_config.json").unlink()
     model = load_encoder(str(directory))
-    with pytest.raises(ModelError, match=r"without preprocessor_config.json; .*canonical32"):
+    with pytest.raises(ModelError, match=r"preprocessor_config.json; .*canonical32"):
         choose_image_inputs(model)
     assert choose_image_inputs(model, "canonical32").name == "canonical32"
 

@@ -55,17 +55,17 @@ def test_a_model_without_final_norm_has_no_pre_norm() -> None:
     toy = Toy(norm=False)
     layers = map_layers(toy, [f"stack.{k}" for k in range(3)])
     assert layers.final == Tap("final", "stack.2")
-    with pytest.raises(InputError, match="no layer 'pre-norm'; use 'final' or '-1'"):
+    with pytest.raises(InputError, match="no layer 'pre-norm'"):
         resolve_layers(layers, ["pre-norm"])
 
 
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        ("4", "no layer 4: the model has 3 blocks; expected 0 to 3, or -1 to -4"),
+        ("4", "no layer 4: .*3 blocks"),
         ("-5", "no layer -5"),
-        ("stakc.1", r"no layer 'stakc.1' in this model; did you mean stack.1"),
-        ("zzzz", "expected final, pre-norm, all, a number"),
+        ("stakc.1", r"'stakc.1' .*stack.1"),
+        ("zzzz", "pre-norm, all, a number"),
     ],
 )
 def test_a_wrong_layer_gets_one_line(layers: LayerMap, request_: str, message: str) -> None:

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -55,13 +56,13 @@ def test_weights_are_float32_whatever_the_checkpoint_says(neox: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "mambo"}, "model type 'mambo', which is not one of transformers"),
+        ({"model_type": "mambo"}, "model type 'mambo'"),
         ({"model_type": ["gpt_neox"]}, r"model type \['gpt_neox'\]"),
         ({"model_type": "dpt", "backbone_config": {"model_type": "bit"}}, "'backbone_config'"),
-        ({"vision_config": {"backbone": "resnet18"}}, "field 'backbone', which is refused"),
+        ({"vision_config": {"backbone": "resnet18"}}, "field 'backbone'"),
         ({"heads": [{"auto_map": None}]}, "field 'auto_map'"),
         ({"model_type": None}, "model type None"),
-        ({"auto_map": {"AutoModel": "x.Y"}}, "field 'auto_map', which is refused"),
+        ({"auto_map": {"AutoModel": "x.Y"}}, "field 'auto_map'"),
         ({"_attn_implementation_internal": "a/b"}, "'_attn_implementation_internal'"),
         ({"quantization_config": {}}, "'quantization_config'"),
         ({"model_type": "timm_wrapper", "architecture": "local-dir:../x"}, "architecture"),
@@ -93,19 +94,19 @@ def test_a_huge_config_is_refused(neox: Path) -> None:
 
 def test_missing_encoder_weights_are_named(neox: Path) -> None:
     edit_weights(neox, lambda s: s.pop("layers.1.mlp.dense_h_to_4h.bias"))
-    with pytest.raises(ModelError, match=r"lacks encoder weights: layers.1.mlp.dense_h_to_4h.bias"):
+    with pytest.raises(ModelError, match=r"lacks .*layers.1.mlp.dense_h_to_4h.bias"):
         load_encoder(str(neox))
 
 
 def test_unexpected_encoder_weights_are_named(neox: Path) -> None:
     edit_weights(neox, lambda s: s.update({"layers.7.extra.weight": torch.zeros(2)}))
-    with pytest.raises(ModelError, match=r"has unexpected weights: layers.7.extra.weight"):
+    with pytest.raises(ModelError, match=r"unexpected .*layers.7.extra.weight"):
         load_encoder(str(neox))
 
 
 def test_weights_of_another_shape_are_named(neox: Path) -> None:
     edit_weights(neox, lambda s: s.update({"final_layer_norm.weight": torch.zeros(5)}))
-    with pytest.raises(ModelError, match=r"final_layer_norm.weight of shape \(5,\), expected"):
+    with pytest.raises(ModelError, match=r"final_layer_norm.weight .*\(5,\)"):
         load_encoder(str(neox))
 
 
@@ -147,7 +148,7 @@ def test_checkpoints_of_whole_models_give_their_encoder(
 
 def test_a_directory_without_weights_is_refused(neox: Path) -> None:
     (neox / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match=r"no weights; expected one of model.safe"):
+    with pytest.raises(ModelError, match=r"no weights; .*model.safe"):
         load_encoder(str(neox))
 
 
@@ -184,7 +185,7 @@ def test_a_pickle_that_runs_code_is_refused_and_does_not_run(neox: Path, tmp_pat
     torch.save({"model": {"x": Evil(marker)}}, tmp_path / "evil.pth")
     with pytest.raises(ModelError):
         load_encoder(str(neox))
-    with pytest.raises(ModelError, match=r"evil.pth cannot be read as .*safetensors") as refused:
+    with pytest.raises(ModelError, match=r"evil.pth .*safetensors") as refused:
         load_encoder(f"mae:{tmp_path / 'evil.pth'}")
     assert "Re-running" not in str(refused.value), "advice to run it all the same"
     assert not marker.exists()
@@ -202,9 +203,9 @@ def test_files_without_tensors_are_refused(tmp_path: Path) -> None:
     torch.save([1, 2], tmp_path / "list.pth")
     torch.save({"a": 1}, tmp_path / "none.pth")
     (tmp_path / "x.safetensors").write_bytes(b"abc")
-    with pytest.raises(ModelError, match="holds a list, not a state dict"):
+    with pytest.raises(ModelError, match="a list, "):
         read_state_dict(tmp_path / "list.pth")
-    with pytest.raises(ModelError, match="holds no tensors by name"):
+    with pytest.raises(ModelError, match="no tensors"):
         read_state_dict(tmp_path / "none.pth")
     with pytest.raises(ModelError, match="readable safetensors"):
         read_state_dict(tmp_path / "x.safetensors")
@@ -218,17 +219,17 @@ def test_mae_files_must_be_mae_and_complete(tiny: ModuleType, tmp_path: Path) ->
     del state["blocks.1.attn.qkv.bias"]
     torch.save({"model": state}, tmp_path / "short.pth")
     torch.save({"w": torch.zeros(2)}, tmp_path / "other.pth")
-    with pytest.raises(ModelError, match=r"lacks encoder weights: blocks.1.attn.qkv.bias"):
+    with pytest.raises(ModelError, match=r"lacks .*blocks.1.attn.qkv.bias"):
         load_encoder(f"mae:{tmp_path / 'short.pth'}")
-    with pytest.raises(ModelError, match="not an MAE encoder"):
+    with pytest.raises(ModelError, match="MAE encoder"):
         load_encoder(f"mae:{tmp_path / 'other.pth'}")
-    with pytest.raises(ModelError, match="does not say what architecture it is for"):
+    with pytest.raises(ModelError, match="architecture"):
         load_encoder(str(tmp_path / "other.pth"))
 
 
 def test_a_mae_of_unknown_width_is_refused(tiny: ModuleType, tmp_path: Path) -> None:
     torch.save({"model": tiny.build_timm("vit").state_dict()}, tmp_path / "narrow.pth")
-    with pytest.raises(ModelError, match=r"is 32 wide.*known widths: 192"):
+    with pytest.raises(ModelError, match=r"32 wide.*: 192"):
         load_encoder(f"mae:{tmp_path / 'narrow.pth'}")
 
 
@@ -236,13 +237,11 @@ def test_timm_and_torchvision_names_and_weights_are_checked(
     tiny: ModuleType, tmp_path: Path
 ) -> None:
     torch.save(tiny.build_timm("resnet").state_dict(), tmp_path / "w.pth")
-    with pytest.raises(InputError, match="unknown timm architecture 'resnet18x'"):
+    with pytest.raises(InputError, match="architecture 'resnet18x'"):
         load_encoder("timm:resnet18x")
-    with pytest.raises(
-        InputError, match=r"unknown torchvision model 'resnet19'; did you mean resnet"
-    ):
+    with pytest.raises(InputError, match=r"'resnet19'; .*resnet"):
         load_encoder("torchvision:resnet19")
-    with pytest.raises(ModelError, match=r"weights of another shape: .*does not fit"):
+    with pytest.raises(ModelError, match=r"another shape"):
         load_encoder(f"timm:resnet18@{tmp_path / 'w.pth'}")
     (tmp_path / "notes.txt").touch()
     with pytest.raises(InputError, match=r"notes.txt is not a model"):
@@ -252,10 +251,10 @@ def test_timm_and_torchvision_names_and_weights_are_checked(
 def test_a_timm_directory_of_an_unknown_kind_is_refused(tiny: ModuleType, tmp_path: Path) -> None:
     directory = tiny.save_timm(tmp_path / "vit", "vit")
     edit_config(directory, architecture="no_such_net")
-    with pytest.raises(ModelError, match="timm architecture 'no_such_net', which is unknown"):
+    with pytest.raises(ModelError, match=r"'no_such_net'.*unknown"):
         load_encoder(str(directory))
     edit_config(directory, architecture="resnet18", model_args={"x": {"nested": 1}})
-    with pytest.raises(ModelError, match=r"model_args .* 'x' of a kind that is refused"):
+    with pytest.raises(ModelError, match=r"model_args .* 'x' "):
         load_encoder(str(directory))
 
 
@@ -271,7 +270,7 @@ def test_offline_mode_is_honoured_whenever_it_is_asked_for(before: str) -> None:
         "from huggingface_hub.constants import is_offline_mode; print(is_offline_mode())"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "no-such/model: not in the cache, and offline mode is on" in ran.stdout
+    assert re.search("no-such/model: .*cache, .*offline", ran.stdout)
     assert ran.stdout.strip().endswith("True")
 
 

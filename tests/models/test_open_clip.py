@@ -110,11 +110,11 @@ def test_a_trunk_of_timm_is_timms(tmp_path: Path) -> None:
 def test_what_is_not_the_plain_encoder_is_refused(tmp_path: Path) -> None:
     name = save(tmp_path / "m", visual(Vision()), VISION)
     for part in ("", "::text"):
-        with pytest.raises(InputError, match=r"use .*m::vision; for its text encoder give"):
+        with pytest.raises(InputError, match=r"m::vision; "):
             load_encoder(name + part)
     name = save(tmp_path / "n", visual(Vision()), VISION | {"attentional_pool": True})
-    with pytest.raises(ModelError, match="has attentional_pool True, which is not supported"):
+    with pytest.raises(ModelError, match="attentional_pool True"):
         load_encoder(f"{name}::vision")
     name = save(tmp_path / "r", visual(Vision()), {"layers": [1, 1, 1, 1], "width": 8})
-    with pytest.raises(ModelError, match="is a ResNet; give timm:resnet50_clip@file"):
+    with pytest.raises(ModelError, match=r"ResNet; .*timm:resnet50_clip@file"):
         load_encoder(f"{name}::vision")

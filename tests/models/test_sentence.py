@@ -107,7 +107,7 @@ def test_states_of_tokens_are_there_too(tiny: ModuleType, tmp_path: Path) -> Non
     rows = rows_of(model, tiny, tmp_path / "a.h5", layers=("-1",))
     expected = np.stack([states(model, text).mean(0).numpy() for text in tiny.TEXTS])
     assert np.allclose(rows, expected, atol=1e-5)
-    with pytest.raises(InputError, match="is pooled by the model's own rule"):
+    with pytest.raises(InputError, match="own rule"):
         rows_of(model, tiny, tmp_path / "b.h5", pools=("mean",))
     with pytest.raises(InputError, match="give --pool mean"):
         rows_of(model, tiny, tmp_path / "b.h5", layers=("1",), pools=("own",))
@@ -115,19 +115,19 @@ def test_states_of_tokens_are_there_too(tiny: ModuleType, tmp_path: Path) -> Non
 
 def test_what_is_not_known_is_refused_with_the_way_out(tiny: ModuleType, tmp_path: Path) -> None:
     model = save(tiny, tmp_path / "a", {"pooling_mode": "mean"}, "CNN")
-    with pytest.raises(ModelError, match="is a module 'CNN', which is not supported"):
+    with pytest.raises(ModelError, match="module 'CNN'"):
         load_encoder(str(model))
     model = save(tiny, tmp_path / "b", {"pooling_mode": "median"})
-    with pytest.raises(ModelError, match="pooling mode 'median'; expected cls"):
+    with pytest.raises(ModelError, match="mode 'median'"):
         load_encoder(str(model))
     model = save(tiny, tmp_path / "c", {"pooling_mode": "mean"})
     (model / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
-    with pytest.raises(ModelError, match="make the data lower case"):
+    with pytest.raises(ModelError, match="lower case"):
         load_encoder(str(model))
     (model / "sentence_bert_config.json").write_text('{"max_seq_length": 7}')
     assert load_encoder(str(model)).max_length == 7
     (model / "config_sentence_transformers.json").write_text('{"default_prompt_name": "query"}')
-    with pytest.raises(ModelError, match="puts its prompt 'query' before every text"):
+    with pytest.raises(ModelError, match="prompt 'query'"):
         load_encoder(str(model))
     listed = json.loads((model / "modules.json").read_text())
     listed[1]["path"] = "../elsewhere"

@@ -41,7 +41,7 @@ def test_old_repositories_have_only_a_vocabulary(tiny: ModuleType, tmp_path: Pat
 def test_lengths_beyond_the_positions_are_refused(tiny: ModuleType, tmp_path: Path) -> None:
     model = load_encoder(str(tiny.save_transformers(tmp_path / "gpt2", "gpt2")))
     assert load_text_inputs(model).max_length == 40
-    with pytest.raises(InputError, match="--max-length 41, but the model has 40 positions"):
+    with pytest.raises(InputError, match=r"--max-length 41, .*40 positions"):
         load_text_inputs(model, max_length=41)
 
 
@@ -60,7 +60,7 @@ def test_a_tokenizer_of_another_model_is_refused(tiny: ModuleType, tmp_path: Pat
     pipeline = json.loads((directory / "tokenizer.json").read_text())
     pipeline["model"]["vocab"]["unheard-of"] = tiny.VOCABULARY
     (directory / "tokenizer.json").write_text(json.dumps(pipeline))
-    message = f"knows {tiny.VOCABULARY + 1} tokens, the model embeds {tiny.VOCABULARY}"
+    message = f"{tiny.VOCABULARY + 1} tokens, .* {tiny.VOCABULARY}"
     with pytest.raises(ModelError, match=message):
         load_text_inputs(model)
 
@@ -70,7 +70,7 @@ def test_ids_are_checked_sample_by_sample(tiny: ModuleType, tmp_path: Path) -> N
     encoder = load_text_inputs(model)
     with pytest.raises(InputError, match="sample s7"):
         encoder.states(encoder.prepare(""), "s7")
-    with pytest.raises(ModelError, match="token id 999 in sample s8"):
+    with pytest.raises(ModelError, match=r"999 .*sample s8"):
         encoder.states(Item(np.array([1, 999]), 2), "s8")
 
 
@@ -78,11 +78,11 @@ def test_missing_and_hostile_tokenizers_are_refused(tiny: ModuleType, tmp_path: 
     directory = tiny.save_transformers(tmp_path / "neox", "gpt_neox")
     model = load_encoder(str(directory))
     (directory / "tokenizer_config.json").write_text('{"auto_map": {"AutoTokenizer": "x.Y"}}')
-    with pytest.raises(ModelError, match="wants to run its own code"):
+    with pytest.raises(ModelError, match="own code"):
         load_text_inputs(model)
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(ModelError, match=r"no tokenizer in empty; expected tokenizer.json"):
+    with pytest.raises(ModelError, match=r"no tokenizer in empty"):
         load_text_inputs(model, source=empty)
 
 
@@ -138,5 +138,5 @@ def test_positions_drawn_follow_the_sample_and_the_seed() -> None:
 
 @pytest.mark.parametrize("text", ["", "some", "stride:0", "sample:x", "stride", "last:2"])
 def test_other_token_choices_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="expected all, last, stride:k or sample:n"):
+    with pytest.raises(InputError, match="stride:k or sample:n"):
         parse_tokens(text)

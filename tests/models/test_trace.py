@@ -55,7 +55,7 @@ def test_text_rows_equal_a_bare_pass_alone(tiny: ModuleType, tmp_path: Path, nam
         assert len(model.layers.blocks) == 3
         encode(model, make_views(model, ("0", "all"), ("mean",)), batch)
     else:
-        with pytest.raises(InputError, match="no list of blocks that each run once"):
+        with pytest.raises(InputError, match="no list of blocks"):
             make_views(model, ("-1",))
 
 
@@ -90,9 +90,9 @@ def test_a_model_of_two_encoders_needs_a_choice(tiny: ModuleType, tmp_path: Path
     tiny.save_other(tmp_path / "clip", "clip")
     tiny.save_other(tmp_path / "opt", "opt")
     for text in ("clip", "clip::audio"):
-        with pytest.raises(InputError, match="expected clip::text or clip::vision"):
+        with pytest.raises(InputError, match="clip::text or clip::vision"):
             load_encoder(str(tmp_path / text))
-    with pytest.raises(InputError, match=r"model type opt; expected opt$"):
+    with pytest.raises(InputError, match=r"type opt; .* opt$"):
         load_encoder(str(tmp_path / "opt::text"))
     assert load_encoder(str(tmp_path / "clip::text")).origin.model == "clip::text"
 
@@ -101,7 +101,7 @@ def test_tokens_that_do_not_fit_the_patches_are_refused(tiny: ModuleType, tmp_pa
     whole = tiny.save_other(tmp_path / "dino", "dinov2_with_registers")
     assert image_structure(whole, "dino", (3, 32, 32))["prefix_tokens"] == 3
     whole.config.patch_size = 4
-    with pytest.raises(ModelError, match="dino gives 19 tokens for 64 patches and has 3 tokens of"):
+    with pytest.raises(ModelError, match=r"dino .*19 tokens .*64 patches"):
         image_structure(whole, "dino", (3, 32, 32))
 
 
@@ -109,10 +109,10 @@ def test_a_model_of_other_inputs_is_refused(tiny: ModuleType, tmp_path: Path) ->
     settings = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = transformers.ASTConfig(**settings, intermediate_size=32, max_length=64)
     transformers.ASTModel(config).save_pretrained(tmp_path / "spectra")
-    with pytest.raises(ModelError, match="does not tell how many states it gives for a sound"):
+    with pytest.raises(ModelError, match=r"states .*sound"):
         load_encoder(str(tmp_path / "spectra"))
     lengths = {"prediction_length": 4, "context_length": 8, "d_model": 16}
     series = transformers.TimeSeriesTransformerConfig(**lengths, lags_sequence=[1, 2])
     transformers.TimeSeriesTransformerModel(series).save_pretrained(tmp_path / "series")
-    with pytest.raises(ModelError, match="takes past_values, and neither texts, images nor sounds"):
+    with pytest.raises(ModelError, match="past_values"):
         load_encoder(str(tmp_path / "series"))

@@ -114,7 +114,7 @@ def test_an_encoder_trained_as_a_decoder_is_causal_alone_and_in_batches(
             expected = torch.cat([state[layer] for state in states])
             torch.testing.assert_close(rows[layer], expected, atol=1e-5, rtol=1e-5)
     assert (rows["final"] - two_sided).abs().max() > 0.01, "far more than the tolerance"
-    with pytest.raises(InputError, match="no pooling 'cls' for a decoder model"):
+    with pytest.raises(InputError, match=r"pooling 'cls' .*decoder"):
         our_text_rows(directory, tiny.TEXTS, "cls", 16)
 
 
@@ -376,7 +376,7 @@ def test_blocks_that_hold_patches_alone_are_pooled_over_all_of_them(
         torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
     (token,) = our_image_rows(directory, pixels, ["pre-norm"], "cls", 16)
     torch.testing.assert_close(token, seen["enters"][:, 0], atol=1e-5, rtol=1e-5)
-    with pytest.raises(InputError, match=r"'block-2' holds patches alone.*choose the layer final"):
+    with pytest.raises(InputError, match=r"'block-2' .*patches .*final"):
         our_image_rows(directory, pixels, ["-2"], "cls", 16)
 
 
@@ -410,7 +410,7 @@ def test_a_map_becomes_positions(
 ) -> None:
     hidden = torch.randn(shape)
     assert as_sequence(hidden, image).shape == expected
-    with pytest.raises(InputError, match="no two sides are those of an image"):
+    with pytest.raises(InputError, match="sides"):
         as_sequence(torch.randn(2, 3, 17, 60), (32, 32))
 
 
@@ -418,14 +418,14 @@ def test_a_layer_whose_positions_are_no_patches_is_refused(
     tiny: ModuleType, tmp_path: Path
 ) -> None:
     directory = str(tiny.save_timm(tmp_path / "vit", "qk_norm"))
-    with pytest.raises(InputError, match="no two sides are those of an image"):
+    with pytest.raises(InputError, match="sides"):
         our_image_rows(directory, random_pixels(), ["blocks.0.attn.q_norm"], "mean", 16)
 
 
 def test_without_a_class_token_there_is_no_pooling_by_it(tiny: ModuleType, tmp_path: Path) -> None:
     for kind in ("registers", "siglip"):
         directory = str(tiny.save_timm(tmp_path / kind, kind))
-        with pytest.raises(InputError, match="no pooling 'cls' for a vit model; expected patch-me"):
+        with pytest.raises(InputError, match=r"pooling 'cls' .*vit"):
             our_image_rows(directory, random_pixels(), ["final"], "cls", 16)
 
 
@@ -450,5 +450,5 @@ def test_images_of_a_size_that_a_model_cannot_take_are_one_line_for_every_librar
             probe_shapes(model, [model.layers.final], (side, side))
         said = str(caught.value)
         assert said.startswith(f"images of {side}×{side}: ")
-        assert said.endswith(f"made for {own}×{own}, for instance --preprocess canonical{own}")
+        assert said.endswith(f"--preprocess canonical{own}")
         assert "\n" not in said

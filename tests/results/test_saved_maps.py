@@ -76,7 +76,7 @@ def test_saved_maps_and_stores_have_the_mode_of_any_new_file(pair, tmp_path: Pat
 
 def test_rows_of_another_width_are_refused(pair, tmp_path: Path) -> None:
     np.save(tmp_path / "wide.npy", np.ones((3, 7)))
-    with pytest.raises(InputError, match=r"has 7 columns, and the map .* takes 4"):
+    with pytest.raises(InputError, match=r"7 columns, .* 4"):
         apply_map(saved(pair, tmp_path)[2], tmp_path / "wide.npy", tmp_path / "out.h5")
 
 
@@ -111,7 +111,7 @@ def test_rows_that_fitted_a_map_are_not_held_out_behind_it(tmp_path: Path, direc
         again = compare(moved, source, **cheap | {"maps": "identity"})
     # it said "held-out" of rows that the map was fitted on
     assert {record.split for record in again.records} == {"in-sample"}
-    assert any("fitted on 120 of these 120 rows" in text for text in again.warnings)
+    assert any("120 of these 120 " in text for text in again.warnings)
 
 
 def test_a_map_of_the_training_rows_is_judged_on_the_others(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_map_of_the_training_rows_is_judged_on_the_others(tmp_path: Path) -> N
     again = compare(tmp_path / "moved.h5", target, null=0, halves=0, maps="identity")
     assert error_of(again, "held-out") == pytest.approx(error_of(result, "held-out"))
     assert {r.n_rows for r in again.records if r.split == "held-out"} == {24}
-    assert any("fitted on 96 of these 120 rows" in text for text in again.warnings)
+    assert any("96 of these 120 " in text for text in again.warnings)
 
 
 def test_another_target_than_that_of_the_map_is_split_as_always(tmp_path: Path) -> None:

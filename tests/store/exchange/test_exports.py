@@ -79,7 +79,8 @@ def test_what_a_format_does_not_keep_is_said(
     result = export_store(open_embeddings(tmp_path / "a.h5"), tmp_path / f"a.{file_format}")
 
     lost = "token positions and input hashes" if hashes else "token positions"
-    assert result.warnings == (f"{file_format} does not keep {lost}; npz, csv and parquet do",)
+    (warning,) = result.warnings
+    assert lost in warning
 
 
 def test_other_libraries_read_the_exports(pooled_store: Path) -> None:
@@ -105,7 +106,7 @@ def test_ids_beside_other_values_than_theirs_are_refused(
     other = VALUES[::-1].copy()
     np.save(out, other) if file_format == "npy" else save_file({"embedding": other}, out)
 
-    with pytest.raises(InputError, match=r"a\.ids\.txt.*other values"):
+    with pytest.raises(InputError, match=r"a\.ids\.txt.*other"):
         open_embeddings(out)
 
     given = open_embeddings(out, ids=NAMES[::-1])
@@ -119,16 +120,14 @@ def test_existing_files_are_kept_unless_told(pooled_store: Path) -> None:
     out = pooled_store.with_suffix(".npy")
     out.write_text("mine")
 
-    with pytest.raises(
-        InputError, match=r"a.npy: already exists; choose another name or allow overwriting"
-    ):
+    with pytest.raises(InputError, match=r"a.npy: .*exists"):
         export_store(source, out)
     assert out.read_text() == "mine"
     export_store(source, out, overwrite=True)
     np.testing.assert_array_equal(np.load(out), VALUES)
     out.unlink()
     pooled_store.with_name("a.ids.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"a.ids.txt: already exists"):
+    with pytest.raises(InputError, match=r"a.ids.txt: .*exists"):
         export_store(source, out)
 
 
@@ -143,10 +142,10 @@ def test_a_failed_export_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_unknown_formats_and_ids_with_line_breaks_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the format 'xls' is not written; choose npy, npz, csv"):
+    with pytest.raises(InputError, match=r"'xls'.*npy, npz, csv"):
         export_store(as_source(VALUES), tmp_path / "a.xls")
     broken = as_source(VALUES[:1], ids=["a\nb"])
-    with pytest.raises(InputError, match=r"the id 'a\\nb' has a line break"):
+    with pytest.raises(InputError, match=r"id 'a\\nb'"):
         export_store(broken, tmp_path / "a.npy")
     export_store(broken, tmp_path / "a.npz")
     assert open_embeddings(tmp_path / "a.npz").index.ids.tolist() == [b"a\nb"]
@@ -196,13 +195,13 @@ def test_imported_rows_without_ids_are_still_matched_by_order(tmp_path: Path) ->
 
 
 def test_import_refuses_stores_existing_files_and_nan(pooled_store: Path) -> None:
-    with pytest.raises(InputError, match=r"a.h5: is a repalign store already"):
+    with pytest.raises(InputError, match=r"a.h5: .*store already"):
         import_store(open_embeddings(pooled_store), pooled_store.with_name("b.h5"))
     with pytest.raises(InputError, match=r"a.h5: already exists"):
         import_store(as_source(VALUES), pooled_store)
     broken = VALUES.copy()
     broken[299, 4] = np.inf
-    with pytest.raises(InputError, match="row 299 holds inf in column 4"):
+    with pytest.raises(InputError, match=r"row 299 .*inf .*column 4"):
         import_store(as_source(broken), pooled_store.with_name("b.h5"))
     assert sorted(path.name for path in pooled_store.parent.iterdir()) == ["a.h5"]
 

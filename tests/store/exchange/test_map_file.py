@@ -40,8 +40,8 @@ def test_an_existing_file_is_replaced_only_when_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("matrix", "shift", "message"),
     [
-        (np.eye(2), np.zeros(3), r"matrix has shape \(2, 2\) and shift \(3,\)"),
-        (np.full((2, 2), np.nan), np.zeros(2), "values that are not finite"),
+        (np.eye(2), np.zeros(3), r"matrix .*\(2, 2\).* shift \(3,\)"),
+        (np.full((2, 2), np.nan), np.zeros(2), "not finite"),
     ],
 )
 def test_what_is_no_affine_map_is_not_saved(tmp_path: Path, matrix, shift, message: str) -> None:
@@ -62,7 +62,7 @@ def write_raw(path: Path, description: object, tensors: dict | None = None) -> P
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="there is no such file"):
+    with pytest.raises(StoreError, match="no such"):
         load_map(tmp_path / "m.safetensors")
 
 
@@ -83,7 +83,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
 
 def test_other_safetensors_files_are_refused(tmp_path: Path) -> None:
     path = write_raw(tmp_path / "m.safetensors", {}, {"weight": np.eye(2)})
-    with pytest.raises(StoreError, match="not a map of repalign"):
+    with pytest.raises(StoreError, match="not a map"):
         load_map(path)
 
 
@@ -91,13 +91,13 @@ def test_other_safetensors_files_are_refused(tmp_path: Path) -> None:
     ("description", "message"),
     [
         ("{", "description: not JSON"),
-        ({"format_version": 99}, "format version 99, expected version 3"),
-        ({"format_version": 1}, "format version 1, expected version 3"),
-        ([], "description: not a JSON object"),
-        ({"format_version": 3, "kind": "x"}, "key 'sha256' is missing or of a wrong type"),
+        ({"format_version": 99}, "version 99,"),
+        ({"format_version": 1}, "version 1,"),
+        ([], "description: .*object"),
+        ({"format_version": 3, "kind": "x"}, "'sha256'.*missing"),
         (
             {"format_version": 3, "kind": "x", "sha256": "0", "metadata": {}},
-            "its checksum does not fit its content",
+            "checksum",
         ),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_changed_value_is_noticed(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    with pytest.raises(StoreError, match="its checksum does not fit its content"):
+    with pytest.raises(StoreError, match="checksum"):
         load_map(path)
 
 
@@ -126,5 +126,5 @@ def test_changed_metadata_is_noticed(tmp_path: Path, change: tuple[str, str]) ->
     assert old in content
     path.write_bytes(content.replace(old, new))
 
-    with pytest.raises(StoreError, match="its checksum does not fit its content"):
+    with pytest.raises(StoreError, match="checksum"):
         load_map(path)

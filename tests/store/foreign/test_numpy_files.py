@@ -73,11 +73,11 @@ def test_npz_with_several_matrices_asks_which(tmp_path: Path, values: np.ndarray
 
     with pytest.raises(
         InputError,
-        match=r"holds 2 arrays, first \(50 × 4\), second \(50 × 2\); choose one: .*a.npz::first",
+        match=r"2 arrays, first \(50 × 4\), second \(50 × 2\).*a.npz::first",
     ):
         open_embeddings(tmp_path / "a.npz")
     np.testing.assert_array_equal(read_all(f"{tmp_path}/a.npz::second"), values[:, :2])
-    with pytest.raises(InputError, match=r"has no view 'third'; it has first \(50 × 4\)"):
+    with pytest.raises(InputError, match=r"view 'third'.* first \(50 × 4\)"):
         open_embeddings(tmp_path / "a.npz", view="third")
 
 
@@ -85,21 +85,21 @@ def test_npz_ids_from_a_named_array(tmp_path: Path, values: np.ndarray) -> None:
     np.savez(tmp_path / "a.npz", emb=values, image=np.arange(50))
 
     assert open_embeddings(tmp_path / "a.npz", id_column="image").index.ids[7] == b"7"
-    with pytest.raises(InputError, match="has no array 'key' of ids; it has emb, image"):
+    with pytest.raises(InputError, match=r"array 'key'.* emb, image"):
         open_embeddings(tmp_path / "a.npz", id_column="key")
-    with pytest.raises(InputError, match=r"a.npz::emb: is float32 of shape \(50, 4\)"):
+    with pytest.raises(InputError, match=r"a.npz::emb: .*float32.* \(50, 4\)"):
         open_embeddings(tmp_path / "a.npz", id_column="emb")
 
 
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.zeros(5), r"has shape \(5,\), one value per row; .* reshape it to \(rows, 1\)"),
-        (np.zeros((2, 3, 4)), r"has shape \(2, 3, 4\); .*pool or choose one token or layer"),
-        (np.zeros((0, 3)), r"has shape 0 × 3; it holds no value"),
-        (np.zeros((2, 0)), r"has shape 2 × 0; it holds no value"),
-        (np.zeros((2, 2), complex), "has values of type complex128; expected real numbers"),
-        (np.array([["a"]]), "has values of type <U1"),
+        (np.zeros(5), r"shape \(5,\).* reshape"),
+        (np.zeros((2, 3, 4)), r"shape \(2, 3, 4\).* pool"),
+        (np.zeros((0, 3)), r"0 × 3"),
+        (np.zeros((2, 0)), r"2 × 0"),
+        (np.zeros((2, 2), complex), "complex128"),
+        (np.array([["a"]]), "<U1"),
         (np.array([[{}]], object), "Python objects"),
         (np.zeros((2, 2), [("x", "f4")]), "expected real numbers"),
     ],
@@ -122,7 +122,7 @@ def test_rows_that_are_not_finite_are_refused_by_number(
     rows = open_embeddings(tmp_path / "a.npy").rows
 
     for read in (lambda: rows.read(10, 30), lambda: rows.take(np.array([2, 17, 20]))):
-        told = rf"a.npy::a: row 17 holds {bad} in column 2 \(rows like that in this block: 1\)"
+        told = rf"a.npy::a: row 17 .*{bad} .*column 2 \(.* 1\)"
         with pytest.raises(InputError, match=told):
             read()
     assert rows.read(0, 17).shape == (17, 4)
@@ -138,7 +138,7 @@ def test_huge_finite_values_are_no_infinities(tmp_path: Path) -> None:
 def test_integers_beyond_float64_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([[2**53 + 1]]))
 
-    with pytest.raises(InputError, match="holds the integer 9007199254740993, which no float64"):
+    with pytest.raises(InputError, match="9007199254740993"):
         read_all(tmp_path / "a.npy")
 
 
@@ -156,7 +156,7 @@ def test_a_header_that_promises_more_than_the_file_is_refused(tmp_path: Path) ->
 def test_what_is_no_npy_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.npy").write_bytes(content)
 
-    with pytest.raises(InputError, match=r"a.npy: .*(readable npy array|an array of npy)"):
+    with pytest.raises(InputError, match=r"a.npy: .*(readable|array of) npy"):
         open_embeddings(tmp_path / "a.npy")
 
 
@@ -177,7 +177,7 @@ def test_a_flipped_bit_in_an_archive_is_noticed(tmp_path: Path, values: np.ndarr
     data[len(data) // 2] ^= 4
     path.write_bytes(bytes(data))
 
-    with pytest.raises(InputError, match=r"a.npz.*(readable npz archive|readable npy)"):
+    with pytest.raises(InputError, match=r"a.npz.*readable"):
         open_embeddings(path)
 
 
@@ -207,14 +207,14 @@ def test_a_file_that_shrinks_while_in_use_is_an_error(tmp_path: Path, values: np
     with path.open("r+b") as stream:
         stream.truncate(400)
 
-    with pytest.raises(InputError, match="changed while in use"):
+    with pytest.raises(InputError, match="changed"):
         rows.read(0, 50)
 
 
 def test_npy_has_no_views(tmp_path: Path, values: np.ndarray) -> None:
     np.save(tmp_path / "a.npy", values)
 
-    with pytest.raises(InputError, match="holds one array and no view 'emb'; leave it out"):
+    with pytest.raises(InputError, match="view 'emb'"):
         open_embeddings(tmp_path / "a.npy", view="emb")
 
 
@@ -243,5 +243,5 @@ def test_pickled_objects_are_called_so_and_told_how_to_save(tmp_path: Path, suff
         np.save(tmp_path / "a.npy", objects, allow_pickle=True)
     else:
         np.savez(tmp_path / "a.npz", x=objects)
-    with pytest.raises(InputError, match=r"np.stack\(rows\).*Python objects"):
+    with pytest.raises(InputError, match=r"np.stack\(rows\).*objects"):
         open_embeddings(tmp_path / f"a{suffix}")

@@ -63,11 +63,9 @@ def test_the_column_of_ids_can_be_named_or_is_the_only_text(tmp_path: Path) -> N
 
     assert open_embeddings(path).info["ids_from"].endswith("::name")
     assert open_embeddings(path, id_column="key").index.ids.tolist() == [b"7", b"8"]
-    with pytest.raises(InputError, match="has no column 'label'; it has key, name, x"):
+    with pytest.raises(InputError, match=r"column 'label'.* key, name, x"):
         open_embeddings(path, id_column="label")
-    with pytest.raises(
-        InputError, match=r"row 0 has 1.0 in column 'x'; expected text or an integer"
-    ):
+    with pytest.raises(InputError, match=r"row 0 .*1\.0 .*'x'"):
         open_embeddings(path, id_column="x")
 
 
@@ -99,14 +97,14 @@ def test_token_and_hash_columns_are_part_of_the_identity(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"vec": [[1.0], [2.0, 3.0]]}, "row 1 has 2 values, row 0 has 1; expected one length"),
-        ({"vec": [[1.0], None]}, "row 1 has no value in 'vec'; remove it"),
-        ({"vec": [[1.0], [None]]}, "a list from row 0 on has an empty value"),
-        ({"x": [1.0, None]}, "row 1 has no value in 'x'"),
-        ({"id": ["a", None], "x": [1.0, 2.0]}, "row 1 has None in column 'id'"),
-        ({"name": ["a", "b"]}, "holds no array of numbers"),
+        ({"vec": [[1.0], [2.0, 3.0]]}, "row 1 .*2 values, row 0 "),
+        ({"vec": [[1.0], None]}, "row 1 .*no value .*'vec'"),
+        ({"vec": [[1.0], [None]]}, "row 0 .*empty"),
+        ({"x": [1.0, None]}, "row 1 .*no value .*'x'"),
+        ({"id": ["a", None], "x": [1.0, 2.0]}, "row 1 .*None .*'id'"),
+        ({"name": ["a", "b"]}, "no array"),
         ({"vec": pa.array([], pa.list_(pa.float32()))}, "holds no row"),
-        ({"x": [1.0, float("inf")]}, "row 1 holds inf in column 0"),
+        ({"x": [1.0, float("inf")]}, "row 1 .*inf .*column 0"),
     ],
 )
 def test_tables_that_are_no_embeddings_are_refused(
@@ -121,7 +119,7 @@ def test_tables_that_are_no_embeddings_are_refused(
 def test_lists_of_other_lengths_in_a_later_batch_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", {"vec": [[1.0]] * 8192 + [[1.0, 2.0]] * 8192})
 
-    with pytest.raises(InputError, match="has lists of 1 and of 2 values; expected one length"):
+    with pytest.raises(InputError, match=r"lists of 1 .* 2 "):
         open_embeddings(path)
 
 

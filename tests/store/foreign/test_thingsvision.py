@@ -57,11 +57,9 @@ def test_modules_are_views(tmp_path: Path, values: np.ndarray, names: list[str])
 
     np.testing.assert_array_equal(source.rows.read(0, 50), values + np.float32(1))
     assert (source.view, source.index.ids[0]) == ("layer4", b"cat-0")
-    with pytest.raises(
-        InputError, match=r"conv1 \(50 × 4\), layer4 \(50 × 4\); choose one: .*::conv1"
-    ):
+    with pytest.raises(InputError, match=r"conv1 \(50 × 4\), layer4 \(50 × 4\); .*::conv1"):
         open_embeddings(tmp_path)
-    with pytest.raises(InputError, match=r"has no view '../x'; it has conv1"):
+    with pytest.raises(InputError, match=r"view '../x'.* conv1"):
         open_embeddings(tmp_path, view="../x")
 
 
@@ -86,7 +84,7 @@ def test_features_in_parts_are_refused_by_name(tmp_path: Path, values: np.ndarra
 
 
 def test_other_directories_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a directory without a store manifest and without"):
+    with pytest.raises(InputError, match="manifest"):
         open_embeddings(tmp_path)
 
 
@@ -96,5 +94,5 @@ def test_a_wrong_number_of_file_names_is_refused(
     write_names(tmp_path, names[:-1])
     np.save(tmp_path / "features.npy", values)
 
-    with pytest.raises(InputError, match=r"file_names.txt: holds 49 ids, .* has 50 rows"):
+    with pytest.raises(InputError, match=r"file_names.txt: .*49 ids, .* 50 rows"):
         open_embeddings(tmp_path)

@@ -56,9 +56,9 @@ def test_a_mapping_gives_views_and_ids(
 
     np.testing.assert_array_equal(source.rows.read(0, 50), values)
     assert source.index.ids[3] == b"cat-3"
-    with pytest.raises(InputError, match=r"holds 2 arrays, deep.a \(50 × 4\), wide \(50 × 8\); ch"):
+    with pytest.raises(InputError, match=r"2 arrays, deep.a \(50 × 4\), wide \(50 × 8\)"):
         open_embeddings(tmp_path / "a.pt")
-    with pytest.raises(InputError, match="has no list 'key' of ids; it has deep, wide, ids, epoch"):
+    with pytest.raises(InputError, match=r"list 'key'.* deep, wide, ids, epoch"):
         open_embeddings(tmp_path / "a.pt", view="wide", id_column="key")
 
 
@@ -97,9 +97,9 @@ def test_platonic_features_have_a_view_per_layer(
 def test_platonic_features_ask_for_a_layer(tmp_path: Path, values: np.ndarray) -> None:
     platonic_features(tmp_path / "a.pt", values)
 
-    with pytest.raises(InputError, match=r"holds 3 arrays, layer0 \(50 × 4\), .*a.pt::layer0"):
+    with pytest.raises(InputError, match=r"3 arrays, layer0 \(50 × 4\), .*a.pt::layer0"):
         open_embeddings(tmp_path / "a.pt")
-    with pytest.raises(InputError, match="has no view 'layer3'"):
+    with pytest.raises(InputError, match="view 'layer3'"):
         open_embeddings(tmp_path / "a.pt", view="layer3")
 
 
@@ -117,7 +117,7 @@ def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     torch.save({"feats": torch.zeros(2, 2), "x": Payload(f"touch {mark}")}, tmp_path / "a.pt")
 
-    with pytest.raises(InputError, match=r"holds no plain tensors .*weights_only"):
+    with pytest.raises(InputError, match=r"plain tensors .*weights_only"):
         open_embeddings(tmp_path / "a.pt")
     assert not mark.exists()
 
@@ -134,7 +134,7 @@ def test_the_payload_would_run_if_it_were_loaded(tmp_path: Path) -> None:
 def test_a_tensor_that_claims_more_than_it_holds_is_refused(tmp_path: Path) -> None:
     torch.save(torch.zeros(1).expand(10**9, 1000), tmp_path / "a.pt")
 
-    with pytest.raises(InputError, match=r"claims \(1000000000, 1000\) values and holds 4 bytes"):
+    with pytest.raises(InputError, match=r"\(1000000000, 1000\) .* 4 bytes"):
         open_embeddings(tmp_path / "a.pt")
 
 
@@ -149,12 +149,12 @@ def test_values_that_are_not_there_are_not_taken_from_another_tensor(tmp_path: P
 @pytest.mark.parametrize(
     ("tensor", "message"),
     [
-        (torch.eye(3).to_sparse(), "is a sparse tensor; save it dense"),
-        (torch.zeros(3), r"has shape \(3,\), one value per row"),
-        (torch.zeros(2, 3, 4), r"has shape \(2, 3, 4\); expected \(rows, columns\)"),
-        (torch.zeros(2, 3).to(torch.float8_e4m3fn), "torch.float8_e4m3fn; save it as float32"),
-        (torch.zeros(2, 3, dtype=torch.complex64), "complex64; expected real numbers"),
-        (torch.tensor(1.0), "holds no array of numbers"),
+        (torch.eye(3).to_sparse(), "sparse"),
+        (torch.zeros(3), r"shape \(3,\)"),
+        (torch.zeros(2, 3, 4), r"shape \(2, 3, 4\)"),
+        (torch.zeros(2, 3).to(torch.float8_e4m3fn), "float8_e4m3fn"),
+        (torch.zeros(2, 3, dtype=torch.complex64), "complex64"),
+        (torch.tensor(1.0), "no array"),
     ],
 )
 def test_tensors_that_are_no_embeddings_are_refused(
@@ -189,7 +189,7 @@ def test_a_file_that_is_cut_while_it_is_open_is_refused(tmp_path: Path, values: 
     torch.save(torch.from_numpy(np.tile(values, (1000, 1))), tmp_path / "a.pt")
     source = open_embeddings(tmp_path / "a.pt")
     os.truncate(tmp_path / "a.pt", 5000)
-    with pytest.raises(InputError, match="changed while in use"):
+    with pytest.raises(InputError, match="changed"):
         source.rows.read(0, source.n_rows)
 
 
@@ -247,7 +247,7 @@ def test_a_cut_file_is_refused(tmp_path: Path, values: np.ndarray, keep: int) ->
     torch.save(torch.from_numpy(values), tmp_path / "a.pt")
     (tmp_path / "a.pt").write_bytes((tmp_path / "a.pt").read_bytes()[:keep])
 
-    with pytest.raises(InputError, match="holds no plain tensors"):
+    with pytest.raises(InputError, match="plain tensors"):
         open_embeddings(tmp_path / "a.pt")
 
 
@@ -255,5 +255,5 @@ def test_rows_that_are_not_finite_are_refused(tmp_path: Path, values: np.ndarray
     values[4, 1] = np.nan
     torch.save(torch.from_numpy(values), tmp_path / "a.pt")
 
-    with pytest.raises(InputError, match="row 4 holds nan in column 1"):
+    with pytest.raises(InputError, match=r"row 4 .*nan .*column 1"):
         read_all(tmp_path / "a.pt")

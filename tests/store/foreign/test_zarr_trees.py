@@ -64,7 +64,7 @@ def test_nothing_outside_is_read_through_a_link(tmp_path: Path, place: str) -> N
     name = {"chunk": "x/0.0", "array": "x", "description": "x/.zarray"}[place]
     (tmp_path / "a.zarr" / name).rename(tmp_path / "outside")
     (tmp_path / "a.zarr" / name).symlink_to(tmp_path / "outside")
-    with pytest.raises(InputError, match="is a link, which is not followed"):
+    with pytest.raises(InputError, match="link"):
         open_embeddings(tmp_path / "a.zarr")
 
 
@@ -82,9 +82,9 @@ def test_damaged_chunks_are_refused_when_they_are_read(tmp_path: Path) -> None:
     group.create_array("x", data=ROWS, chunks=ROWS.shape)
     (tmp_path / "a.zarr" / "x" / "0.0").write_bytes(b"scrap")
     source = open_embeddings(tmp_path / "a.zarr")
-    with pytest.raises(InputError, match="cannot be read, is it damaged"):
+    with pytest.raises(InputError, match="damaged"):
         source.rows.read(0, 2)
-    with pytest.raises(InputError, match="cannot be read, is it damaged"):
+    with pytest.raises(InputError, match="damaged"):
         source.rows.take(np.array([1]))
 
 
@@ -95,7 +95,7 @@ def test_chunks_and_ids_of_gigabytes_are_refused_before_they_are_read(tmp_path: 
         group.create_array("x", data=ROWS)
         group.create_array(name, shape=shape, chunks=shape, dtype=kind, overwrite=True)
         (place / name / ".".join("0" * len(shape))).write_bytes(b"little")
-        with pytest.raises(InputError, match=rf"zarr::{name}: .* bytes, at most"):
+        with pytest.raises(InputError, match=rf"zarr::{name}: .*at most"):
             open_embeddings(place)
 
 

@@ -1,5 +1,6 @@
 """Joins on row identity: equal to a plain join in memory, or refused with the rows named."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -107,18 +108,15 @@ def test_three_sources_are_aligned() -> None:
 
 
 def test_missing_row_is_refused_by_name() -> None:
-    with pytest.raises(RowMismatchError) as refusal:
+    with pytest.raises(
+        RowMismatchError, match=r"a .*1 of its 3 .*\('cat-1'\); b .*none .*--on-mismatch intersect"
+    ):
         join_sources([make_source("a", [0, 1, 2]), make_source("b", [0, 2])])
-
-    assert str(refusal.value) == (
-        "rows differ: a has 1 of its 3 rows alone ('cat-1'); b has none alone; repair them, "
-        "or go on with the common rows: --on-mismatch intersect"
-    )
 
 
 def test_rows_missing_on_both_sides_are_named_on_both() -> None:
     with pytest.raises(
-        RowMismatchError, match=r"a has 4 .*'cat-0', 'cat-1', 'cat-2', ….*b has 1 .*'cat-9'"
+        RowMismatchError, match=r"a has 4 .*'cat-0', 'cat-1', 'cat-2', ….*b .* 1 .*'cat-9'"
     ):
         join_sources([make_source("a", [0, 1, 2, 3, 5]), make_source("b", [5, 9])])
 
@@ -127,12 +125,12 @@ def test_doubled_row_is_refused_by_name_whatever_the_policy() -> None:
     sources = [make_source("a", [0, 1]), make_source("b", [0, 1, 1])]
 
     for policy in ("refuse", "intersect"):
-        with pytest.raises(RowMismatchError, match=r"b: .* by 1 row \('cat-1'\); a row must occur"):
+        with pytest.raises(RowMismatchError, match=r"b: .* 1 row \('cat-1'\)"):
             join_sources(sources, policy=policy)
 
 
 def test_doubled_rows_in_the_same_order_are_refused_too() -> None:
-    with pytest.raises(RowMismatchError, match=r"a: .* by 1 row \('cat-1'\)"):
+    with pytest.raises(RowMismatchError, match=r"a: .* 1 row \('cat-1'\)"):
         join_sources([make_source("a", [0, 1, 1]), make_source("b", [0, 1, 1])])
 
 
@@ -145,7 +143,7 @@ def changed_hash(source: EmbeddingSource, row: int) -> EmbeddingSource:
 def test_changed_input_is_refused_by_name() -> None:
     target = changed_hash(make_source("b", [2, 1, 0]), 1)
 
-    with pytest.raises(RowMismatchError, match=r"hashes disagree in 1 row of a and b \('cat-1'\)"):
+    with pytest.raises(RowMismatchError, match=r"hashes .* a and b \('cat-1'\)"):
         join_sources([make_source("a", [0, 1, 2]), target])
 
 
@@ -161,10 +159,9 @@ def test_intersect_leaves_out_missing_and_changed_rows_and_says_so() -> None:
     assert (join.report.n_rows, join.report.n_common) == ((4, 4), 2)
     assert join.report.policy == "intersect"
     assert join.report.n_changed == 1
-    assert join.report.warnings == (
-        "only the common rows are used: 2 of 4 rows of a, 2 of 4 rows of b",
-        "left out: 1 row with the same identity and different input hashes",
-    )
+    common, changed = join.report.warnings
+    assert re.search("2 of 4 .*a, 2 of 4 .*b", common)
+    assert re.search("1 row .*hashes", changed)
     np.testing.assert_array_equal(join.index.sample, [0, 3])
 
 
@@ -176,14 +173,14 @@ def test_intersect_of_changed_rows_only_is_refused() -> None:
 
 
 def test_nothing_in_common_shows_examples_of_both() -> None:
-    with pytest.raises(RowMismatchError, match=r"no row is common: a has 'cat-0'; b has 'cat-1'"):
+    with pytest.raises(RowMismatchError, match=r"no row .*'cat-0'.*'cat-1'"):
         join_sources([make_source("a", [0]), make_source("b", [1])], policy="intersect")
 
 
 def test_tokens_and_pooled_rows_are_told_apart() -> None:
     tokens = with_token(make_source("a", [0, 0, 1]), [0, 1, 0])
 
-    with pytest.raises(RowMismatchError, match="a has one row per token and b one per sample"):
+    with pytest.raises(RowMismatchError, match=r"a .*token .*b .*sample"):
         join_sources([tokens, make_source("b", [0, 1])])
 
 
@@ -229,18 +226,14 @@ def test_without_ids_rows_are_matched_by_order_and_it_is_said() -> None:
 
     np.testing.assert_array_equal(all_rows(join)[1], whole(target))
     assert join.report.matched_by == "row order"
-    assert (
-        "matched by row order: nothing proves that row i of a and of b" in join.report.warnings[0]
-    )
+    assert "row order" in join.report.warnings[0]
 
 
 def test_row_order_needs_equal_counts() -> None:
     sources = [make_source("a", [0, 1, 2]), in_row_order(make_source("b", [0, 1]))]
 
     for policy in ("refuse", "intersect"):
-        with pytest.raises(
-            RowMismatchError, match=r"a has 3 rows and b has 2, and b has no ids.*--ids"
-        ):
+        with pytest.raises(RowMismatchError, match=r"a .*3 rows .*b .*2, .*--ids"):
             join_sources(sources, policy=policy)
 
 
@@ -251,18 +244,16 @@ def test_row_order_is_refused_where_the_ids_of_others_contradict_it() -> None:
         make_source("c", [1, 0]),
     ]
 
-    with pytest.raises(
-        RowMismatchError, match="a and c have ids in different orders and b has none"
-    ):
+    with pytest.raises(RowMismatchError, match=r"a and c .*orders .*b "):
         join_sources(sources)
 
 
 def test_one_source_or_an_unknown_policy_is_refused() -> None:
     source = make_source("a", [0])
 
-    with pytest.raises(InputError, match="got 1 set of embeddings; give at least two"):
+    with pytest.raises(InputError, match="got 1 set"):
         join_sources([source])
-    with pytest.raises(InputError, match="policy: got 'merge', expected one of: refuse, intersect"):
+    with pytest.raises(InputError, match="policy: got 'merge'"):
         join_sources([source, source], policy="merge")  # type: ignore[arg-type]
 
 
@@ -289,7 +280,7 @@ def test_intersect_keeps_exactly_the_common_rows_in_source_order(
     sources = [make_source("a", first), make_source("b", second, seed=1)]
     common = [key for key in first if key in second]
     if not common:
-        with pytest.raises(RowMismatchError, match="no row is common"):
+        with pytest.raises(RowMismatchError, match="no row"):
             join_sources(sources, policy="intersect")
         return
 

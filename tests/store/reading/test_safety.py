@@ -78,7 +78,7 @@ def test_external_links_are_refused(packed: Path, tmp_path: Path) -> None:
 
     replace_dataset(packed, VIEW, link)
 
-    assert f"{VIEW}: is an external link" in refusal(packed)
+    assert re.search(f"{VIEW}: .*external link", refusal(packed))
 
 
 def test_external_links_on_the_way_are_refused(packed: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_external_links_on_the_way_are_refused(packed: Path, tmp_path: Path) -> 
         del file["emb"]
         file["emb"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/emb")
 
-    assert "emb: is an external link" in refusal(packed)
+    assert re.search("emb: .*external link", refusal(packed))
 
 
 def test_soft_links_are_refused(packed: Path) -> None:
@@ -96,7 +96,7 @@ def test_soft_links_are_refused(packed: Path) -> None:
         del file["index/token"]
         file["index/token"] = h5py.SoftLink("/index/sample")
 
-    assert "index/token: is a soft link" in refusal(packed)
+    assert re.search("index/token: .*soft link", refusal(packed))
 
 
 @pytest.mark.parametrize("key", [VIEW, "header_json", "digests/emb/layer.0"])
@@ -122,7 +122,7 @@ def test_virtual_datasets_are_refused(packed: Path, tmp_path: Path, key: str) ->
 
     replace_dataset(packed, key, make_virtual)
 
-    assert f"{key}: is a virtual dataset" in refusal(packed)
+    assert re.search(f"{key}: .*virtual", refusal(packed))
 
 
 def test_committed_types_are_refused(packed: Path) -> None:
@@ -137,7 +137,7 @@ def test_committed_types_are_refused(packed: Path) -> None:
 
     replace_dataset(packed, VIEW, commit)
 
-    assert f"{VIEW}: has a committed type" in refusal(packed)
+    assert re.search(f"{VIEW}: .*committed", refusal(packed))
 
 
 @pytest.mark.parametrize("dtype", ["V4", ">f4", "i4", h5py.ref_dtype, h5py.string_dtype()])
@@ -147,7 +147,7 @@ def test_other_types_are_refused(packed: Path, dtype: Any) -> None:
 
     replace_dataset(packed, VIEW, change)
 
-    assert f"{VIEW}: its type is not float32" in refusal(packed)
+    assert re.search(f"{VIEW}: .*type .*float32", refusal(packed))
 
 
 def test_types_and_groups_in_place_of_data_are_refused(packed: Path) -> None:
@@ -155,11 +155,11 @@ def test_types_and_groups_in_place_of_data_are_refused(packed: Path) -> None:
         file[VIEW] = np.dtype("f4")
 
     replace_dataset(packed, VIEW, make_type)
-    assert f"{VIEW}: is a Datatype, expected a Dataset" in refusal(packed)
+    assert re.search(f"{VIEW}: .*Datatype", refusal(packed))
     with h5py.File(packed, "r+") as file:
         del file[VIEW]
         file.create_group(VIEW)
-    assert f"{VIEW}: is a Group, expected a Dataset" in refusal(packed)
+    assert re.search(f"{VIEW}: .*Group", refusal(packed))
 
 
 @pytest.mark.parametrize("group", ["/", "emb", "index", "digests", "digests/emb"])
@@ -180,7 +180,7 @@ def test_a_renamed_member_is_refused(packed: Path) -> None:
     with h5py.File(packed, "r+") as file:
         file.move("index/token", "index/tokens")
 
-    assert "index: 'token' is missing" in refusal(packed)
+    assert re.search("index: 'token' .*missing", refusal(packed))
 
 
 def test_a_file_of_three_petabytes_is_refused_by_its_size(packed: Path) -> None:
@@ -196,8 +196,8 @@ def test_a_file_of_three_petabytes_is_refused_by_its_size(packed: Path) -> None:
     fingerprint = sealed_fingerprint(packed)
     change_header(packed, lambda header: header.update(fingerprint=fingerprint))
 
-    assert "key 'fingerprint' is not that of the digests" in message
-    assert re.search(r"1000000000000 rows need \d+ bytes, the file has \d+", refusal(packed))
+    assert re.search("'fingerprint' .*digests", message)
+    assert re.search(r" 1000000000000 rows .* \d+ bytes, .* \d+", refusal(packed))
 
 
 def sealed_fingerprint(path: Path) -> str:
@@ -228,7 +228,7 @@ def test_shapes_that_can_grow_are_refused(packed: Path) -> None:
 
     replace_dataset(packed, VIEW, grow)
 
-    assert f"{VIEW}: can grow to (None, 300); expected a fixed shape" in refusal(packed)
+    assert re.search(rf"{VIEW}: .*grow .*\(None, 300\)", refusal(packed))
 
 
 @pytest.mark.parametrize("chunks", [None, (3000, 300), (512, 150)])
@@ -245,7 +245,7 @@ def test_unknown_filters_are_refused(packed: Path, filters: dict) -> None:
 
     replace_dataset(packed, VIEW, recode)
 
-    assert re.search(rf"{VIEW}: is compressed or filtered", refusal(packed))
+    assert re.search(rf"{VIEW}: .*compressed", refusal(packed))
 
 
 def test_missing_chunks_are_noticed_although_hdf5_gives_zeros(packed: Path) -> None:
@@ -265,7 +265,7 @@ def test_small_datasets_in_chunks_are_refused(packed: Path) -> None:
 
     replace_dataset(packed, "digests/emb/layer.0", chunked)
 
-    assert "digests/emb/layer.0: is not stored in one piece" in refusal(packed)
+    assert re.search(r"digests/emb/layer\.0: .*one piece", refusal(packed))
 
 
 def test_a_header_that_is_declared_huge_is_refused(packed: Path) -> None:
@@ -273,7 +273,7 @@ def test_a_header_that_is_declared_huge_is_refused(packed: Path) -> None:
         packed, "header_json", lambda file, _: file.create_dataset("header_json", (10**12,), "u1")
     )
 
-    assert "header_json: 932 GiB; at most 16 MiB" in refusal(packed)
+    assert re.search("header_json: .*932 GiB", refusal(packed))
 
 
 def test_a_user_block_is_refused(packed: Path, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_user_block_is_refused(packed: Path, tmp_path: Path) -> None:
         for name, value in source.attrs.items():
             file.attrs[name] = value
 
-    assert "has a user block of 512 bytes" in refusal(path)
+    assert re.search("user block .*512 ", refusal(path))
 
 
 @pytest.mark.parametrize(
@@ -309,11 +309,11 @@ def test_other_versions_are_refused(packed: Path, value: Any, message: str) -> N
 def test_other_hdf5_files_are_refused(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.zeros(3)
-    assert "attribute format is missing; not a repalign-store file" in refusal(tmp_path / "a.h5")
+    assert re.search("attribute format .*missing", refusal(tmp_path / "a.h5"))
 
     with h5py.File(tmp_path / "a.h5", "r+") as file:
         file.attrs["format"] = np.bytes_("anndata")
-    assert "not a repalign-store file; import it with" in refusal(tmp_path / "a.h5")
+    assert re.search("not a repalign-store .*import", refusal(tmp_path / "a.h5"))
 
 
 def test_things_that_are_no_files_are_refused(tmp_path: Path) -> None:
@@ -321,10 +321,10 @@ def test_things_that_are_no_files_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.h5")
     (tmp_path / "empty").mkdir()
 
-    assert "HDF5 cannot read it" in refusal(tmp_path / "text.h5")
-    assert "not a regular file" in refusal(tmp_path / "pipe.h5")
-    assert "no manifest.json and no store.json; not a store" in refusal(tmp_path / "empty")
-    assert "cannot be opened (No such file or directory)" in refusal(tmp_path / "gone.h5")
+    assert "cannot read" in refusal(tmp_path / "text.h5")
+    assert "regular" in refusal(tmp_path / "pipe.h5")
+    assert "no manifest.json" in refusal(tmp_path / "empty")
+    assert "cannot be opened" in refusal(tmp_path / "gone.h5")
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.01, 0.5, 0.99, 0.9999])
@@ -339,7 +339,7 @@ def test_one_flipped_bit_in_the_values_is_noticed(packed: Path, example) -> None
     content[content.find(example.views["layer.1"][700].tobytes()) + 5] ^= 8
     packed.write_bytes(content)
 
-    assert f"{VIEW}: the block of rows 512 to 1023 does not match its checksum" in refusal(packed)
+    assert re.search(f"{VIEW}: .* 512 to 1023 .*checksum", refusal(packed))
     with open_store(packed) as store:
         assert store.view("layer.1").read(0, 512).shape == (512, 300)  # what is sound is readable
     result = verify_store(packed)
@@ -354,7 +354,7 @@ def test_one_flipped_bit_in_the_identities_is_noticed(packed: Path, example, col
     content[content.find(example.index.columns[column].tobytes()) + 17] ^= 1
     packed.write_bytes(content)
 
-    assert f"index/{column}: the block of rows 0 to 2999 does not match" in refusal(packed)
+    assert re.search(f"index/{column}: .* 0 to 2999 ", refusal(packed))
 
 
 def test_swapped_chunks_are_noticed(packed: Path, example) -> None:
@@ -363,13 +363,13 @@ def test_swapped_chunks_are_noticed(packed: Path, example) -> None:
         first, second = file[VIEW][:512], file[VIEW][512:1024]
         file[VIEW][:512], file[VIEW][512:1024] = second, first
 
-    assert f"{VIEW}: the block of rows 0 to 511 does not match its checksum" in refusal(packed)
+    assert re.search(f"{VIEW}: .* 0 to 511 .*checksum", refusal(packed))
 
 
 def test_changed_digests_are_noticed(packed: Path) -> None:
     with h5py.File(packed, "r+", libver=("v110", "v110")) as file:
         file["digests/emb/layer.0"][0, 0] ^= 1
-    assert "digests/emb/layer.0: does not match the header" in refusal(packed)
+    assert re.search(r"digests/emb/layer\.0: .*header", refusal(packed))
     assert not verify_store(packed, mode="quick").is_sound
 
 
@@ -383,7 +383,7 @@ def test_rows_with_nan_are_refused_although_their_checksums_hold(
     path = tmp_path / "a.h5"
     write_unchecked(path, values)
 
-    assert "emb/x: row 150 holds NaN or infinity; leave such rows out" in refusal(path)
+    assert re.search("emb/x: row 150 .*NaN", refusal(path))
     assert not verify_store(path).is_sound
 
 
@@ -393,7 +393,7 @@ def test_identities_that_no_row_has_are_refused_although_their_checksums_hold(
     path = tmp_path / "a.h5"
     write_unchecked(path, np.ones((3, 2), np.float32), sample=np.array([0, -5, 1]))
 
-    assert "rows 0 to 3: row index: sample has values from -5 to 1" in refusal(path)
+    assert re.search("sample .* -5 to 1", refusal(path))
 
 
 def write_unchecked(path: Path, values: np.ndarray, sample: np.ndarray | None = None) -> None:
@@ -457,14 +457,14 @@ def test_a_changed_header_is_noticed(packed: Path) -> None:
     with h5py.File(packed, "r+", libver=("v110", "v110")) as file:
         file["header_json"][40] ^= 1
 
-    assert "header_json: does not match header_sha256" in refusal(packed)
+    assert "header_sha256" in refusal(packed)
 
 
 def test_identifiers_longer_than_the_store_declares_are_refused(sharded: Path) -> None:
     content = read_sealed(sharded / "manifest.json")
     write_sealed(sharded / "manifest.json", content | {"id_bytes": 2})
 
-    assert "identifiers are longer than the store declares" in refusal(sharded)
+    assert "identifiers are longer" in refusal(sharded)
 
 
 @pytest.mark.parametrize(
@@ -501,23 +501,23 @@ def test_manifests_that_no_store_has_are_refused(sharded: Path, change, message:
 def test_a_changed_manifest_is_noticed(sharded: Path) -> None:
     manifest = sharded / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"tiny"', '"tinz"'))
-    assert "key 'content' does not match its sha256" in refusal(sharded)
+    assert re.search("'content' .*sha256", refusal(sharded))
 
     manifest.write_text("{}")
-    assert "manifest.json: key 'content' is missing" in refusal(sharded)
+    assert re.search("manifest.json: .*'content' .*missing", refusal(sharded))
     manifest.write_text("no json")
     assert "manifest.json: not JSON" in refusal(sharded)
     manifest.write_text("[]")
-    assert "manifest.json: not a JSON object" in refusal(sharded)
+    assert re.search("manifest.json: .*object", refusal(sharded))
     with manifest.open("r+b") as file:
         file.truncate(2**24 + 1)
-    assert "manifest.json: larger than 16 MiB" in refusal(sharded)
+    assert re.search("manifest.json: .*16 MiB", refusal(sharded))
 
 
 def test_symbolic_links_in_a_directory_are_refused(sharded: Path, tmp_path: Path) -> None:
     for name, message in (
-        ("part-00001.h5", "part-00001.h5: is a link or no regular file"),
-        ("manifest.json", "manifest.json: cannot be read (Too many levels of symbolic links)"),
+        ("part-00001.h5", "part-00001.h5: is a link"),
+        ("manifest.json", "manifest.json: cannot be read"),
     ):
         (sharded / name).rename(tmp_path / name)
         (sharded / name).symlink_to(tmp_path / name)
@@ -532,9 +532,9 @@ def test_swapped_shards_are_noticed(sharded: Path) -> None:
     (sharded / "part-00001.h5").rename(sharded / "part-00000.h5")
     (sharded / "kept").rename(sharded / "part-00001.h5")
 
-    assert "its number is not the recorded one" in refusal(sharded)
+    assert "its number" in refusal(sharded)
     (sharded / "manifest.json").unlink()
-    with pytest.raises(StoreError, match="its header says shard 1; it was renamed"):
+    with pytest.raises(StoreError, match=r"shard 1; .*renamed"):
         open_store(sharded, allow_incomplete=True)
 
 
@@ -542,7 +542,7 @@ def test_a_shard_of_another_run_is_noticed(sharded: Path, new_example, tmp_path:
     other = new_example(3000, seed=1).write(tmp_path / "other.rst", shard_rows=1024)
     (sharded / "part-00001.h5").write_bytes((other / "part-00001.h5").read_bytes())
 
-    assert "part-00001.h5: its fingerprint is not the recorded one" in refusal(sharded)
+    assert re.search("part-00001.h5: .*fingerprint", refusal(sharded))
 
 
 def test_verification_reports_every_damaged_shard(sharded: Path) -> None:
@@ -564,7 +564,7 @@ def test_verification_of_what_cannot_be_opened_is_a_result(tmp_path: Path) -> No
     result = verify_store(tmp_path / "gone.h5")
 
     assert not result.is_sound
-    assert "gone.h5: cannot be opened" in result.problems[0]
+    assert "gone.h5: cannot" in result.problems[0]
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,11 @@ def test_the_only_view_needs_no_name(tmp_path: Path) -> None:
 def test_views_and_rows_that_are_not_there_are_refused(store: Store) -> None:
     view = store.view("layer.0")
 
-    with pytest.raises(InputError, match=r"no view 'other'; it has layer.0, layer.1"):
+    with pytest.raises(InputError, match=r"'other'.* layer.0, layer.1"):
         store.view("other")
-    with pytest.raises(InputError, match=r"has the views layer.0, layer.1; name one"):
+    with pytest.raises(InputError, match=r"views layer.0, layer.1; "):
         store.view()
-    with pytest.raises(InputError, match="rows 2999 to 3001 asked for, it has 3000"):
+    with pytest.raises(InputError, match=r" 2999 to 3001 .* 3000"):
         view.read(2999, 3001)
     with pytest.raises(InputError, match="rows -1 to 3"):
         store.read_index(-1, 3)
@@ -84,7 +84,7 @@ def test_views_and_rows_that_are_not_there_are_refused(store: Store) -> None:
 def test_a_closed_store_is_not_read(store: Store) -> None:
     store.close()
 
-    with pytest.raises(StoreError, match="was closed; open it again"):
+    with pytest.raises(StoreError, match="closed"):
         store.view("layer.0").read(0, 1)
 
 
@@ -137,12 +137,12 @@ def test_more_shards_than_are_kept_open(tmp_path: Path) -> None:
 def test_an_unfinished_store_is_read_only_on_request(tmp_path: Path) -> None:
     path = tmp_path / "run"
     writer = StoreWriter(path, spec={}, views={"x": 2}, options=WriteOptions(shard_rows=4))
-    with pytest.raises(StoreError, match="holds no rows yet"):
+    with pytest.raises(StoreError, match="no rows"):
         open_store(path)
     writer.append({"x": np.arange(20, dtype=np.float32).reshape(10, 2)})
     writer.close()
 
-    with pytest.raises(StoreError, match="not finished, 2 shards are there; continue the run"):
+    with pytest.raises(StoreError, match="not finished, 2 "):
         open_store(path)
     with open_store(path, allow_incomplete=True) as store:
         assert store.view().read(0, len(store)).ravel().tolist() == list(range(16))
@@ -158,12 +158,12 @@ def test_shards_behind_a_gap_are_not_read(tmp_path: Path) -> None:
 
     with open_store(tmp_path / "run", allow_incomplete=True) as store:
         assert len(store) == 1
-    with pytest.raises(StoreError, match="not finished, 1 of 3 shards"):
+    with pytest.raises(StoreError, match="not finished, 1 of 3 "):
         open_store(tmp_path / "run")
 
 
 def test_a_shard_alone_does_not_pass_for_the_store(sharded: Path) -> None:
-    with pytest.raises(StoreError, match=r"part-00001.h5: is shard 1 of a store; open the dir"):
+    with pytest.raises(StoreError, match=r"part-00001.h5: .*shard 1 "):
         open_store(sharded / "part-00001.h5")
 
 
@@ -172,5 +172,5 @@ def test_a_file_that_is_replaced_while_it_is_open_is_noticed(tmp_path: Path) -> 
     with open_store(tmp_path / "a.h5") as store:
         write_store(tmp_path / "a.h5", np.ones((3, 3)), overwrite=True)
 
-        with pytest.raises(StoreError, match="was replaced while it was open"):
+        with pytest.raises(StoreError, match="replaced"):
             store.view().read(0, 3)

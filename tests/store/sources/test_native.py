@@ -41,10 +41,10 @@ def test_a_view_is_read_lazily_with_its_identity(tmp_path: Path) -> None:
 def test_several_views_ask_which(tmp_path: Path) -> None:
     write_store(tmp_path / "a.h5", {"deep": VALUES[:9], "wide": VALUES[:9, :3]})
 
-    with pytest.raises(InputError, match=r"has the views deep, wide; choose one: .*a.h5::deep"):
+    with pytest.raises(InputError, match=r"views deep, wide; .*a.h5::deep"):
         open_embeddings(tmp_path / "a.h5")
     assert open_embeddings(f"{tmp_path}/a.h5::wide").dim == 3
-    with pytest.raises(InputError, match=r"no view 'x'; it has deep, wide"):
+    with pytest.raises(InputError, match=r"view 'x'.* deep, wide"):
         open_embeddings(tmp_path / "a.h5", view="x")
 
 
@@ -69,7 +69,7 @@ def test_a_store_takes_no_other_ids(tmp_path: Path) -> None:
     path = save(tmp_path / "a.h5", np.arange(5))
 
     for option in ({"ids": ["a"] * 5}, {"id_column": "x"}):
-        with pytest.raises(InputError, match="is a repalign store, which carries the identity"):
+        with pytest.raises(InputError, match="identity"):
             open_embeddings(path, **option)
 
 
@@ -101,7 +101,7 @@ def test_subsets_without_ids_are_joined_in_order(tmp_path: Path) -> None:
     source = open_embeddings(save(tmp_path / "a.h5", np.arange(0, 900, 2), ids=False))
     target = open_embeddings(save(tmp_path / "b.h5", np.arange(0, 900, 3), ids=False))
 
-    with pytest.raises(RowMismatchError, match=r"b.h5 has 150 of its 300 rows alone \(sample 3, s"):
+    with pytest.raises(RowMismatchError, match=r"b.h5 .*150 of its 300 .*\(sample 3, s"):
         join_sources([source, target])
     join = join_sources([source, target], policy="intersect")
 
@@ -126,13 +126,13 @@ def test_numbers_that_only_count_the_rows_are_no_identity(tmp_path: Path) -> Non
         (
             [0, 1, 2, 4, 5],
             None,
-            r"a.h5 has 1 of its 6 rows alone \('cat-3'\); .*b.h5 has none alone",
+            r"a.h5 .*1 of its 6 .*\('cat-3'\); .*b.h5 .*none",
         ),
-        ([5, 4, 3, 2, 1, 0], 3, r"hashes disagree in 1 row of .*\('cat-3'\)"),
+        ([5, 4, 3, 2, 1, 0], 3, r"hashes .*\('cat-3'\)"),
         (
             [0, 1, 2, 3, 3, 4, 5],
             None,
-            r"b.h5: .* repeated by 1 row \('cat-3'\)",
+            r"b.h5: .*repeated .*\('cat-3'\)",
         ),
     ],
     ids=["missing", "changed", "doubled"],

@@ -49,34 +49,34 @@ def test_an_existing_path_is_taken_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["::view", "a.h5::"])
 def test_half_a_locator_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="expected a path, or path::view to choose a view"):
+    with pytest.raises(InputError, match="path::view"):
         parse_locator(text)
 
 
 def test_two_views_at_once_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="names the view 'x', asked is 'y'; give one"):
+    with pytest.raises(InputError, match=r"view 'x', .*'y'"):
         open_embeddings("a.npz::x", view="y")
 
 
 def test_missing_and_unknown_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a.npy: there is no such file or directory"):
+    with pytest.raises(InputError, match=r"a.npy: .*no such"):
         open_embeddings(tmp_path / "a.npy")
     for url in ("s3://bucket/a.h5", "memory://a.npy", "file:///data/a.h5"):
         for opened in (open_embeddings, lambda text: check_is_store(Path(text))):
-            with pytest.raises(InputError, match=r":/.*a\.\w+: is a URL; expected a path: mount"):
+            with pytest.raises(InputError, match=r":/.*a\.\w+: .*URL"):
                 opened(url)
     (tmp_path / "s3:").mkdir()
-    with pytest.raises(InputError, match=r"s3:/a.npy: there is no such file or directory"):
+    with pytest.raises(InputError, match=r"s3:/a.npy: .*no such"):
         open_embeddings(tmp_path / "s3:" / "a.npy")
     (tmp_path / "a.xyz").touch()
-    with pytest.raises(InputError, match=r"a.xyz: has no known suffix; expected .*\.npy, \.npz"):
+    with pytest.raises(InputError, match=r"a.xyz: .*suffix; .*\.npy, \.npz"):
         open_embeddings(tmp_path / "a.xyz")
 
 
 def test_pipes_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.npy")
 
-    with pytest.raises(InputError, match=r"a.npy: is a pipe or a device; write the embeddings"):
+    with pytest.raises(InputError, match=r"a.npy: .*pipe"):
         open_embeddings(tmp_path / "a.npy")
 
 
@@ -92,7 +92,7 @@ def test_open_stores_and_rows_are_sources_and_bare_views_are_not(tmp_path: Path)
     write_store(tmp_path / "a.h5", VALUES, index=pooled_index(6, ids=NAMES))
     with open_store(tmp_path / "a.h5") as store:
         assert as_source(store).index.ids[5] == b"cat-5"
-        with pytest.raises(InputError, match=r"mine: is a view without the identity of its rows"):
+        with pytest.raises(InputError, match=r"mine: .*identity"):
             as_source(store.view(), name="mine")
     np.testing.assert_array_equal(as_source(ArrayRows(VALUES)).rows.read(1, 3), VALUES[1:3])
 
@@ -158,9 +158,9 @@ def test_objects_that_are_no_embeddings_are_refused(values: object, message: str
 
 
 def test_wrong_numbers_of_ids_and_nan_are_refused() -> None:
-    with pytest.raises(InputError, match=r"mine: has 6 rows and got 2 ids; give one id per row"):
+    with pytest.raises(InputError, match=r"mine: .*6 rows .*2 ids"):
         as_source(VALUES, ids=["a", "b"], name="mine")
-    with pytest.raises(InputError, match="mine: row 0 holds nan in column 0"):
+    with pytest.raises(InputError, match=r"mine: row 0 .*nan"):
         as_source([[np.nan]], name="mine").rows.read(0, 1)
 
 
@@ -251,7 +251,7 @@ def test_a_frame_and_a_file_join_on_ids(tmp_path: Path) -> None:
 
 def test_masked_values_are_refused_and_not_used() -> None:
     hidden = np.ma.masked_values(VALUES, VALUES[4, 1])
-    message = r"row 4 has a masked value \(1 in all\); fill them or leave such rows out"
+    message = r"row 4 .*masked .*\(1 "
 
     with pytest.raises(InputError, match=message):
         as_source(hidden)
@@ -263,7 +263,7 @@ def test_masked_values_are_refused_and_not_used() -> None:
 
 
 def test_ids_of_half_a_surrogate_pair_are_refused() -> None:
-    with pytest.raises(InputError, match="has half a surrogate pair"):
+    with pytest.raises(InputError, match="surrogate"):
         as_source(VALUES, ids=["a", "b", "c", "d", "\ud800", "f"])
 
 
@@ -271,7 +271,7 @@ def test_meta_tensors_are_refused(tmp_path: Path) -> None:
     torch.save(torch.empty(6, 3, device="meta"), tmp_path / "a.pt")
 
     for values in (torch.empty(6, 3, device="meta"), tmp_path / "a.pt"):
-        with pytest.raises(InputError, match="is a meta tensor, which has no values"):
+        with pytest.raises(InputError, match="meta tensor"):
             as_source(values)
 
 

@@ -66,9 +66,9 @@ def test_views_of_foreign_files(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_takes_nothing_lists_what_there_is(store: Path) -> None:
-    with pytest.raises(InputError, match=r"no view matches 'layer\*'; it has embeddings, block-0"):
+    with pytest.raises(InputError, match=r"'layer\*'.* embeddings, block-0"):
         open_views(store, ["block-*", "layer*"])
-    with pytest.raises(InputError, match=r"no view matches 'blok-\?'"):
+    with pytest.raises(InputError, match=r"'blok-\?'"):
         open_views(f"{store}::blok-?")
     with pytest.raises(InputError, match="layer-3"):
         open_views(f"{store}::layer-3")

@@ -77,7 +77,7 @@ def test_a_finished_store_is_found_finished(tmp_path: Path, name: str) -> None:
     assert writer.is_complete
     assert writer.n_rows == 5
     assert writer.finish().n_rows == 5
-    with pytest.raises(StoreError, match="is complete; no rows can be added"):
+    with pytest.raises(StoreError, match="is complete"):
         writer.append({"x": numbers(5, 6)})
     with pytest.raises(StoreError, match="is complete"):
         writer.write_shard(1, {"x": numbers(5, 6)}, pooled_index(1))
@@ -126,8 +126,8 @@ def test_a_changed_spec_is_refused_by_the_names_of_the_keys(tmp_path: Path) -> N
 
     assert "\n" not in str(caught.value)
     for part in (
-        'spec.model.layer: "final" → "-2"',
-        'spec.model.pool: (absent) → "mean"',
+        'model.layer: "final" → "-2"',
+        'model.pool: (absent) → "mean"',
         "spec.seed: 1 → (absent)",
         "views.x.dim: 2 → 3",
     ):
@@ -138,7 +138,7 @@ def test_a_changed_spec_is_refused_by_the_names_of_the_keys(tmp_path: Path) -> N
 def test_many_changed_keys_are_counted(tmp_path: Path) -> None:
     interrupted(tmp_path / "run.h5", spec={str(i): 0 for i in range(9)})
 
-    with pytest.raises(StoreError, match="and 4 more; use the same"):
+    with pytest.raises(StoreError, match=" 4 more"):
         StoreWriter(
             tmp_path / "run.h5",
             resume=True,
@@ -198,16 +198,16 @@ def test_shards_are_written_once_and_within_the_plan(tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "run", spec={}, views={"x": 2}, options=options) as writer:
         writer.write_shard(1, {"x": numbers(0, 3)}, pooled_index(3))
         writer.flush()
-        with pytest.raises(StoreError, match="shard 1 is already there; skip it"):
+        with pytest.raises(StoreError, match=r"shard 1 .*already"):
             writer.write_shard(1, {"x": numbers(0, 3)}, pooled_index(3))
         for number in (-1, 2):
-            with pytest.raises(InputError, match=f"shard {number}: numbers run from 0 to 1"):
+            with pytest.raises(InputError, match=f"shard {number}: .*0 to 1"):
                 writer.write_shard(number, {"x": numbers(0, 3)}, pooled_index(3))
-        with pytest.raises(InputError, match="shard 0 has no rows"):
+        with pytest.raises(InputError, match=r"shard 0 .*no rows"):
             writer.write_shard(0, {"x": numbers(0, 0)}, pooled_index(0))
-        with pytest.raises(StoreError, match="shards have a gap"):
+        with pytest.raises(StoreError, match="gap"):
             writer.append({"x": numbers(0, 1)})
-    with pytest.raises(StoreError, match=r"1 of 2 shards are missing, the first is part-00000.h5"):
+    with pytest.raises(StoreError, match=r"1 of 2 .*part-00000.h5"):
         StoreWriter(
             tmp_path / "run", resume=True, spec={}, views={"x": 2}, options=options
         ).finish()
@@ -222,13 +222,13 @@ def test_shards_beyond_the_plan_are_noticed(tmp_path: Path) -> None:
         copy = tmp_path / "run" / "part-00001.h5"
         copy.write_bytes((tmp_path / "run" / "part-00000.h5").read_bytes())
 
-        with pytest.raises(StoreError, match=r"part-00001.h5 is beyond the 1 planned shards"):
+        with pytest.raises(StoreError, match=r"part-00001.h5 .*planned"):
             writer.finish()
 
 
 def test_a_negative_shard_without_a_plan_is_refused(tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "run", spec={}, views={"x": 2}) as writer:
-        with pytest.raises(InputError, match=r"shard -1: numbers run from 0$"):
+        with pytest.raises(InputError, match=r"shard -1: .*from 0$"):
             writer.write_shard(-1, {"x": numbers(0, 3)}, pooled_index(3))
         writer.append({"x": numbers(0, 1)})
 
@@ -238,7 +238,7 @@ def test_shards_with_other_index_columns_are_refused(tmp_path: Path) -> None:
     writer.write_shard(0, {"x": numbers(0, 1)}, pooled_index(1))
     writer.write_shard(1, {"x": numbers(0, 1)}, pooled_index(1, ids=["a"]))
 
-    with pytest.raises(StoreError, match="index columns are sample, token, ids, those of the"):
+    with pytest.raises(StoreError, match="sample, token, ids"):
         writer.finish()
 
 
@@ -286,9 +286,9 @@ def test_a_directory_with_other_files_is_never_removed(tmp_path: Path) -> None:
     write_store(tmp_path / "run", {"x": numbers(0, 5)})
     (tmp_path / "run" / "notes.txt").write_text("mine")
 
-    with pytest.raises(StoreError, match="thesis: not a store; nothing was removed"):
+    with pytest.raises(StoreError, match=r"thesis: .*removed"):
         write_store(tmp_path / "thesis", {"x": numbers(0, 1)}, overwrite=True)
-    with pytest.raises(StoreError, match=r"also holds 'notes.txt'; move it away"):
+    with pytest.raises(StoreError, match=r"'notes.txt'"):
         write_store(tmp_path / "run", {"x": numbers(0, 1)}, overwrite=True)
     with pytest.raises(InputError, match=r"thesis: .*not a store"):
         StoreWriter(tmp_path / "thesis", resume=True, spec={}, views={"x": 2})
@@ -368,13 +368,13 @@ def test_rows_of_another_store_are_copied_in_blocks(tmp_path: Path, packed: Path
 @pytest.mark.parametrize(
     ("views", "message"),
     [
-        ({"y": numbers(0, 2)}, "views given: y; the store has x: give all of them"),
-        ({}, "views given: none; the store has x"),
-        ({"x": numbers(0, 2)[:, :1]}, r"float32 of shape \(2, 1\); expected .* \(2, 2\)"),
-        ({"x": np.zeros((2, 2), int)}, "got int64 of shape"),
+        ({"y": numbers(0, 2)}, "given: y; .* x"),
+        ({}, "given: none; .* x"),
+        ({"x": numbers(0, 2)[:, :1]}, r"float32 .*\(2, 1\); .*\(2, 2\)"),
+        ({"x": np.zeros((2, 2), int)}, "int64"),
         ({"x": np.float32(1)}, r"shape \(\); expected floating"),
-        ({"x": np.array([[0, 1], [np.nan, 1]])}, "view x: row 1 of the rows given holds nan"),
-        ({"x": np.array([[0, -np.inf]])}, "row 0 of the rows given holds -inf"),
+        ({"x": np.array([[0, 1], [np.nan, 1]])}, "view x: row 1 .*nan"),
+        ({"x": np.array([[0, -np.inf]])}, "row 0 .*-inf"),
     ],
 )
 def test_rows_that_are_no_embeddings_are_refused(tmp_path: Path, views, message: str) -> None:
@@ -385,7 +385,7 @@ def test_rows_that_are_no_embeddings_are_refused(tmp_path: Path, views, message:
 
 
 def test_values_that_half_precision_cannot_hold_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"70000 in row 1 does not fit float16; store a wider"):
+    with pytest.raises(InputError, match=r"70000 .*row 1 .*float16"):
         write_store(
             tmp_path / "a.h5", np.array([[1.0], [70000.0]]), options=WriteOptions(dtype="float16")
         )
@@ -394,16 +394,16 @@ def test_values_that_half_precision_cannot_hold_are_refused(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("views", "options", "message"),
     [
-        ({"a/b": 2}, {}, "view name 'a/b': use 1 to 64 letters"),
+        ({"a/b": 2}, {}, "view name 'a/b'"),
         ({"..": 2}, {}, "view name '..'"),
         ({"x" * 65: 2}, {}, "view name"),
-        ({"x": 0}, {}, "view x: dim is 0; allowed are 1 to 131072"),
+        ({"x": 0}, {}, "view x: .*dim .*0;"),
         ({"x": 2**17 + 1}, {}, "view x: dim is 131073"),
-        ({}, {}, "a store has 1 to 1024 views with different names; got 0"),
+        ({}, {}, "1 to 1024 views .*got 0"),
         (
             {"x": 2},
             {"dtype": "int8"},
-            "dtype: got 'int8', expected one of: float16, float32, float64",
+            "dtype: got 'int8'",
         ),
     ],
 )
@@ -415,31 +415,31 @@ def test_views_that_no_store_has_are_refused(tmp_path, views, options, message: 
 
 @pytest.mark.parametrize("name", ["shard_rows", "n_shards", "n_writers", "expected_rows"])
 def test_options_below_one_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=f"{name}: got 0, expected at least 1"):
+    with pytest.raises(InputError, match=f"{name}: got 0"):
         WriteOptions(**{name: 0})
 
 
 def test_a_misspelt_mode_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="mode: got 'ful', expected one of: quick, full"):
+    with pytest.raises(InputError, match="mode: got 'ful'"):
         verify_store(tmp_path, mode="ful")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, b"bytes"])
 def test_a_spec_that_is_no_json_is_refused_before_anything_is_written(tmp_path, value) -> None:
-    with pytest.raises(InputError, match="not storable as JSON"):
+    with pytest.raises(InputError, match="JSON"):
         StoreWriter(tmp_path / "a.h5", spec={"a": value}, views={"x": 2})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_spec_that_no_reader_would_take_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="at most 1048576 are allowed; store a hash of long"):
+    with pytest.raises(InputError, match="1048576"):
         StoreWriter(tmp_path / "a.h5", spec={"files": "x" * 2**20}, views={"x": 2})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_store_without_rows_is_refused(tmp_path: Path) -> None:
     with (
-        pytest.raises(InputError, match="no rows were written"),
+        pytest.raises(InputError, match="no rows"),
         StoreWriter(tmp_path / "a.h5", spec={}, views={"x": 2}),
     ):
         pass
@@ -448,7 +448,7 @@ def test_a_store_without_rows_is_refused(tmp_path: Path) -> None:
 def test_a_disk_that_is_too_small_is_noticed_before_writing(tmp_path: Path) -> None:
     options = WriteOptions(expected_rows=10**13)
 
-    with pytest.raises(StoreError, match=r"needs 168000.00 GB of disk, .* are free"):
+    with pytest.raises(StoreError, match=r"168000\.00 GB"):
         StoreWriter(tmp_path / "a.h5", spec={}, views={"x": 2}, options=options)
     assert not (tmp_path / "a.h5.parts").exists()
 
@@ -458,7 +458,7 @@ def test_a_disk_that_fails_is_named(tmp_path: Path) -> None:
     (tmp_path / "run" / "store.json").unlink()
     (tmp_path / "run").rmdir()
 
-    with pytest.raises(StoreError, match=r"run: is gone, another process completed or removed"):
+    with pytest.raises(StoreError, match=r"run: .*gone"):
         writer.append({"x": numbers(0, 4)})
     writer.close()
 
@@ -467,9 +467,9 @@ def test_a_disk_that_fails_is_named(tmp_path: Path) -> None:
     ("views", "index", "message"),
     [
         ({}, None, "no views given"),
-        (np.zeros(3), None, r"view embedding: got float64 of shape \(3,\)"),
-        (np.zeros((3, 2), int), None, "view embedding: got int64"),
-        (np.zeros((3, 2)), pooled_index(2), "view embedding has 3 rows, the index has 2"),
+        (np.zeros(3), None, r"embedding: .*float64 .*\(3,\)"),
+        (np.zeros((3, 2), int), None, "embedding: .*int64"),
+        (np.zeros((3, 2)), pooled_index(2), "embedding .*3 rows, .*2"),
     ],
 )
 def test_arrays_that_are_no_embeddings_are_refused(tmp_path, views, index, message) -> None:
@@ -481,13 +481,13 @@ def test_targets_that_cannot_be_packed_into_are_refused(tmp_path: Path, sharded:
     (tmp_path / "taken.h5").write_text("")
     (tmp_path / "folder.h5").mkdir()
 
-    with pytest.raises(InputError, match=r"a packed store is named \*\.h5"):
+    with pytest.raises(InputError, match=r"named \*\.h5"):
         pack_store(sharded, tmp_path / "run.hdf")
-    with pytest.raises(InputError, match="exists; choose another name or allow overwriting"):
+    with pytest.raises(InputError, match="exists"):
         pack_store(sharded, tmp_path / "taken.h5")
     with pytest.raises(InputError, match="is a directory"):
         pack_store(sharded, tmp_path / "folder.h5")
-    with pytest.raises(StoreError, match="only a directory of shards is packed"):
+    with pytest.raises(StoreError, match="directory of shards"):
         pack_store(tmp_path / "taken.h5", tmp_path / "b.h5")
     pack_store(sharded, tmp_path / "taken.h5", overwrite=True)
 
@@ -500,9 +500,7 @@ def test_packing_damaged_shards_gives_no_file(sharded: Path, example, tmp_path: 
     content[content.find(example.views["layer.1"][1500].tobytes())] ^= 4
     shard.write_bytes(content)
 
-    with pytest.raises(
-        StoreError, match=r"part-00001.h5: emb/layer.1: the block of rows 1024 to 1535"
-    ):
+    with pytest.raises(StoreError, match=r"part-00001.h5: emb/layer.1: .* 1024 to 1535"):
         pack_store(sharded, tmp_path / "a.h5")
 
     assert sorted(e.name for e in tmp_path.iterdir()) == ["run.rst"]
@@ -532,12 +530,12 @@ def test_packing_follows_a_link_and_keeps_the_permissions(tmp_path: Path, sharde
 
 def test_a_store_is_no_pipe(tmp_path: Path, sharded: Path) -> None:
     os.mkfifo(tmp_path / "pipe.h5")
-    with pytest.raises(InputError, match="is a pipe or a device, and a store is a file"):
+    with pytest.raises(InputError, match="pipe"):
         pack_store(sharded, tmp_path / "pipe.h5", overwrite=True)
 
 
 def test_no_store_goes_to_standard_output(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="-: is standard output, into which no store goes"):
+    with pytest.raises(InputError, match=r"-: .*standard output"):
         write_store("-", np.eye(3))
     assert not list(tmp_path.iterdir())
