@@ -37,13 +37,13 @@ def peak_gb() -> float:
 
 def audit(source: str, target: str, *, ica: bool, memory_bytes: int, in_memory: bool) -> Figures:
     """From two files to the table of errors, timed; runs in a process of its own."""
-    from repalign.core.errors.diameter import diameter
-    from repalign.core.errors.row_errors import row_errors
+    from repalign.core.ica.components import match_components
     from repalign.core.ica.fit import fit_ica
-    from repalign.core.ica.matching import ica_map, match_components
-    from repalign.core.maps.fitting import fit_map
+    from repalign.core.maps import fit_map, ica_map
     from repalign.core.moments import pair_moments
+    from repalign.core.row_errors import row_errors
     from repalign.core.rows import ArrayRows
+    from repalign.core.scale import diameter
 
     began, began_cpu = time.perf_counter(), time.process_time()
     stages: dict[str, float] = {}
@@ -161,8 +161,8 @@ def contrast_of(unmixed: np.ndarray) -> tuple[float, float]:
     from repalign.core.ica.contrast import CONTRASTS
     from repalign.core.ica.data import WhitenedRows
     from repalign.core.ica.diagnostics import report_components
+    from repalign.core.linalg import Whitening
     from repalign.core.rows import ArrayRows
-    from repalign.core.whitening import Whitening
 
     rank = unmixed.shape[1]
     identity = np.eye(rank)
@@ -239,8 +239,8 @@ def bench_diameter(yardstick: Path, folder: Path) -> Figures:
     """Exact diameter against torch.cdist in blocks and, at the smallest size, scipy's pdist."""
     from scipy.spatial.distance import pdist
 
-    from repalign.core.errors.diameter import diameter
     from repalign.core.rows import ArrayRows
+    from repalign.core.scale import diameter
 
     diameter(ArrayRows(cloud("sphere", 4000)))
     rows = []

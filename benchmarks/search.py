@@ -13,15 +13,15 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import binomtest
 
-from repalign.core.inference.arrangements import plan_shuffles
-from repalign.core.inference.evaluate import MapEvaluator, MeasureEvaluator
-from repalign.core.inference.maximum import Draws, searched_p
-from repalign.core.inference.nulls import permutation_null
-from repalign.core.inference.sample import Sample
-from repalign.core.inference.splits import no_split
+from repalign.core.measures import measures_called
 from repalign.core.moments import pair_moments
+from repalign.core.resampling.best import Draws, searched_p
+from repalign.core.resampling.evaluate import MapEvaluator, MeasureEvaluator
+from repalign.core.resampling.groups import no_split
+from repalign.core.resampling.nulls import permutation_null
+from repalign.core.resampling.permutations import plan_shuffles
+from repalign.core.resampling.sample import Sample
 from repalign.core.rows import ArrayRows
-from repalign.core.similarity.measures import measures_called
 
 MAPS = ("rigid", "linear")
 MEASURES = measures_called(["linear-cka", "pooled-r2", "mutual-knn-10"])

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from repalign.comparison.results import CompareResult
     from repalign.comparison.run import compare
     from repalign.comparison.settings import CompareSettings
+    from repalign.core.affine import AffineMap
     from repalign.core.estimators import AlignmentRegressor
     from repalign.core.ica.settings import IcaSettings
-    from repalign.core.maps.affine import AffineMap
     from repalign.deconfounding.results import DeconfoundResult
     from repalign.deconfounding.run import deconfound
     from repalign.deconfounding.settings import BatchSettings
@@ -99,7 +99,7 @@ __all__ = [
 ]
 
 _LAZY = {
-    "AffineMap": "repalign.core.maps.affine",
+    "AffineMap": "repalign.core.affine",
     "AlignmentRegressor": "repalign.core.estimators",
     "CompareResult": "repalign.comparison.results",
     "CompareSettings": "repalign.comparison.settings",

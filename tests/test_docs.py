@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from repalign.cli.reference import commands, reference
-from repalign.core.similarity.measures import CHANGES, MEASURES, Measure
+from repalign.core.measures import CHANGES, MEASURES, Measure
 
 pytestmark = pytest.mark.docs
 

@@ -15,9 +15,14 @@ from huggingface_hub import constants
 from transformers.utils import logging as transformers_logging
 
 import repalign
-from repalign.core import compute
-from repalign.core.compute import MatmulKernels, exact_float32, fast_float32, torch_threads_only
-from repalign.core.thread_choice import one_thread
+from repalign.core import device
+from repalign.core.device import (
+    MatmulKernels,
+    exact_float32,
+    fast_float32,
+    one_thread,
+    torch_threads_only,
+)
 from repalign.models.hub import offline_mode
 from repalign.models.load import load_encoder
 
@@ -59,7 +64,7 @@ def two_threads() -> Iterator[None]:
 @pytest.fixture
 def medium_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = MatmulKernels(medium_is_exact=True, has_bfloat16=False)
-    monkeypatch.setattr(compute, "matmul_kernels", lambda device="cpu": kernels)
+    monkeypatch.setattr(device, "matmul_kernels", lambda device="cpu": kernels)
 
 
 BLOCKS: list[Callable[[], AbstractContextManager[None]]] = [
@@ -123,7 +128,7 @@ def test_calls_work_and_leave_precision_as_the_user_set_it(
     expected = repalign.compare(x, x, quick=True).to_frame()
     OPERATIONS[operation].fp32_precision = value
     before = state()
-    compute.matmul_kernels.cache_clear()
+    device.matmul_kernels.cache_clear()
     assert repalign.compare(x, x, quick=True).to_frame().equals(expected)
     repalign.extract(torch.nn.Linear(3, 2), [torch.ones(4, 3)], output=tmp_path / "a.h5")
     assert state() == before

@@ -14,17 +14,17 @@ from repalign.comparison.scores import MapScores
 from repalign.comparison.settings import CompareSettings
 from repalign.comparison.space import IcaRows, Space, fit_cost, rms_radius
 from repalign.comparison.views import MAX_NULL_ROWS, NULL_COPIES
-from repalign.core.errors.efficiency import ica_efficiency
-from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS, ShufflePlan, plan_shuffles
-from repalign.core.inference.evaluate import MapEvaluator, MeasureEvaluator
-from repalign.core.inference.jackknife import Replicates, count_groups, delete_half
-from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.inference.nulls import Null
-from repalign.core.inference.rotation import RotationNull, random_rotation, rotate_components
-from repalign.core.inference.sample import CHEAP, MAX_JUDGED, IcaStarts, Sample
-from repalign.core.inference.splits import Bundles, bundle_groups
-from repalign.core.maps.kinds import KIND_OF
+from repalign.core.maps import KIND_OF
 from repalign.core.moments import PairMoments, merge_all, pair_moments
+from repalign.core.resampling.evaluate import MapEvaluator, MeasureEvaluator
+from repalign.core.resampling.groups import Bundles, bundle_groups
+from repalign.core.resampling.intervals import Replicates, count_groups, delete_half
+from repalign.core.resampling.kinds import PAIR_SHUFFLES
+from repalign.core.resampling.nulls import Null
+from repalign.core.resampling.permutations import FEWEST_ARRANGEMENTS, ShufflePlan, plan_shuffles
+from repalign.core.resampling.rotations import RotationNull, random_rotation, rotate_components
+from repalign.core.resampling.sample import CHEAP, MAX_JUDGED, IcaStarts, Sample
+from repalign.core.row_errors import ica_efficiency
 from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError

@@ -20,14 +20,14 @@ from repalign.comparison.draws import (
 from repalign.comparison.scores import Scores, score_measures
 from repalign.comparison.settings import CompareSettings
 from repalign.comparison.views import MAX_NULL_ROWS
-from repalign.core.inference.evaluate import MeasureEvaluator
-from repalign.core.inference.nulls import Null, permutation_null
-from repalign.core.inference.sample import Sample
-from repalign.core.inference.splits import Bundles
+from repalign.core.measures import Measure, Reads, measures_called
 from repalign.core.moments import PairMoments, pair_moments
+from repalign.core.neighbours import RANKED_BYTES
+from repalign.core.resampling.evaluate import MeasureEvaluator
+from repalign.core.resampling.groups import Bundles
+from repalign.core.resampling.nulls import Null, permutation_null
+from repalign.core.resampling.sample import Sample
 from repalign.core.rows import SubsetRows
-from repalign.core.similarity.distances import RANKED_BYTES
-from repalign.core.similarity.measures import Measure, Reads, measures_called
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.printable import byte_size

@@ -45,14 +45,13 @@ from repalign.comparison.warnings import (
     warn_of_series,
     warn_of_sources,
 )
-from repalign.core.inference.evaluate import MapEvaluator
-from repalign.core.inference.nulls import permutation_null
-from repalign.core.inference.sample import Sample
-from repalign.core.maps.affine import AffineMap, MappedRows
-from repalign.core.maps.kinds import KIND_OF
-from repalign.core.moment_sums import Parts
-from repalign.core.moments import PairMoments, cross_moments
-from repalign.core.thread_choice import is_small, one_thread_if
+from repalign.core.affine import AffineMap, MappedRows
+from repalign.core.device import is_small, one_thread_if
+from repalign.core.maps import KIND_OF
+from repalign.core.moments import PairMoments, Parts, cross_moments
+from repalign.core.resampling.evaluate import MapEvaluator
+from repalign.core.resampling.nulls import permutation_null
+from repalign.core.resampling.sample import Sample
 from repalign.engine.cache import cache_key, digest
 from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine

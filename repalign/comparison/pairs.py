@@ -15,7 +15,7 @@ from repalign.aliases import BoolArray, IntArray
 from repalign.comparison.row_labels import group_numbers
 from repalign.comparison.settings import CompareSettings
 from repalign.comparison.views import View
-from repalign.core.inference.splits import Split, fold_split, held_out_split, no_split
+from repalign.core.resampling.groups import Split, fold_split, held_out_split, no_split
 from repalign.engine.cache import digest
 from repalign.exceptions import InputError
 from repalign.store.joining.index import POOLED, RowIndex

@@ -13,14 +13,14 @@ from repalign.comparison.results import ErrorRecord, IcaReport, MeasureRecord, P
 from repalign.comparison.scores import MapScores, Scores
 from repalign.comparison.settings import CompareSettings
 from repalign.comparison.space import Scale, SpaceIca
-from repalign.core.eigen import eigvalsh
-from repalign.core.inference.jackknife import Interval
-from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.inference.nulls import Null
-from repalign.core.inference.rotation import RotationNull
-from repalign.core.maps.kinds import KIND_OF
+from repalign.core.linalg import eigvalsh
+from repalign.core.maps import KIND_OF
+from repalign.core.measures import Measure
 from repalign.core.moments import PairMoments
-from repalign.core.similarity.measures import Measure
+from repalign.core.resampling.intervals import Interval
+from repalign.core.resampling.kinds import PAIR_SHUFFLES
+from repalign.core.resampling.nulls import Null
+from repalign.core.resampling.rotations import RotationNull
 from repalign.options import recorded_values
 from repalign.store.sources.source import EmbeddingSource
 

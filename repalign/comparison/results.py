@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from repalign.arguments import checked
 from repalign.comparison.settings import CompareSettings
-from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.similarity.measures import Better
+from repalign.core.measures import Better
+from repalign.core.resampling.kinds import PAIR_SHUFFLES
 from repalign.options import recorded_columns
 from repalign.printable import printable
 from repalign.results.tidy import TidyResult
@@ -23,7 +23,7 @@ from repalign.tables.warnings import fold_warnings
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from repalign.core.maps.affine import AffineMap
+    from repalign.core.affine import AffineMap
     from repalign.store.joining.index import RowIndex
 
 

@@ -18,7 +18,7 @@ from repalign.comparison.search import best_matches, with_searches
 from repalign.comparison.settings import CompareSettings
 from repalign.comparison.spaces import compute_spaces
 from repalign.comparison.views import ROWS, in_tiles
-from repalign.core.compute import choose_device
+from repalign.core.device import choose_device
 from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
 from repalign.store.joining.index import RowIndex

@@ -9,11 +9,16 @@ import numpy as np
 from repalign.aliases import FloatArray, IntArray
 from repalign.comparison.pairs import Pair
 from repalign.comparison.space import IcaRows, Scale, SpaceIca, scale_of_rows
-from repalign.core.errors.efficiency import ica_efficiency
-from repalign.core.errors.row_errors import row_errors
-from repalign.core.inference.evaluate import MapEvaluator, MeasureEvaluator, RowErrors
-from repalign.core.inference.jackknife import (
+from repalign.core.affine import AffineMap, MappedRows
+from repalign.core.maps import KIND_OF, PairMaps, fit_maps
+from repalign.core.measures import Evidence
+from repalign.core.moments import moments_by_bundle
+from repalign.core.resampling.evaluate import MapEvaluator, MeasureEvaluator, RowErrors
+from repalign.core.resampling.intervals import (
+    ANYWHERE,
+    POSITIVE,
     Interval,
+    Range,
     Replicates,
     Statistic,
     bundle_of_rows,
@@ -22,13 +27,8 @@ from repalign.core.inference.jackknife import (
     delete_a_group_with_radius,
     effective_groups,
 )
-from repalign.core.inference.ranges import ANYWHERE, POSITIVE, Range
-from repalign.core.inference.sample import Sample
-from repalign.core.maps.affine import AffineMap, MappedRows
-from repalign.core.maps.fitting import PairMaps, fit_maps
-from repalign.core.maps.kinds import KIND_OF
-from repalign.core.moments import moments_by_bundle
-from repalign.core.similarity.evidence import Evidence
+from repalign.core.resampling.sample import Sample
+from repalign.core.row_errors import ica_efficiency, row_errors
 from repalign.engine.machine import Machine
 
 # ICA of source and target, by the part of the split that is left out.

@@ -14,13 +14,12 @@ import numpy as np
 from repalign.aliases import FloatArray
 from repalign.comparison.pairs import input_places
 from repalign.comparison.results import ErrorRecord, MatchRecord, MeasureRecord, Side
-from repalign.core.inference.best import plausible_best
-from repalign.core.inference.jackknife import Replicates, Statistic
-from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.inference.maximum import Draws, searched_p
-from repalign.core.inference.nulls import Null
-from repalign.core.maps.kinds import KIND_OF
-from repalign.core.similarity.measures import Better
+from repalign.core.maps import KIND_OF
+from repalign.core.measures import Better
+from repalign.core.resampling.best import Draws, plausible_best, searched_p
+from repalign.core.resampling.intervals import Replicates, Statistic
+from repalign.core.resampling.kinds import PAIR_SHUFFLES
+from repalign.core.resampling.nulls import Null
 from repalign.store.joining.index import RowIndex
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from repalign.core.ica.settings import PANEL as CONVENTIONS
 from repalign.core.ica.settings import IcaSettings
-from repalign.core.inference.kinds import null_option
-from repalign.core.maps.kinds import ALL_MAPS, DEFAULT_MAPS, KIND_OF, PAPER_MAPS
-from repalign.core.similarity.measures import EVERY, measures_called, names_told
+from repalign.core.maps import ALL_MAPS, DEFAULT_MAPS, KIND_OF, PAPER_MAPS
+from repalign.core.measures import EVERY, measures_called, names_told
+from repalign.core.resampling.kinds import null_option
 from repalign.exceptions import InputError
 from repalign.options import Settings, option, with_values
 

@@ -13,24 +13,22 @@ import numpy as np
 from repalign.aliases import FloatArray, IntArray, Rows
 from repalign.comparison.settings import CompareSettings
 from repalign.comparison.views import View
-from repalign.core.errors.diameter import Diameter, diameter
-from repalign.core.errors.robust_scale import quantile_diameter, target_rms_radius
-from repalign.core.ica.components import IcaFit
-from repalign.core.ica.settings import WHITENED_BYTES
-from repalign.core.ica.starts import (
+from repalign.core.affine import AffineMap, MappedRows
+from repalign.core.device import is_small, one_thread_if
+from repalign.core.ica.components import (
     AGREEMENT,
     FIRST_STARTS,
     MORE_STARTS,
+    IcaFit,
     best_starts,
     start_agreement,
 )
-from repalign.core.inference.splits import Split
-from repalign.core.maps.affine import AffineMap, MappedRows
-from repalign.core.moment_sums import Parts
-from repalign.core.moments import PairMoments, leave_one_out, merge_all, space_moments
+from repalign.core.ica.settings import WHITENED_BYTES
+from repalign.core.linalg import fit_whitening
+from repalign.core.moments import PairMoments, Parts, leave_one_out, merge_all, space_moments
+from repalign.core.resampling.groups import Split
 from repalign.core.rows import SubsetRows
-from repalign.core.thread_choice import is_small, one_thread_if
-from repalign.core.whitening import fit_whitening
+from repalign.core.scale import Diameter, diameter, quantile_diameter, target_rms_radius
 from repalign.engine.cache import cache_key
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError

@@ -8,11 +8,11 @@ import numpy as np
 from repalign.aliases import Rows
 from repalign.comparison.results import ErrorRecord
 from repalign.comparison.scores import MapScores, Scores
-from repalign.core.inference.jackknife import count_groups
-from repalign.core.inference.rotation import RotationNull
-from repalign.core.inference.sample import Sample
-from repalign.core.maps.kinds import KIND_OF
+from repalign.core.maps import KIND_OF
 from repalign.core.moments import PairMoments
+from repalign.core.resampling.intervals import count_groups
+from repalign.core.resampling.rotations import RotationNull
+from repalign.core.resampling.sample import Sample
 from repalign.store.sources.source import EmbeddingSource
 
 FEW_ROWS_PER_COLUMN = 5

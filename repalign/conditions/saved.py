@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from repalign.core.maps.affine import AffineMap
+from repalign.core.affine import AffineMap
 from repalign.exceptions import InputError
 from repalign.files import made_folder
 from repalign.store.exchange.map_file import SavedMap, save_map

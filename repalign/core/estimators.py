@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from repalign.aliases import Rows
 from repalign.core.ica.fit import fit_ica
 from repalign.core.ica.settings import IcaSettings
-from repalign.core.maps.fitting import IcaPair, fit_map
-from repalign.core.maps.kinds import KIND_OF, MAP_KINDS
+from repalign.core.maps import KIND_OF, MAP_KINDS, IcaPair, fit_map
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
 from repalign.exceptions import InputError
@@ -35,7 +34,7 @@ def fit_both_ica(source: Rows, target: Rows, moments: PairMoments, *, seed: int)
         )
         for rows, mean, scatter, start in sides
     )
-    return IcaPair(first, second)
+    return first, second
 
 
 class AlignmentRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):

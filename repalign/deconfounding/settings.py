@@ -9,7 +9,7 @@ from repalign.conditions.settings import (
     TransformSettings,
 )
 from repalign.core.batches.protocols import PROTOCOL_NAMES
-from repalign.core.inference.kinds import null_option
+from repalign.core.resampling.kinds import null_option
 from repalign.options import nested, option
 
 BATCHES = "Labels and batches"

@@ -6,6 +6,7 @@ import numpy as np
 
 from repalign.aliases import IntArray
 from repalign.conditions.fit import condition_settings, fit_conditions
+from repalign.core.affine import AffineMap
 from repalign.core.conditions.fit import Condition
 from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.encoding import Factors
@@ -19,9 +20,8 @@ from repalign.core.factors.judging import (
 )
 from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors
 from repalign.core.factors.shuffles import FactorShuffle, plan_shuffle
-from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS
-from repalign.core.inference.jackknife import GroupCount
-from repalign.core.maps.affine import AffineMap
+from repalign.core.resampling.intervals import GroupCount
+from repalign.core.resampling.permutations import FEWEST_ARRANGEMENTS
 from repalign.core.rows import OnProgress
 from repalign.disentanglement.grouping import RowGroups
 from repalign.disentanglement.results import InformationMatrix, ScoreRecord

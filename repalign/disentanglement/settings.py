@@ -10,7 +10,7 @@ from repalign.core.factors.kinds import (
     GROUPS,
     InfoMecPreset,
 )
-from repalign.core.inference.kinds import null_option
+from repalign.core.resampling.kinds import null_option
 from repalign.exceptions import InputError
 from repalign.options import option
 

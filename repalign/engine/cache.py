@@ -231,14 +231,14 @@ def known_classes() -> dict[str, type]:
     )
     from repalign.comparison.search import Resampled
     from repalign.comparison.space import Scale, SpaceIca
+    from repalign.core.affine import AffineMap
     from repalign.core.batches.judge import FoldMeasure
-    from repalign.core.errors.diameter import Diameter
     from repalign.core.ica.components import IcaFit
     from repalign.core.ica.settings import IcaSettings
-    from repalign.core.inference.jackknife import GroupCount, Replicates
-    from repalign.core.inference.maximum import Draws
-    from repalign.core.maps.affine import AffineMap
     from repalign.core.moments import PairMoments
+    from repalign.core.resampling.best import Draws
+    from repalign.core.resampling.intervals import GroupCount, Replicates
+    from repalign.core.scale import Diameter
     from repalign.core.score import Score
 
     classes = (

@@ -208,7 +208,7 @@ class ConcurrentEngine(Engine):
 
     def threads(self) -> contextlib.AbstractContextManager[None]:
         """Hold this process at as many threads as a worker has, so that numbers are the same."""
-        from repalign.core.thread_choice import threads_held
+        from repalign.core.device import threads_held
 
         return threads_held(self.n_threads)
 
@@ -375,7 +375,7 @@ def _start_worker(watched: Connection) -> None:
 
 def hold_threads(number: int) -> None:
     """Hold numpy and torch at so many threads for as long as this process lives."""
-    from repalign.core.thread_choice import threads_held
+    from repalign.core.device import threads_held
 
     if _HELD.get("threads") == number:
         return

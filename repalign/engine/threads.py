@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TypeVar
 
-from repalign.core.compute import lane_threads
+from repalign.core.device import lane_threads
 from repalign.engine.machine import Machine
 
 T = TypeVar("T")

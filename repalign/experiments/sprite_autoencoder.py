@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import FloatArray
-from repalign.core.thread_choice import one_thread
+from repalign.core.device import one_thread
 from repalign.data.sprites import LEVELS
 from repalign.exceptions import InputError
 from repalign.experiments.variational import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repalign.comparison.settings import CompareSettings, preset
-from repalign.core.thread_choice import one_thread
+from repalign.core.device import one_thread
 from repalign.experiments.table_one_pairs import (
     PAIRS,
     Extraction,
@@ -106,7 +106,7 @@ def run_table_one(
     Stores that are there already, made with the same settings, are not made again. The pairs
     are shared out among ``workers`` processes.
     """
-    from repalign.core.compute import choose_device
+    from repalign.core.device import choose_device
     from repalign.engine.machine import Machine, ignore_stage
     from repalign.engine.opening import choose_engine
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from repalign.core.compute import exact_float32
+from repalign.core.device import exact_float32
 from repalign.data.samples import Sample, Selection, select_samples
 from repalign.exceptions import InputError
 from repalign.extraction.batches import Feed, PositionRule

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from repalign.core.compute import exact_float32
+from repalign.core.device import exact_float32
 from repalign.exceptions import InputError
 from repalign.extraction.batches import HostBatch
 from repalign.extraction.checks import check_batch_invariance

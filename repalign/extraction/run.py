@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
-from repalign.core.compute import exact_float32
+from repalign.core.device import exact_float32
 from repalign.exceptions import InputError
 from repalign.extraction.batches import HostBatch, prefetch
 from repalign.extraction.device import Rows, rows_on_host

@@ -21,9 +21,9 @@ from repalign.comparison.results import (
     PairReport,
 )
 from repalign.comparison.settings import CompareSettings
-from repalign.core.inference.kinds import PAIR_SHUFFLES
-from repalign.core.maps.kinds import ALL_MAPS
-from repalign.core.similarity.measures import measure_called
+from repalign.core.maps import ALL_MAPS
+from repalign.core.measures import measure_called
+from repalign.core.resampling.kinds import PAIR_SHUFFLES
 from repalign.exceptions import InputError
 from repalign.files import open_regular
 from repalign.options import LARGEST_COUNT, options_of, plain_type

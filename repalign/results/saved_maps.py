@@ -11,7 +11,7 @@ from repalign.aliases import BoolArray
 from repalign.arguments import checked
 from repalign.comparison.pairs import encode_rows
 from repalign.comparison.results import CompareResult
-from repalign.core.maps.affine import AffineMap, MappedRows
+from repalign.core.affine import AffineMap, MappedRows
 from repalign.engine.machine import OnStage, ignore_stage
 from repalign.exceptions import InputError, StoreError
 from repalign.files import check_output, made_folder, protecting

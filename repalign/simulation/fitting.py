@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from repalign.core.thread_choice import one_thread
+from repalign.core.device import one_thread
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from repalign.core.inference.kinds import NULL_OF, PAIR_SHUFFLES, nulls_of
-from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
+from repalign.core.maps import ALL_MAPS, KIND_OF
+from repalign.core.resampling.kinds import NULL_OF, PAIR_SHUFFLES, nulls_of
 from repalign.exceptions import InputError
 from repalign.tables.table import (
     GAP,

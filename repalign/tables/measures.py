@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from repalign.core.similarity.measures import measure_called
+from repalign.core.measures import measure_called
 from repalign.tables.table import (
     UNDEFINED,
     Line,

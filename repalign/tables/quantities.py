@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from repalign.core.maps.kinds import ALL_MAPS, KIND_OF
-from repalign.core.similarity.measures import measure_called
+from repalign.core.maps import ALL_MAPS, KIND_OF
+from repalign.core.measures import measure_called
 from repalign.exceptions import InputError
 
 Record = Mapping[str, Any]

@@ -8,7 +8,7 @@ import numpy as np
 from repalign.core.batches.measures import measure_called
 from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.kinds import GROUPS, score_kind
-from repalign.core.inference.kinds import NULL_OF
+from repalign.core.resampling.kinds import NULL_OF
 from repalign.printable import counted
 from repalign.tables.table import UNDEFINED, Line, Table, distinct, interval, number
 

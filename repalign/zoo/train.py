@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from repalign.core.thread_choice import one_thread
+from repalign.core.device import one_thread
 from repalign.exceptions import InputError
 from repalign.files import open_regular
 from repalign.zoo.recipe import Recipe, find_recipe

@@ -3,7 +3,7 @@ import pytest
 
 from repalign.comparison.run import compare
 from repalign.comparison.settings import CompareSettings
-from repalign.core.thread_choice import one_thread
+from repalign.core.device import one_thread
 
 SETTINGS = CompareSettings(
     maps=("permutation", "rigid", "ica"), held_out=0.3, n_null=0, n_rotations=0, starts=1

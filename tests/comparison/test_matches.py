@@ -83,7 +83,7 @@ def test_without_intervals_none_can_be_excluded(models) -> None:
 
 def test_candidates_of_which_other_rows_were_left_out_do_not_compare() -> None:
     from repalign.comparison.search import Resampled, _together
-    from repalign.core.inference.jackknife import delete_a_group
+    from repalign.core.resampling.intervals import delete_a_group
 
     replicates = delete_a_group(np.random.default_rng(0).random((1, 20)), np.arange(20))
     first, second = (Resampled("rigid", "held-out", None, replicates, rows) for rows in "ab")

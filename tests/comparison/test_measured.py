@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import repalign
 from repalign.comparison.results import COLUMNS, OWN_COLUMNS, MatchRecord
-from repalign.core.similarity.measures import MEASURES, measure_called
+from repalign.core.measures import MEASURES, measure_called
 from repalign.engine.machine import Machine
 from tests.core.similarity.pairs import value, value_on
 
@@ -37,9 +37,9 @@ def by_key(result: repalign.CompareResult) -> dict:
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
 def test_values_are_those_of_the_rows_that_judge(
-    related: repalign.CompareResult, measure: repalign.core.similarity.measures.Measure
+    related: repalign.CompareResult, measure: repalign.core.measures.Measure
 ) -> None:
-    from repalign.core.inference.splits import held_out_split
+    from repalign.core.resampling.groups import held_out_split
 
     x, y = pair()
     name = measure_called(measure.name).name

@@ -10,7 +10,7 @@ from repalign.comparison.draws import PLANS, check_complete
 from repalign.comparison.results import COLUMNS as COMPARE
 from repalign.comparison.run import compare
 from repalign.comparison.settings import CompareSettings
-from repalign.core.inference.kinds import NULLS, PAIR_SHUFFLES, NullKind
+from repalign.core.resampling.kinds import NULLS, PAIR_SHUFFLES, NullKind
 from repalign.deconfounding.results import COLUMNS as DECONFOUND
 from repalign.deconfounding.run import deconfound
 from repalign.deconfounding.settings import BatchSettings

@@ -14,7 +14,7 @@ from repalign.comparison.results import COLUMNS, CompareResult, ErrorRecord
 from repalign.comparison.run import compare
 from repalign.comparison.settings import CompareSettings, preset
 from repalign.core.ica.settings import IcaSettings
-from repalign.core.maps.kinds import ALL_MAPS
+from repalign.core.maps import ALL_MAPS
 from repalign.engine.machine import Machine
 from repalign.tables.errors import error_table
 

@@ -4,7 +4,7 @@ import threadpoolctl
 import torch
 from numpy.testing import assert_allclose
 
-from repalign.core.compute import (
+from repalign.core.device import (
     choose_device,
     fast_float32,
     matmul_kernels,

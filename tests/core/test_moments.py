@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.moment_sums import Parts
 from repalign.core.moments import (
     PairMoments,
+    Parts,
     cross_moments,
     leave_one_out,
     merge_all,

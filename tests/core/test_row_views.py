@@ -1,7 +1,7 @@
 import numpy as np
 
 from repalign.aliases import Rows
-from repalign.core.maps.affine import AffineMap, MappedRows
+from repalign.core.affine import AffineMap, MappedRows
 from repalign.core.rows import ArrayRows, SubsetRows
 
 VALUES = np.arange(20.0).reshape(10, 2)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from repalign.core.thread_choice import is_small, one_thread, one_thread_if
+from repalign.core.device import is_small, one_thread, one_thread_if
 
 
 def test_small_is_what_one_core_does_at_once() -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.whitening import fit_whitening
+from repalign.core.linalg import fit_whitening
 from repalign.exceptions import InputError
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from repalign.core.thread_choice import one_thread
+from repalign.core.device import one_thread
 from repalign.engine.ray import RayEngine
 from repalign.engine.shards import extract_on_ray
 from repalign.exceptions import InputError, RepalignError

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from repalign.core.thread_choice import one_thread
+from repalign.core.device import one_thread
 from repalign.exceptions import InputError
 from repalign.zoo.recipe import RECIPES
 from repalign.zoo.task import Task

@@ -156,7 +156,7 @@ def compare(
     """
     from repalign.comparison.choose import chosen_pairs, names_of_pairs
     from repalign.comparison.run import compare as run
-    from repalign.core.compute import choose_device, thread_count
+    from repalign.core.device import choose_device, thread_count
     from repalign.engine.cache import private_cache
     from repalign.engine.machine import Machine, parse_memory
     from repalign.store.foreign.identifiers import read_id_lines

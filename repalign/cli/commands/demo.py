@@ -51,7 +51,7 @@ def demo(
 
     Example: repalign demo demo
     """
-    from repalign.core.compute import thread_count
+    from repalign.core.device import thread_count
     from repalign.experiments.table_one import FULL, SMALL, run_table_one
 
     talk = talk_of(context)

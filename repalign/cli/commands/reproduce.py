@@ -79,7 +79,7 @@ def reproduce(
 
     Example: repalign reproduce gaussian-null --seeds 3 --workers 2 -o gaussian-null
     """
-    from repalign.core.compute import choose_device
+    from repalign.core.device import choose_device
     from repalign.engine.machine import Machine
     from repalign.experiments.reproduce.registry import experiments, find_experiment
     from repalign.experiments.reproduce.run import reproduce as run

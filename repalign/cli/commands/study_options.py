@@ -71,7 +71,7 @@ class StudyOptions:
 
     def machine(self, talk: "Talk", on_stage: "OnStage") -> "Machine":
         """Return what a run may use of the machine, and say it to --verbose."""
-        from repalign.core.compute import choose_device, thread_count
+        from repalign.core.device import choose_device, thread_count
         from repalign.engine.machine import Machine, parse_memory
 
         machine = Machine(choose_device(self.device), parse_memory(self.memory), on_stage)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from repalign.core.inference.kinds import NULL_OF
+from repalign.core.resampling.kinds import NULL_OF
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from repalign.core.factors.encoding import Factors
 from repalign.core.factors.kinds import GROUPS
 from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors
 from repalign.core.factors.shuffles import FactorShuffle
-from repalign.core.inference.jackknife import count_groups
+from repalign.core.resampling.intervals import count_groups
 from repalign.core.rows import OnProgress
 from repalign.core.score import Score
 

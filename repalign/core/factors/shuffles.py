@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int
 
 from repalign.core.factors.encoding import Factors
-from repalign.core.inference.arrangements import (
+from repalign.core.resampling.permutations import (
     COUNTED,
     FEWEST_ARRANGEMENTS,
     Arrangements,

@@ -1,12 +1,21 @@
-"""What an ICA found, apart from how it is found."""
+"""What an ICA found: its components, how those of two fits match, and which starts to keep.
 
+The contrast has several optima of nearly one height, and which a search finds is chance that the
+rows cannot settle. On rugged data the best contrast does not repeat either, but the mean over
+pairs of starts of the two sides does. Where a bad mode exists its contrast betrays it, hence only
+the better half is kept. Two that agree need no more of them.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from repalign.core.affine import AffineMap
 from repalign.core.ica.settings import IcaSettings
-from repalign.core.maps.affine import AffineMap
+from repalign.core.linalg import SignedMatching, match_signed
+from repalign.core.moments import PairMoments
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,3 +67,69 @@ class IcaFit:
     def to_components(self) -> AffineMap:
         """Return the map from rows to their components."""
         return AffineMap("ica-unmixing", self.unmixing.T, -(self.unmixing @ self.mean))
+
+
+@dataclass(frozen=True, eq=False)
+class IcaMatching:
+    """Components of two fits, paired with signs.
+
+    Attributes:
+        matching: Pairs of components and their signs, by rising target number.
+        correlation: |correlation| of each pair on the rows of the moments.
+    """
+
+    matching: SignedMatching
+    correlation: Float[np.ndarray, " k"]
+
+    @property
+    def mean_correlation(self) -> float:
+        """Mean |correlation| over the pairs: the MCC between the two sets of components."""
+        return float(self.correlation.mean())
+
+
+def match_components(moments: PairMoments, source: IcaFit, target: IcaFit) -> IcaMatching:
+    """Match the components of two fits by the Hungarian assignment on their |correlation|.
+
+    The correlations come from the moments, C = U_A S_xy U_Bᵀ normalised by the components'
+    variances: no row is read.
+    """
+    cross = source.unmixing @ moments.sxy @ target.unmixing.T
+    spread = np.sqrt(np.outer(_variances(source, moments.sxx), _variances(target, moments.syy)))
+    correlation = np.divide(cross, spread, out=np.zeros_like(cross), where=spread > 0)
+    matching = match_signed(correlation)
+    return IcaMatching(matching=matching, correlation=matching.value)
+
+
+def _variances(fit: IcaFit, scatter: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " k"]:
+    return np.maximum(np.einsum("ij,ij->i", fit.unmixing @ scatter, fit.unmixing), 0.0)
+
+
+AGREEMENT = 0.99
+"""Mean matched |correlation| of two starts from which on they are taken for one optimum."""
+
+
+FIRST_STARTS = 2
+MORE_STARTS = 6
+"""Starts that are made where the first do not agree; of these the better half is kept."""
+
+
+def best_starts(fits: Sequence[IcaFit], n_kept: int) -> tuple[IcaFit, ...]:
+    """Return the starts of best contrast, the best first."""
+    return tuple(sorted(fits, key=lambda fit: fit.contrast_value)[:n_kept])
+
+
+def start_agreement(fits: Sequence[IcaFit], covariance: Float[np.ndarray, "d d"]) -> float | None:
+    """Return the mean matched |correlation| of the first start with the others."""
+    if len(fits) < 2:
+        return None
+    scaled = [_unit_variance(fit.unmixing, covariance) for fit in fits]
+    known = scaled[0] @ covariance
+    return float(np.mean([match_signed(known @ other.T).value.mean() for other in scaled[1:]]))
+
+
+def _unit_variance(
+    unmixing: Float[np.ndarray, "k d"], covariance: Float[np.ndarray, "d d"]
+) -> Float[np.ndarray, "k d"]:
+    """Return components of unit variance on the rows of the covariance."""
+    variance = np.einsum("ij,ij->i", unmixing @ covariance, unmixing)
+    return unmixing / np.sqrt(np.where(variance > 0, variance, 1.0))[:, None]

@@ -9,10 +9,10 @@ from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
 from repalign.core.checks import check_finite_block
-from repalign.core.compute import matmul_kernels
+from repalign.core.device import matmul_kernels
 from repalign.core.ica.settings import WHITENED_BYTES
+from repalign.core.linalg import Whitening
 from repalign.core.rows import SubsetRows, iter_blocks
-from repalign.core.whitening import Whitening
 from repalign.exceptions import InputError
 
 PASS_BLOCK_ROWS = 4096

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from repalign.aliases import Rows
-from repalign.core.compute import fast_float32
+from repalign.core.device import fast_float32
 from repalign.core.ica.components import IcaFit as IcaFit  # what a fit returns
 from repalign.core.ica.contrast import CONTRASTS
 from repalign.core.ica.data import WhitenedRows, sample_rows, whiten_rows, whiten_sample
@@ -15,8 +15,8 @@ from repalign.core.ica.diagnostics import ComponentReport, ica_warnings, report_
 from repalign.core.ica.fastica import Unmixing, fit_fastica, fit_fastica_unwhitened
 from repalign.core.ica.picard import Stopping, fit_rotation
 from repalign.core.ica.settings import IcaSettings
+from repalign.core.linalg import Whitening, fit_whitening
 from repalign.core.rows import DEFAULT_MEMORY
-from repalign.core.whitening import Whitening, fit_whitening
 from repalign.exceptions import InputError
 
 

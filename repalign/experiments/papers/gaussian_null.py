@@ -67,7 +67,7 @@ def spaces(case: NullCase, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
     """Compare the two spaces: ICA on the same rows in-sample, on disjoint halves held-out."""
     from repalign.comparison.run import compare
-    from repalign.core.errors.efficiency import ica_efficiency
+    from repalign.core.row_errors import ica_efficiency
 
     assert isinstance(case, NullCase)
     source, target = spaces(case, seed)

@@ -161,12 +161,12 @@ def _apart(rows: Sequence["Rows"]) -> list["Rows"]:
 
 def _mean_similarity(rows: Sequence["Rows"], components: int) -> float:
     """Return SVCCA of columns of unit variance, as in the paper, averaged over all pairs."""
-    from repalign.core.moments import pair_moments
-    from repalign.core.similarity.canonical import (
+    from repalign.core.measures import (
         FittingMoments,
         canonical_correlations,
         standardised,
     )
+    from repalign.core.moments import pair_moments
 
     found = []
     for x, y in combinations(rows, 2):

@@ -93,9 +93,9 @@ def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
 
 def mean_cca(x: np.ndarray, y: np.ndarray) -> float:
     """Return the mean canonical correlation of two codes of the same patches."""
+    from repalign.core.measures import FittingMoments, canonical_correlations
     from repalign.core.moments import pair_moments
     from repalign.core.rows import ArrayRows
-    from repalign.core.similarity.canonical import FittingMoments, canonical_correlations
 
     (moments,) = pair_moments(ArrayRows(x), ArrayRows(y))
     return canonical_correlations(FittingMoments.of(moments)).mean

@@ -131,7 +131,7 @@ def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
     """
     from sklearn.metrics import r2_score, roc_auc_score
 
-    from repalign.core.maps.linear import fit_linear
+    from repalign.core.maps import fit_linear
     from repalign.core.moments import pair_moments
     from repalign.core.rows import ArrayRows
 

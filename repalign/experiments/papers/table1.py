@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from repalign.comparison.settings import CompareSettings
-from repalign.core.maps.kinds import ICA_MAPS, PAPER_MAPS
+from repalign.core.maps import ICA_MAPS, PAPER_MAPS
 from repalign.experiments.papers.table1_readings import (
     ReadingCase,
     find_inputs,

@@ -61,7 +61,7 @@ class SeedUnit:
 
     def run(self, machine: Machine) -> Outcome:
         """Measure, and keep the outcome in one step: the file is there whole or not at all."""
-        from repalign.core.thread_choice import one_thread
+        from repalign.core.device import one_thread
 
         work = Work(self.folder, machine, self.data)
         started = time.process_time()

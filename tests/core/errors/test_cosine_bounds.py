@@ -2,7 +2,7 @@ import tracemalloc
 
 import numpy as np
 
-from repalign.core.errors.cosine_bounds import build_unit_rows
+from repalign.core.cosine_bounds import build_unit_rows
 from repalign.core.rows import ArrayRows
 
 

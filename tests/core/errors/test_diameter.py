@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist, pdist
 
-from repalign.core.errors.cosine_bounds import build_unit_rows
-from repalign.core.errors.diameter import Diameter, diameter
+from repalign.core.cosine_bounds import build_unit_rows
 from repalign.core.rows import ArrayRows
+from repalign.core.scale import Diameter, diameter
 from repalign.exceptions import InputError
 
 

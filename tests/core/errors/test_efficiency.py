@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from repalign.core.errors.efficiency import ica_efficiency
+from repalign.core.row_errors import ica_efficiency
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 
-from repalign.core.errors.robust_scale import quantile_diameter, target_rms_radius
 from repalign.core.rows import ArrayRows
+from repalign.core.scale import quantile_diameter, target_rms_radius
 from repalign.exceptions import InputError
 from tests.core.paired_data import moments_of
 

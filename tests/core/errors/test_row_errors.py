@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.errors.row_errors import row_errors
-from repalign.core.maps.affine import MappedRows
-from repalign.core.maps.fitting import fit_map
-from repalign.core.maps.kinds import MAP_KINDS
+from repalign.core.affine import MappedRows
+from repalign.core.maps import MAP_KINDS, fit_map
+from repalign.core.row_errors import row_errors
 from repalign.core.rows import ArrayRows
 from repalign.exceptions import InputError
 from tests.core.paired_data import fixture_a, moments_of

@@ -5,15 +5,15 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import FastICA
 
-from repalign.core.errors.diameter import diameter
-from repalign.core.errors.row_errors import row_errors
+from repalign.core.affine import MappedRows
+from repalign.core.ica.components import match_components
 from repalign.core.ica.fit import IcaFit, fit_ica
-from repalign.core.ica.matching import ica_map, match_components, matched_components_map
 from repalign.core.ica.settings import IcaSettings
-from repalign.core.maps.affine import MappedRows
-from repalign.core.maps.fitting import fit_map
-from repalign.core.maps.permutation import match_signed
+from repalign.core.linalg import match_signed
+from repalign.core.maps import fit_map, ica_map, matched_components_map
+from repalign.core.row_errors import row_errors
 from repalign.core.rows import ArrayRows
+from repalign.core.scale import diameter
 from tests.core.paired_data import moments_of
 
 

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from repalign.core.ica.fit import IcaFit, fit_ica, prepare
-from repalign.core.ica.settings import IcaSettings
-from repalign.core.ica.starts import (
+from repalign.core.ica.components import (
     AGREEMENT,
     best_starts,
     start_agreement,
 )
+from repalign.core.ica.fit import IcaFit, fit_ica, prepare
+from repalign.core.ica.settings import IcaSettings
 from repalign.core.rows import ArrayRows
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repalign.core.inference.arrangements import COUNTED, Arrangements, arrange
+from repalign.core.resampling.permutations import COUNTED, Arrangements, arrange
 
 
 def whole_groups(sizes: list[int], **options: object) -> Arrangements:

@@ -1,7 +1,7 @@
 import numpy as np
 
-from repalign.core.inference.best import plausible_best
-from repalign.core.inference.jackknife import Replicates, delete_a_group
+from repalign.core.resampling.best import plausible_best
+from repalign.core.resampling.intervals import Replicates, delete_a_group
 
 
 def means(values: np.ndarray) -> Replicates:

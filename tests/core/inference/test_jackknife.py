@@ -2,16 +2,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.inference.jackknife import (
+from repalign.core.resampling.intervals import (
+    ANYWHERE,
     FEWEST_GROUPS,
     MAX_LEFT_OUT,
+    POSITIVE,
     Interval,
     count_groups,
     delete_a_group,
     delete_a_group_with_radius,
     delete_half,
 )
-from repalign.core.inference.ranges import ANYWHERE, POSITIVE
 
 
 def first(values: np.ndarray) -> np.ndarray:

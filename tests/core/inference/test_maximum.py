@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from repalign.core.inference.maximum import Draws, best_of_many_p, common_orders, searched_p
+from repalign.core.resampling.best import Draws, best_of_many_p, common_orders, searched_p
 
 
 def test_of_one_pair_it_is_the_plain_p_value() -> None:

@@ -3,14 +3,14 @@ import re
 import numpy as np
 import pytest
 
-from repalign.core.inference.arrangements import ShufflePlan, plan_shuffles
-from repalign.core.inference.evaluate import MapEvaluator
-from repalign.core.inference.nulls import Null, permutation_null
-from repalign.core.inference.sample import MAX_JUDGED, Sample
-from repalign.core.inference.splits import Split, fold_split, held_out_split, no_split
-from repalign.core.maps.affine import AffineMap
-from repalign.core.maps.fitting import FittedMap, PairMaps
+from repalign.core.affine import AffineMap
+from repalign.core.maps import FittedMap, PairMaps
 from repalign.core.moments import pair_moments
+from repalign.core.resampling.evaluate import MapEvaluator
+from repalign.core.resampling.groups import Split, fold_split, held_out_split, no_split
+from repalign.core.resampling.nulls import Null, permutation_null
+from repalign.core.resampling.permutations import ShufflePlan, plan_shuffles
+from repalign.core.resampling.sample import MAX_JUDGED, Sample
 from repalign.core.rows import ArrayRows
 
 KINDS = ("mean", "permutation", "rigid", "linear")

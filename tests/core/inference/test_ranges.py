@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.inference.ranges import ANYWHERE, POSITIVE, SIGNED, UNIT, Range
+from repalign.core.resampling.intervals import ANYWHERE, POSITIVE, SIGNED, UNIT, Range
 
 RANGES = (UNIT, SIGNED, POSITIVE, Range(high=1.0), Range(0.0, math.pi))
 

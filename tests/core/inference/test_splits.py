@@ -4,7 +4,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from repalign import InputError
-from repalign.core.inference.splits import (
+from repalign.core.resampling.groups import (
     FEWEST_IN_PART,
     FEWEST_SAMPLED,
     bundle_groups,

@@ -3,8 +3,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial import procrustes
 
-from repalign.core.maps.closed_form import fit_rigid
-from repalign.core.similarity.linear import procrustes_angle
+from repalign.core.maps import fit_rigid
+from repalign.core.measures import procrustes_angle
 from tests.core.paired_data import fixture_a, moments_of
 
 

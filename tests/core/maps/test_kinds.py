@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from repalign.core.estimators import KINDS
-from repalign.core.maps.fitting import fit_map
-from repalign.core.maps.kinds import ALL_MAPS, ICA_MAPS, MAP_KINDS, PAPER_MAPS
+from repalign.core.maps import ALL_MAPS, ICA_MAPS, MAP_KINDS, PAPER_MAPS, fit_map
 from repalign.exceptions import InputError
 from tests.core.paired_data import fixture_a, moments_of
 

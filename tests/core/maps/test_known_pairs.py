@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.errors.diameter import diameter
-from repalign.core.errors.row_errors import row_errors
-from repalign.core.maps.fitting import fit_map
-from repalign.core.maps.permutation import match_signed
+from repalign.core.linalg import match_signed
+from repalign.core.maps import fit_map
+from repalign.core.row_errors import row_errors
 from repalign.core.rows import ArrayRows
+from repalign.core.scale import diameter
 from tests.core.paired_data import fixture_a, fixture_p, moments_of, unit_cube
 
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.maps.linear import (
+from repalign.core.maps import (
     fit_linear,
     fit_linear_from_rows,
     is_ill_conditioned,

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from repalign.core.errors.row_errors import row_errors
-from repalign.core.maps.affine import AffineMap
-from repalign.core.maps.fitting import fit_map
-from repalign.core.maps.kinds import MAP_KINDS
+from repalign.core.affine import AffineMap
+from repalign.core.maps import MAP_KINDS, fit_map
 from repalign.core.moments import empty_moments
+from repalign.core.row_errors import row_errors
 from repalign.core.rows import ArrayRows
 from repalign.exceptions import InputError
 from tests.core.paired_data import moments_of

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.maps.closed_form import fit_rigid
-from repalign.core.maps.orthogonal import nearest_orthogonal
+from repalign.core.maps import fit_rigid, nearest_orthogonal
 from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.rows import ArrayRows
 from tests.core.paired_data import moments_of

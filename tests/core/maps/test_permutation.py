@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.maps.affine import AffineMap
-from repalign.core.maps.permutation import fit_permutation, match_columns, match_signed
+from repalign.core.affine import AffineMap
+from repalign.core.linalg import match_signed
+from repalign.core.maps import fit_permutation, match_columns
 from repalign.core.moments import PairMoments
 from tests.core.paired_data import moments_of
 

@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from repalign.core.similarity.canonical import FittingMoments
-from repalign.core.similarity.evidence import Evidence
-from repalign.core.similarity.held_rows import hold
-from repalign.core.similarity.measures import measure_called
+from repalign.core.measures import Evidence, FittingMoments, measure_called
+from repalign.core.neighbours import hold
 from tests.core.paired_data import moments_of
 
 

@@ -7,10 +7,9 @@ from scipy.spatial.distance import pdist
 from scipy.stats import pearsonr, rankdata, spearmanr
 from sklearn.neighbors import NearestNeighbors
 
-from repalign.core.similarity import neighbours
-from repalign.core.similarity.held_rows import HeldRows, hold
-from repalign.core.similarity.linear import matched_correlation
-from repalign.core.similarity.neighbours import MEMO
+from repalign.core import neighbours
+from repalign.core.measures import matched_correlation
+from repalign.core.neighbours import MEMO, HeldRows, hold
 
 # Blocks of the fewest rows, so that there are several.
 SMALL_MEMORY = 200_000

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from repalign.core.similarity.measures import (
+from repalign.core.measures import (
     CHANGES,
     MEASURES,
     Measure,

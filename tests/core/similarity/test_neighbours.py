@@ -1,6 +1,6 @@
 import numpy as np
 
-from repalign.core.similarity.neighbours import Neighbours
+from repalign.core.neighbours import Neighbours
 
 
 def test_nearer_rows_come_before_those_among_which_the_draw_decides() -> None:

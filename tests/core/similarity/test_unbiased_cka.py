@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.similarity.linear import linear_cka
-from repalign.core.similarity.unbiased_cka import unbiased_linear_cka
+from repalign.core.measures import linear_cka, unbiased_linear_cka
 from repalign.exceptions import InputError
 from tests.core.paired_data import moments_of
 from tests.core.similarity import oracles

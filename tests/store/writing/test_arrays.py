@@ -9,7 +9,7 @@ import pytest
 
 import repalign
 from repalign import InputError
-from repalign.core.maps.affine import AffineMap, MappedRows
+from repalign.core.affine import AffineMap, MappedRows
 from repalign.store.joining.index import pooled_index
 
 ROWS = np.eye(3)

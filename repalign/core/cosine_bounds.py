@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
-from repalign.core.arrays import DeviceArray, row_norms
-from repalign.core.compute import matmul_kernels
+from repalign.core.device import DeviceArray, matmul_kernels, row_norms
 from repalign.core.rows import take_in_order
 
 # Rounded at once: a few copies in double precision, which a small memory cap must hold.

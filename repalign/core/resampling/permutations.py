@@ -16,7 +16,7 @@ from itertools import permutations, product
 import numpy as np
 from jaxtyping import Int
 
-from repalign.core.inference.splits import Split
+from repalign.core.resampling.groups import Split
 
 # With fewer orders than 5! no order could be improbable enough for a p-value worth the name.
 FEWEST_ARRANGEMENTS = 120

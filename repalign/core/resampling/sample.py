@@ -14,9 +14,9 @@ from jaxtyping import Float, Int
 
 from repalign.aliases import Rows
 from repalign.core.ica.components import IcaFit
-from repalign.core.inference.arrangements import Arrangements
-from repalign.core.inference.splits import Split, no_split, sample_groups
 from repalign.core.moments import PairMoments, leave_one_out, merge_all, pair_moments
+from repalign.core.resampling.groups import Split, no_split, sample_groups
+from repalign.core.resampling.permutations import Arrangements
 from repalign.core.rows import ArrayRows, SubsetRows
 
 # A mean norm over this many rows is known to well under a percent; the maps see all rows.

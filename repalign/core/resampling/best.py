@@ -1,4 +1,4 @@
-"""The null of the best among many pairs that are shuffled alike.
+"""Questions about the best of many: is it better than chance, and which others may be the best?
 
 Who looks at all layers of two models and takes the pair that fits best has to ask how well the
 best of as many unrelated pairs would fit. Every pair is put into the same orders, so that the best
@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
+
+from repalign.core.resampling.intervals import Replicates
 
 # Equal up to rounding is as close.
 TOLERANCE = 1e-9
@@ -66,3 +68,25 @@ def searched_p(draws: Sequence[Draws]) -> tuple[Float[np.ndarray, " pairs"], int
     n = common_orders(draws)
     errors = np.stack([each.errors[: n + 1] for each in draws], axis=1)
     return best_of_many_p(errors), n
+
+
+def plausible_best(replicates: Replicates, level: float = 0.95) -> Bool[np.ndarray, " candidates"]:
+    """Return which candidates cannot be excluded from being the best; lower is better.
+
+    A candidate is excluded where another is better by more than t standard errors of their
+    difference, jackknifed over the same choices of groups for both. With t at the one-sided
+    level (1 − level)/(k − 1) of k candidates (Bonferroni) the truly best one is among those that
+    are left in at least ``level`` of samples.
+    """
+    full = replicates.full
+    k = full.size
+    if k < 2:
+        return np.ones(k, dtype=bool)
+    quantile = replicates.quantile(1 - (1 - level) / (k - 1))
+    error = replicates.standard_error(_differences)
+    is_beaten = np.asarray((_differences(full) > quantile * error).any(axis=1))
+    return ~is_beaten
+
+
+def _differences(values: Float[np.ndarray, "*shape k"]) -> Float[np.ndarray, "*shape k k"]:
+    return values[..., :, None] - values[..., None, :]

@@ -10,18 +10,22 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float
 
-from repalign.core.errors.row_errors import row_errors
-from repalign.core.inference.sample import Sample
-from repalign.core.maps.affine import AffineMap, MappedRows
-from repalign.core.maps.fitting import FittedMap, IcaPair, PairMaps, fit_maps
-from repalign.core.maps.kinds import KIND_OF
-from repalign.core.maps.linear import fit_linear_from_rows, is_ill_conditioned
-from repalign.core.maps.permutation import AssignmentCost
+from repalign.core.affine import AffineMap, MappedRows
+from repalign.core.maps import (
+    KIND_OF,
+    AssignmentCost,
+    FittedMap,
+    IcaPair,
+    PairMaps,
+    fit_linear_from_rows,
+    fit_maps,
+    is_ill_conditioned,
+)
+from repalign.core.measures import Evidence, FittingMoments, Measure, Reads
+from repalign.core.neighbours import HeldRows, hold
+from repalign.core.resampling.sample import Sample
+from repalign.core.row_errors import row_errors
 from repalign.core.rows import DEFAULT_MEMORY, Limits
-from repalign.core.similarity.canonical import FittingMoments
-from repalign.core.similarity.evidence import Evidence
-from repalign.core.similarity.held_rows import HeldRows, hold
-from repalign.core.similarity.measures import Measure, Reads
 
 # Values in-sample and held-out by map or measure; lower is closer. None held-out without a split.
 Values = tuple[Sequence[float], Sequence[float]]
@@ -69,7 +73,7 @@ class MapEvaluator:
     ) -> IcaPair | None:
         """Return one start of the ICA of each side without a part; None where no map needs it."""
         ica = sample.ica.get(part) if self.needs_ica else None
-        return None if ica is None else IcaPair(ica[0][starts[0]], ica[1][starts[1]])
+        return None if ica is None else (ica[0][starts[0]], ica[1][starts[1]])
 
     def means(self, sample: Sample, part: int | None) -> list[float]:
         """Return the mean errors of maps fitted without a part, on the part (None: on all rows)."""

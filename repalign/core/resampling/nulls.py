@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from repalign.core.inference.arrangements import (
+from repalign.core.resampling.evaluate import Evaluator, Values
+from repalign.core.resampling.permutations import (
     FEWEST_ARRANGEMENTS,
     Arrangements,
     ShufflePlan,
     order_name,
 )
-from repalign.core.inference.evaluate import Evaluator, Values
-from repalign.core.inference.sample import Sample
+from repalign.core.resampling.sample import Sample
 
 # Tasks that the shuffles of a sample are cut into; few are computed twice after a stop.
 N_TASKS = 32

@@ -1,4 +1,12 @@
-"""Where and how products are computed: device, threads, and the kernels that were measured."""
+"""Where and how products are computed: arrays, device, threads, and kernels that were measured.
+
+torch takes longer to import than most comparisons take to compute, and numpy multiplies as fast
+on a CPU. What is done with arrays of a device (``+``, ``@``, ``.T``, slices) reads alike in both.
+
+Small problems get one thread: pools of threads wait by spinning. On cores that something else uses
+as well, every small product then waits for a thread that does not run: comparing 3000 × 20 rows
+took 24 s with two threads on two busy cores, and 3 s with one.
+"""
 
 import contextlib
 import ctypes
@@ -7,15 +15,131 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import threadpoolctl
 
-from repalign.core.thread_choice import blas_held
 from repalign.exceptions import InputError
 from repalign.process_state import Setting, holding
+
+# A numpy array on the CPU, else a torch tensor.
+DeviceArray = Any
+
+
+def is_cpu(device: str) -> bool:
+    """Tell whether arrays of a device are those of numpy."""
+    return device == "cpu"
+
+
+def on_device(values: np.ndarray, device: str, *, copy: bool = False) -> DeviceArray:
+    """Return values in double precision on a device; ``copy`` for those that will be changed."""
+    if is_cpu(device):
+        return np.array(values, dtype=np.float64, copy=True if copy else None)
+    import torch
+
+    return torch.from_numpy(values).to(device=device, dtype=torch.float64, copy=copy)
+
+
+def zeros(shape: tuple[int, ...], device: str) -> DeviceArray:
+    """Return zeros in double precision on a device."""
+    if is_cpu(device):
+        return np.zeros(shape)
+    import torch
+
+    return torch.zeros(shape, dtype=torch.float64, device=device)
+
+
+def numbers_on(values: np.ndarray, device: str) -> DeviceArray:
+    """Return whole numbers that choose rows or columns on a device."""
+    if is_cpu(device):
+        return values
+    import torch
+
+    return torch.from_numpy(values).to(device)
+
+
+def row_norms(rows: DeviceArray) -> np.ndarray:
+    """Return the lengths of rows, as an array of numpy."""
+    if isinstance(rows, np.ndarray):
+        return np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    import torch
+
+    return torch.linalg.vector_norm(rows, dim=1).cpu().numpy()
+
+
+def as_numpy(values: DeviceArray) -> np.ndarray:
+    """Return an array of numpy."""
+    return values if isinstance(values, np.ndarray) else values.cpu().numpy()
+
+
+# Multiplications of one pass over the rows; one core does these in some tens of milliseconds.
+SMALL_PASS = 1e9
+
+
+@dataclass(frozen=True)
+class _BlasThreads(Setting):
+    """Number of threads of one BLAS library, which all threads of the process share."""
+
+    path: str
+    library: Any = field(compare=False)
+
+    def read(self) -> Any:
+        return self.library.num_threads
+
+    def write(self, value: Any) -> None:
+        self.library.set_num_threads(value)
+
+
+def is_small(n_rows: int, *dims: int) -> bool:
+    """Tell whether a pass over rows of these widths is too small to share between threads."""
+    return n_rows * max(dims) ** 2 < SMALL_PASS
+
+
+def one_thread() -> contextlib.AbstractContextManager[None]:
+    """Hold numpy and torch at one thread inside the block, and as many as before outside.
+
+    torch is held where it is loaded already: what needs it must import it before.
+    """
+    return threads_held(1)
+
+
+@contextlib.contextmanager
+def threads_held(number: int) -> Iterator[None]:
+    """Hold numpy and torch at so many threads inside the block, as ``one_thread`` does at one."""
+    with contextlib.ExitStack() as stack:
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(number)
+        # OpenMP counts for every thread on its own, as torch does
+        openmp = _libraries(len(sys.modules)).select(user_api="openmp")
+        stack.enter_context(openmp.limit(limits=number))
+        stack.enter_context(blas_held(number))
+        yield
+
+
+def blas_held(number: int) -> contextlib.AbstractContextManager[None]:
+    """Hold the BLAS libraries of numpy and scipy at so many threads inside the block."""
+    libraries = _libraries(len(sys.modules)).select(user_api="blas").lib_controllers
+    return holding({_BlasThreads(found.filepath, found): number for found in libraries})
+
+
+@functools.lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> threadpoolctl.ThreadpoolController:
+    """Return the libraries that have threads; they are looked for again after every import.
+
+    Finding them takes milliseconds, which every pair of a study need not spend again.
+    """
+    return threadpoolctl.ThreadpoolController()
+
+
+def one_thread_if(small: bool) -> contextlib.AbstractContextManager[None]:
+    """Hold numpy and torch at one thread inside the block where the problem is small."""
+    return one_thread() if small else contextlib.nullcontext()
+
 
 _ACCEPTED_ERROR = 3e-6
 

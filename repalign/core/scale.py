@@ -1,7 +1,10 @@
-"""Largest distance between two rows: exact, without all pairs.
+"""Denominators of errors: the exact diameter, a quantile of the distances, the RMS radius.
 
-Let c be any centre and r_i = ‖x_i − c‖. Five steps, each of which only discards pairs that
-are proved to be no farther apart than a pair already measured:
+One outlier row can set the diameter; it cannot set the other two.
+
+The diameter is the largest distance between two rows, found without all pairs. Let c be any
+centre and r_i = ‖x_i − c‖. Five steps, each of which only discards pairs that are proved to be no
+farther apart than a pair already measured:
 
 1. Lower bound L: the largest distance among the rows of largest radius, measured exactly.
 2. d(i, j) ≤ r_i + r_j (triangle inequality), so a row with r_i + max r < L belongs to no pair
@@ -29,11 +32,12 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
-from repalign.core.arrays import DeviceArray, is_cpu, on_device
 from repalign.core.checks import check_finite_block, check_shape
-from repalign.core.compute import one_pool
-from repalign.core.errors.cosine_bounds import UnitRows, build_unit_rows
+from repalign.core.cosine_bounds import UnitRows, build_unit_rows
+from repalign.core.device import DeviceArray, is_cpu, on_device, one_pool
+from repalign.core.moments import PairMoments
 from repalign.core.rows import DEFAULT_MEMORY, block_rows_for, iter_blocks, take_in_order
+from repalign.exceptions import InputError
 
 DEFAULT_BUDGET = 4e13
 """Multiplications that the exact search may take, unless told otherwise: minutes on two cores."""
@@ -227,3 +231,55 @@ class _Search:
         alive = np.flatnonzero(np.sqrt(bound) >= self.threshold)
         if alive.size:
             self.measure(kept[first][alive], kept[second])
+
+
+# ‖x‖² + ‖y‖² − 2⟨x, y⟩ is known to the rounding of the squares: a distance whose square is this
+# share of the largest has lost two digits, and is computed from differences instead.
+_FAR = 1e-2
+
+
+def target_rms_radius(moments: PairMoments) -> float:
+    """Return the root mean squared distance of the target rows from their mean."""
+    return float(np.sqrt(np.trace(moments.syy) / moments.n)) if moments.n else 0.0
+
+
+def quantile_diameter(
+    rows: Rows, *, quantile: float = 0.99, sample_rows: int = 2000, seed: int = 0
+) -> float:
+    """Return a quantile of the distances between two different rows.
+
+    The estimator is the empirical quantile over all pairs of ``sample_rows`` rows drawn without
+    replacement (all rows where there are no more), so that it is exact for small stores and has
+    a relative standard error of well under one percent else. A single row has distance 0.
+
+    Raises:
+        InputError: The quantile lies outside (0, 1].
+    """
+    if not 0 < quantile <= 1:
+        raise InputError(f"the quantile is {quantile}; expected a number above 0, at most 1")
+    n_rows = rows.shape[0]
+    if n_rows < 2:
+        return 0.0
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.choice(n_rows, min(sample_rows, n_rows), replace=False))
+    sample = rows.take(chosen).astype(np.float64, copy=False)
+    centred = sample - sample.mean(axis=0)
+    squares = np.einsum("ij,ij->i", centred, centred)
+    found = float(np.quantile(_distances(centred, squares), quantile, overwrite_input=True))
+    if found**2 < _FAR * squares.max():
+        from scipy.spatial.distance import pdist
+
+        found = float(np.quantile(pdist(sample), quantile, overwrite_input=True))
+    return found
+
+
+def _distances(
+    values: Float[np.ndarray, "n d"], squares: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " pairs"]:
+    """Return the distances of all pairs from one product, which takes a third of the time."""
+    product = values @ values.T
+    product *= -2
+    product += squares
+    product += squares[:, None]
+    found = np.concatenate([line[row + 1 :] for row, line in enumerate(product)])
+    return np.sqrt(np.maximum(found, 0, out=found), out=found)

@@ -1,1 +1,0 @@
-"""How far a map misses, and what that is divided by."""

@@ -1,1 +1,0 @@
-"""Similarity measures that are not maps."""
