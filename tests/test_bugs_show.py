@@ -25,7 +25,7 @@ from repalign.exceptions import InputError, StoreError, reading
 from repalign.models.capture import make_views, probe_shapes
 from repalign.models.load import load_encoder
 from repalign.store import open_store, write_store
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 from tests.store.foreign.test_saved_datasets import save as save_dataset
 
 VALUES = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
@@ -179,7 +179,7 @@ def test_where_rows_of_a_store_are_read(tmp_path: Path, monkeypatch: pytest.Monk
     with open_store(tmp_path / "a.h5") as store:
         view = store.view()
         view.read(0, 1)
-        monkeypatch.setattr("repalign.store.reading.column.ColumnReader._read_leaf", broken)
+        monkeypatch.setattr("repalign.store.reader.ColumnReader._read_leaf", broken)
         store.file(0)._columns.clear()
         with pytest.raises(KeyError, match="planted") as caught:
             view.read(0, 20)

@@ -22,7 +22,7 @@ from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
 from repalign.core.similarity.measures import Measure
 from repalign.options import recorded_values
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.source import EmbeddingSource
 
 
 def make_records(

@@ -21,7 +21,7 @@ from repalign.core.inference.maximum import Draws, searched_p
 from repalign.core.inference.nulls import Null
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.similarity.measures import Better
-from repalign.store.joining.index import RowIndex
+from repalign.store.index import RowIndex
 
 if TYPE_CHECKING:
     from repalign.comparison.draws import PairNulls

@@ -13,7 +13,7 @@ from repalign.core.inference.rotation import RotationNull
 from repalign.core.inference.sample import Sample
 from repalign.core.maps.kinds import KIND_OF
 from repalign.core.moments import PairMoments
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.source import EmbeddingSource
 
 FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from repalign.exceptions import InputError
-from repalign.store.joining.index import (
-    RowIndex,
-    concatenate_index,
-    decode_ids,
-    encode_ids,
-    pooled_index,
-)
+from repalign.store.index import RowIndex, concatenate_index, decode_ids, encode_ids, pooled_index
 
 
 def example(n: int = 5) -> RowIndex:
@@ -49,11 +43,6 @@ def test_slice_and_take_cut_every_column() -> None:
     assert cut.sample.tolist() == [1, 3]
     assert decode_ids(cut.ids) == ["scan-1", "scan-3"]
     assert cut.sample_sha.tolist() == index.sample_sha[[1, 3]].tolist()
-
-
-def test_keys_are_ids_where_there_are_ids_and_samples_elsewhere() -> None:
-    assert example().keys().dtype.names == ("id", "token")
-    assert pooled_index(3).keys().tolist() == [(0, -1), (1, -1), (2, -1)]
 
 
 def test_same_rows_asks_for_keys_and_for_hashes_only_where_both_have_them() -> None:

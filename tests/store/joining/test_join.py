@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from repalign.exceptions import InputError, RowMismatchError
 from repalign.rows import ArrayRows
-from repalign.store.joining.index import POOLED, RowIndex, encode_ids
-from repalign.store.joining.join import Join, join_sources
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.index import POOLED, RowIndex, encode_ids
+from repalign.store.matching import Join, join_sources
+from repalign.store.source import EmbeddingSource
 
 
 def make_source(

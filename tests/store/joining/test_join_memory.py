@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from repalign.store import write_store
-from repalign.store.joining.index import pooled_index
+from repalign.store.index import pooled_index
 
 N_ROWS, DIM = 120_000, 768
 STORE_MIB = N_ROWS * DIM * 4 / 2**20  # 352 MiB each
@@ -18,8 +18,8 @@ LIMIT_MIB = 160
 READ_ALL = """
 import json, resource, sys
 import numpy as np
-from repalign.store.joining.join import join_sources
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.matching import join_sources
+from repalign.store.open import open_embeddings
 
 def peak_mib():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -10,7 +10,7 @@ import pytest
 
 from repalign.exceptions import StoreError
 from repalign.store import open_store, verify_store
-from repalign.store.joining.index import RowIndex
+from repalign.store.index import RowIndex
 
 ARCHIVE = Path(__file__).parents[2] / "data" / "stores"
 

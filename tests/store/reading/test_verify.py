@@ -10,10 +10,9 @@ import pytest
 
 from repalign.exceptions import StoreError
 from repalign.store import open_store, verify_store, write_store
-from repalign.store.format.digests import column_root, leaf_digests
-from repalign.store.format.schema import index_column
-from repalign.store.format.sealed_json import canonical_json, sha256_of
-from repalign.store.joining.index import RowIndex
+from repalign.store.digests import canonical_json, column_root, leaf_digests, sha256_of
+from repalign.store.format import index_column
+from repalign.store.index import RowIndex
 
 COUNT = 6
 

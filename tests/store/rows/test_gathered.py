@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repalign.rows import ArrayRows
-from repalign.store.rows.gathered import (
+from repalign.store.rows import (
     GatheredRows,
     ReorderedRows,
     arrange_rows,

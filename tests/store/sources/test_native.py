@@ -7,10 +7,9 @@ import pytest
 
 from repalign.exceptions import InputError, RowMismatchError, StoreError
 from repalign.store import StoreWriter, write_store
-from repalign.store.joining.index import RowIndex, encode_ids
-from repalign.store.joining.join import join_sources
-from repalign.store.sources.native import is_store
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.index import RowIndex, encode_ids
+from repalign.store.matching import join_sources
+from repalign.store.open import is_store, open_embeddings
 
 N_ROWS = 40_000
 VALUES = np.random.default_rng(0).standard_normal((N_ROWS, 8)).astype(np.float32)

@@ -14,12 +14,10 @@ from repalign.rows import ArrayRows
 from repalign.store import WriteOptions, open_store, write_store
 from repalign.store.exchange.exports import export_store
 from repalign.store.exchange.imports import import_store
-from repalign.store.joining.index import RowIndex, pooled_index
-from repalign.store.joining.join import join_sources
-from repalign.store.sources.in_memory import as_source
-from repalign.store.sources.native import check_is_store
-from repalign.store.sources.opening import open_embeddings
-from repalign.store.sources.source import parse_locator, row_blocks
+from repalign.store.index import RowIndex, pooled_index
+from repalign.store.matching import join_sources
+from repalign.store.open import as_source, check_is_store, open_embeddings
+from repalign.store.source import parse_locator, row_blocks
 
 VALUES = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
 NAMES = [f"cat-{row}" for row in range(6)]

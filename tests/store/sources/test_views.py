@@ -7,7 +7,7 @@ import pytest
 
 from repalign.exceptions import InputError, SeveralViewsError
 from repalign.store import write_store
-from repalign.store.sources.views import layer_order, list_views, open_views
+from repalign.store.open import layer_order, list_views, open_views
 
 VALUES = np.random.default_rng(0).standard_normal((12, 3)).astype(np.float32)
 NAMES = ("block-0", "block-1", "block-10", "block-2", "embeddings", "final", "pre-norm")

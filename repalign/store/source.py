@@ -11,9 +11,9 @@ import numpy as np
 from repalign.aliases import FloatArray, Rows
 from repalign.arguments import check_path, listed
 from repalign.exceptions import InputError
-from repalign.store.format.digests import column_root, content_fingerprint, leaf_digests
-from repalign.store.format.schema import index_column, view_column
-from repalign.store.joining.index import RowIndex, encode_ids
+from repalign.store.digests import column_root, content_fingerprint, leaf_digests
+from repalign.store.format import index_column, view_column
+from repalign.store.index import RowIndex, encode_ids
 
 Identity = Literal["ids", "sample numbers", "row order"]
 

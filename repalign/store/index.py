@@ -62,12 +62,13 @@ class RowIndex:
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns that are present, by name."""
-        columns: dict[str, NDArray[Any]] = {"sample": self.sample, "token": self.token}
-        if self.sample_sha is not None:
-            columns["sample_sha"] = self.sample_sha
-        if self.ids is not None:
-            columns["ids"] = self.ids
-        return columns
+        columns: dict[str, NDArray[Any] | None] = {
+            "sample": self.sample,
+            "token": self.token,
+            "sample_sha": self.sample_sha,
+            "ids": self.ids,
+        }
+        return {name: values for name, values in columns.items() if values is not None}
 
     def slice(self, start: int, stop: int) -> "RowIndex":
         """Return the index of rows ``start`` to ``stop`` (exclusive)."""
@@ -76,14 +77,6 @@ class RowIndex:
     def take(self, rows: IntArray) -> "RowIndex":
         """Return the index of the given rows, in the given order."""
         return RowIndex(**{name: values[rows] for name, values in self.columns.items()})
-
-    def keys(self) -> NDArray[np.void]:
-        """Return what identifies each row: fields ``id`` (or ``sample``) and ``token``."""
-        name, first = ("sample", self.sample) if self.ids is None else ("id", self.ids)
-        keys = np.empty(len(self), dtype=[(name, first.dtype), ("token", np.int32)])
-        keys[name] = first
-        keys["token"] = self.token
-        return keys
 
     def key_hashes(self) -> NDArray[np.uint64]:
         """Return one number for the identity of every row: its key, and its input where known.
@@ -108,16 +101,12 @@ class RowIndex:
 
     def is_same_rows(self, other: "RowIndex") -> bool:
         """Return whether both have the same keys in the same order and no hash disagrees."""
-        if len(self) != len(other) or (self.ids is None) != (other.ids is None):
+        if (self.ids is None) != (other.ids is None):
             return False
+        names = ["sample" if self.ids is None else "ids", "token"]
         if self.sample_sha is not None and other.sample_sha is not None:
-            same_input = np.array_equal(self.sample_sha, other.sample_sha)
-        else:
-            same_input = True
-        return same_input and all(
-            np.array_equal(self.keys()[name], other.keys()[name])
-            for name in (self.keys().dtype.names or ())
-        )
+            names.append("sample_sha")
+        return all(np.array_equal(self.columns[name], other.columns[name]) for name in names)
 
 
 def pooled_index(n_rows: int, *, start: int = 0, ids: Sequence[str] | None = None) -> RowIndex:

@@ -4,18 +4,14 @@ All of it is one JSON text that describes and seals everything in the file.
 """
 
 import json
-import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-import numpy as np
-
 from repalign.exceptions import InputError, StoreError
-from repalign.store.format.digests import fingerprint_of
-from repalign.store.format.hdf5 import h5py
-from repalign.store.format.schema import (
+from repalign.store.digests import canonical_json, fingerprint_of, sha256_of
+from repalign.store.format import (
     FORMAT_VERSION,
     INDEX_COLUMNS,
     MAX_DESCRIPTION,
@@ -27,8 +23,7 @@ from repalign.store.format.schema import (
     index_column,
     view_column,
 )
-from repalign.store.format.sealed_json import canonical_json, sha256_of
-from repalign.store.joining.index import MAX_ID_BYTES
+from repalign.store.index import MAX_ID_BYTES
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -135,17 +130,6 @@ class IndexLayout:
         return tuple(index_column(name, self.id_bytes) for name in self.columns)
 
 
-def describe_environment() -> dict[str, Any]:
-    """Return the versions that a store records; no names of users, machines or paths."""
-    return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "h5py": h5py.version.version,
-        "hdf5": h5py.version.hdf5_version,
-        "platform": f"{platform.system()} {platform.machine()}",
-    }
-
-
 def check_version(version: int, where: str) -> None:
     """Refuse other versions of the format.
 
@@ -162,6 +146,22 @@ def check_version(version: int, where: str) -> None:
             f"{where}: format_version is {version}, this installation reads version "
             f"{FORMAT_VERSION}; {advice}"
         )
+
+
+def parse_json(text: bytes, where: str) -> dict[str, Any]:
+    """Parse a JSON object that comes from a file.
+
+    Raises:
+        StoreError: text that is not a JSON object of finite numbers.
+    """
+    try:
+        content = json.loads(text)
+        canonical_json(content)  # Python takes NaN and 1e999 for numbers
+    except (ValueError, RecursionError, InputError) as error:
+        raise StoreError(f"{where}: not JSON ({error}); the file is damaged") from error
+    if not isinstance(content, dict):
+        raise StoreError(f"{where}: not a JSON object; the file is damaged")
+    return content
 
 
 def take(content: Mapping[str, Any], key: str, kind: type | tuple[type, ...], where: str) -> Any:
@@ -196,24 +196,13 @@ def parse_description(content: Mapping[str, Any], where: str) -> Description:
     Raises:
         StoreError: a value that this format does not allow.
     """
-    views = []
-    for name, declared in take(content, "views", dict, where).items():
-        inside = f"{where}: views: {name[:64]!r}"
-        if not isinstance(declared, dict):
-            raise StoreError(f"{inside}: not a JSON object; the file is damaged")
-        try:
-            views.append(
-                ViewInfo(
-                    name,
-                    take(declared, "dim", int, inside),
-                    take(declared, "dtype", str, inside),
-                )
-            )
-        except InputError as error:
-            raise StoreError(f"{where}: {error}") from error
     try:
+        views = tuple(
+            _parse_view(name, declared, f"{where}: views: {name[:64]!r}")
+            for name, declared in take(content, "views", dict, where).items()
+        )
         description = Description(
-            views=tuple(views),
+            views,
             spec=take(content, "spec", dict, where),
             environment=take(content, "environment", dict, where),
             licence=take(content, "licence", (str, type(None)), where),
@@ -223,6 +212,13 @@ def parse_description(content: Mapping[str, Any], where: str) -> Description:
     if take_sha256(content, "spec_sha256", where) != description.spec_sha256:
         raise StoreError(f"{where}: key 'spec' does not match spec_sha256; the file is damaged")
     return description
+
+
+def _parse_view(name: str, declared: Any, where: str) -> ViewInfo:
+    if not isinstance(declared, dict):
+        raise StoreError(f"{where}: not a JSON object; the file is damaged")
+    dim = take(declared, "dim", int, where)
+    return ViewInfo(name, dim, take(declared, "dtype", str, where))
 
 
 def parse_index_layout(content: Mapping[str, Any], where: str) -> IndexLayout:

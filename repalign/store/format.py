@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from repalign.store.joining.index import SHA_BYTES
+from repalign.store.index import SHA_BYTES
 
 FORMAT = "repalign-store"
 FORMAT_VERSION = 2

@@ -1,15 +1,15 @@
-"""Arrays, tensors and data frames as sets of embeddings."""
+"""Arrays, tensors and data frames as matrices with what is known of their rows."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from repalign.aliases import Rows
-from repalign.arguments import checked, is_a
+from repalign.arguments import is_a
 from repalign.exceptions import InputError
 from repalign.printable import listing
 from repalign.rows import ArrayRows
@@ -22,70 +22,22 @@ from repalign.store.foreign.contents import (
 )
 from repalign.store.foreign.identifiers import RowIdentities
 from repalign.store.foreign.tensors import tensor_values
-from repalign.store.reading.store import Store, StoreView
-from repalign.store.rows.floats import unmasked
-from repalign.store.sources.opening import matrix_source, open_embeddings
-from repalign.store.sources.source import EmbeddingSource, with_ids
+from repalign.store.reader import StoreView
+from repalign.store.rows import unmasked
 
 if TYPE_CHECKING:
     import pandas as pd
-    import torch
-
-Embeddings: TypeAlias = (
-    "EmbeddingSource | Store | Rows | str | Path | NDArray[Any] | torch.Tensor | pd.DataFrame"
-    " | Sequence[Any]"
-)
 
 
-@checked
-def as_source(
-    embeddings: Embeddings,
-    *,
-    ids: Sequence[str] | None = None,
-    name: str = "array",
-    leave_out: Collection[str] = (),
-) -> EmbeddingSource:
-    """Return embeddings of any kind as a source; paths are opened, sources are passed on.
-
-    Args:
-        embeddings: a source, a path (``file::view``), an open store of one view, a numpy array, a
-            torch tensor, a pandas frame (a column called ``id`` gives the ids, or the index,
-            unless it is a plain range), nested lists, or anything that is read in slices
-            (``Rows``).
-        ids: one id per row, for embeddings that carry none; their own ids are kept.
-        name: how messages and results call an object in memory.
-        leave_out: columns of a table or frame that are no values, such as labels and batches;
-            those named ``Metadata_…`` and those of text never are.
+def object_matrix(values: Any, name: str, leave_out: Collection[str]) -> ForeignMatrix:
+    """Return an object in memory as a matrix; only a frame has ids.
 
     Raises:
-        InputError: not a matrix of finite numbers, or not one id per row.
-
-    Example:
-        >>> import numpy as np
-        >>> source = as_source(np.eye(2), name="mine", ids=["cat", "dog"])
-        >>> source.name, source.n_rows, source.identity
-        ('mine', 2, 'ids')
+        InputError: it is not a matrix of numbers.
     """
-    if isinstance(embeddings, EmbeddingSource):
-        source = embeddings
-    elif isinstance(embeddings, str | Path):
-        source = open_embeddings(embeddings, leave_out=leave_out)
-    elif isinstance(embeddings, Store):
-        source = open_embeddings(embeddings.path)
-    else:
-        is_frame = is_a(embeddings, "pandas", "DataFrame")
-        matrix = (
-            _frame_matrix(embeddings, name, leave_out)
-            if is_frame
-            else _object_matrix(embeddings, name)
-        )
-        source = matrix_source(matrix, name=name, path=None)
-    return source if ids is None else with_ids(source, ids)
-
-
-def _object_matrix(values: Any, name: str) -> ForeignMatrix:
-    """Return an object in memory as a matrix without ids."""
     layout = f"{type(values).__name__} in memory"
+    if is_a(values, "pandas", "DataFrame"):
+        return _frame_matrix(values, name, leave_out)
     if isinstance(values, StoreView):
         raise InputError(
             f"{name}: is a view without the identity of its rows; give the path, store.h5::view"

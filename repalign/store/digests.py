@@ -7,6 +7,7 @@ fingerprint is the sha256 of those. Shards and packing leave all of them alike.
 """
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,8 +15,29 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from repalign.store.format.schema import DIGEST_BYTES, Column
-from repalign.store.format.sealed_json import canonical_json, sha256_of
+from repalign.exceptions import InputError
+from repalign.store.format import DIGEST_BYTES, Column
+
+
+def canonical_json(content: Any) -> str:
+    """Return the one JSON text of a value: sorted keys, no spaces, no NaN.
+
+    Raises:
+        InputError: a value that JSON cannot hold.
+    """
+    try:
+        return json.dumps(
+            content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"not storable as JSON: {error}; give text, finite numbers, booleans, lists and dicts"
+        ) from error
+
+
+def sha256_of(text: str) -> str:
+    """Return the sha256 of a text, as 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
 def leaf_digest(values: NDArray[Any]) -> bytes:

@@ -1,12 +1,18 @@
-"""Reading a store: one packed file or a directory of shards, without loading it whole."""
+"""Reading a store, one packed file or a directory of shards, without loading it whole.
+
+Every value is checked against its digest. HDF5 finds the chunks and hands over their bytes
+(``read_direct_chunk``), straight into the array that is returned: half again as fast as reading
+through its chunk cache.
+"""
 
 import os
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -17,19 +23,192 @@ from numpy.typing import NDArray
 from repalign.aliases import FloatArray, IntArray
 from repalign.arguments import check_kind, checked
 from repalign.exceptions import InputError, StoreError, reading
-from repalign.store.format.digests import column_root, fingerprint_of, leaf_digest
-from repalign.store.format.directory import (
-    DirectoryContent,
-    ShardRecord,
-    check_shard,
-    read_directory,
+from repalign.store.digests import column_root, fingerprint_of, leaf_digest
+from repalign.store.directory import DirectoryContent, ShardRecord, read_directory
+from repalign.store.format import (
+    DIGESTS,
+    FORMAT_VERSION,
+    INDEX_LEAF_ROWS,
+    Column,
+    VerifyMode,
 )
-from repalign.store.format.header import Description, Header, IndexLayout, ViewInfo, columns_of
-from repalign.store.format.schema import FORMAT_VERSION, Column
-from repalign.store.joining.index import RowIndex
-from repalign.store.reading.column import StoreFile
+from repalign.store.hdf5 import file_size, open_checked, reading_hdf5
+from repalign.store.header import Description, Header, IndexLayout, ViewInfo, columns_of
+from repalign.store.index import RowIndex
+from repalign.store.rows import is_all_finite
 
 _MAX_OPEN = 16
+_LEAVES_FOR_TWO = 8
+_INDEX_BLOCK = 256 * INDEX_LEAF_ROWS
+
+
+class ColumnReader:
+    """Verified rows of one dataset of one open file.
+
+    Args:
+        file: open HDF5 file that passed :func:`repalign.store.hdf5.open_checked`.
+        column: the dataset.
+        header: header of the file.
+        path: name of the file, for messages.
+        first_row: number of the first row in the store, for messages.
+    """
+
+    def __init__(
+        self, file: Any, column: Column, header: Header, *, path: str, first_row: int
+    ) -> None:
+        self.column = column
+        self.where = f"{path}: {column.path}"
+        self.n_rows = header.n_rows
+        self._first_row = first_row
+        with reading_hdf5(self.where, failure=StoreError):
+            self._dataset = file[column.path]
+            # one row a leaf
+            self._digests: NDArray[np.uint8] = file[f"{DIGESTS}/{column.path}"][()]
+            n_chunks = self._dataset.id.get_num_chunks()
+        if column_root(self.digests()) != header.roots[column.path]:
+            raise StoreError(
+                f"{path}: {DIGESTS}/{column.path}: does not match the header; the file is damaged"
+            )
+        self._n_leaves = column.n_leaves(self.n_rows)
+        if n_chunks != self._n_leaves:  # HDF5 would silently give zeros for the others
+            raise StoreError(
+                f"{self.where}: has {n_chunks} of {self._n_leaves} chunks; the file is damaged"
+            )
+        self._chunk_bytes = column.chunks(self.n_rows)[0] * column.row_bytes
+        self._is_finite = np.zeros(self._n_leaves, dtype=bool)
+        self._last: tuple[int, NDArray[Any]] | None = None
+
+    def digests(self) -> list[bytes]:
+        """Return the stored digests of all leaves."""
+        return [digest.tobytes() for digest in self._digests]
+
+    def read_into(self, start: int, stop: int, out: NDArray[Any]) -> None:
+        """Read rows ``start`` to ``stop`` into a contiguous array.
+
+        Raises:
+            StoreError: values that are not those that were written, or are not finite.
+        """
+        leaf_rows = self.column.leaf_rows
+        if stop - start < _LEAVES_FOR_TWO * leaf_rows:
+            self._read_rows(start, stop, out)
+            return
+        # reading and hashing leave the interpreter free: two threads take half the time
+        middle = (start + stop) // 2 // leaf_rows * leaf_rows
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            second = pool.submit(self._read_rows, middle, stop, out[middle - start :])
+            self._read_rows(start, middle, out[: middle - start])
+            second.result()
+
+    def _read_rows(self, start: int, stop: int, out: NDArray[Any]) -> None:
+        """Read rows into a contiguous array, leaf by leaf."""
+        row = start
+        while row < stop:
+            leaf = row // self.column.leaf_rows
+            first, last = self.bounds(leaf)
+            end = min(stop, last)
+            target = out[row - start : end - start]
+            if first == row and last == end:
+                self._read_leaf(leaf, target)
+            else:
+                target[:] = self._recent_leaf(leaf)[row - first : end - first]
+            row = end
+
+    def take_into(self, rows: IntArray, out: NDArray[Any]) -> None:
+        """Read the given increasing rows into an array; each chunk is read once."""
+        leaves = rows // self.column.leaf_rows
+        for leaf in np.unique(leaves).tolist():
+            places = slice(*np.searchsorted(leaves, [leaf, leaf + 1]))
+            out[places] = self._recent_leaf(leaf)[rows[places] - self.bounds(leaf)[0]]
+
+    def check_all(self) -> None:
+        """Read every leaf.
+
+        Raises:
+            StoreError: anything is damaged.
+        """
+        for leaf in range(self._n_leaves):
+            self._read_leaf(leaf)
+
+    def bounds(self, leaf: int) -> tuple[int, int]:
+        """Return first row and end of a leaf."""
+        first = leaf * self.column.leaf_rows
+        return first, min(first + self.column.leaf_rows, self.n_rows)
+
+    def _read_leaf(self, leaf: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read a whole leaf into a contiguous array, a new one by default, and check it.
+
+        Raises:
+            StoreError: as for ``read_into``.
+        """
+        first, last = self.bounds(leaf)
+        if out is None:
+            out = np.empty(self.column.shape(last - first), dtype=self.column.dtype)
+        place = out.view(np.uint8).reshape(-1)
+        is_whole = len(place) == self._chunk_bytes  # the last chunk may be longer
+        buffer = place if is_whole else np.empty(self._chunk_bytes, dtype=np.uint8)
+        with reading_hdf5(self.where, failure=StoreError):
+            mask, stored = self._dataset.id.read_direct_chunk(
+                (first,) if self.column.width is None else (first, 0), out=buffer
+            )
+        if mask or len(stored) != self._chunk_bytes:
+            raise self._damaged(leaf, "has an impossible size")
+        if not is_whole:
+            place[:] = buffer[: len(place)]
+        if leaf_digest(out) != self._digests[leaf].tobytes():
+            raise self._damaged(leaf, "does not match its checksum")
+        if self.column.is_view and not self._is_finite[leaf]:
+            if not is_all_finite(out):
+                row = self._first_row + first + np.flatnonzero(~np.isfinite(out).all(axis=1))[0]
+                raise StoreError(
+                    f"{self.where}: row {row} holds NaN or infinity; leave such rows out"
+                )
+            self._is_finite[leaf] = True
+        return out
+
+    def _recent_leaf(self, leaf: int) -> NDArray[Any]:
+        """Return a leaf; the last one is kept for reads of a few rows at a time."""
+        if self._last is None or self._last[0] != leaf:
+            self._last = (leaf, self._read_leaf(leaf))
+        return self._last[1]
+
+    def _damaged(self, leaf: int, problem: str) -> StoreError:
+        """Return the error for a leaf."""
+        first, last = self.bounds(leaf)
+        return StoreError(
+            f"{self.where}: the block of rows {first + self._first_row} to "
+            f"{last + self._first_row - 1} {problem}; restore the file from a copy or write it "
+            "again"
+        )
+
+
+class StoreFile:
+    """A checked file whose columns are opened at their first use.
+
+    Args:
+        path: the file.
+        shard: number of the shard that it must be; None for a packed store.
+        first_row: number of its first row in the store.
+    """
+
+    def __init__(self, path: Path, *, shard: int | None = None, first_row: int = 0) -> None:
+        self.path = path
+        self.first_row = first_row
+        self._file, self.header = open_checked(path, shard=shard)
+        self._columns: dict[str, ColumnReader] = {}
+
+    def column(self, path: str) -> ColumnReader:
+        """Return the reader of a column."""
+        if path not in self._columns:
+            column = next(column for column in self.header.columns if column.path == path)
+            self._columns[path] = ColumnReader(
+                self._file, column, self.header, path=str(self.path), first_row=self.first_row
+            )
+        return self._columns[path]
+
+    def close(self) -> None:
+        """Release the file."""
+        self._columns.clear()
+        self._file.close()
 
 
 @dataclass(frozen=True)
@@ -117,14 +296,14 @@ class Store:
         self.shards: tuple[ShardRecord, ...] = ()
         self._is_complete = True
         self._is_directory = path.is_dir()
-        with reading(path):
-            counts = self._read_directory() if self._is_directory else self._read_header()
-        self.starts: IntArray = np.cumsum([0, *counts])
         self._open: OrderedDict[int, StoreFile] = OrderedDict()
         self._inherited: list[Any] = []
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._is_closed = False
+        with reading(path):
+            counts = self._read_directory() if self._is_directory else self._read_header()
+        self.starts: IntArray = np.cumsum([0, *counts])
 
     def _read_directory(self) -> list[int]:
         """Read what the directory declares; return the numbers of rows of its shards."""
@@ -138,15 +317,9 @@ class Store:
         return [shard.n_rows for shard in content.shards]
 
     def _read_header(self) -> list[int]:
-        """Read the header of the packed file; return its number of rows."""
-        file = StoreFile(self.path)
-        file.close()
-        header = file.header
-        if header.shard is not None:
-            raise StoreError(
-                f"{self.path}: is shard {header.shard} of a store; open the directory "
-                f"{self.path.parent}"
-            )
+        """Open the packed file and read its header; return its number of rows."""
+        self._open[0] = StoreFile(self.path)
+        header = self._open[0].header
         self.description, self.index_layout = header.description, header.index
         self._fingerprint = header.fingerprint
         return [header.n_rows]
@@ -158,7 +331,7 @@ class Store:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_reopen, (self.path, self._allow_incomplete))
+        return (partial(Store, allow_incomplete=self._allow_incomplete), (self.path,))
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -281,13 +454,13 @@ class Store:
             target = out[row - start : end - start]
             with self._locked(), reading(self.path):
                 part = self.file(number).column(column.path)
-                if part.column.dtype == column.dtype:
-                    part.read_into(row - first, end - first, target)
-                elif part.column.dtype.itemsize > column.dtype.itemsize:
+                if part.column.dtype.itemsize > column.dtype.itemsize:
                     raise StoreError(
                         f"{part.where}: identifiers are longer than the store declares; it is "
                         "damaged"
                     )
+                if part.column.dtype == column.dtype:
+                    part.read_into(row - first, end - first, target)
                 else:  # identifiers of a smaller width
                     narrow = np.empty(end - row, dtype=part.column.dtype)
                     part.read_into(row - first, end - first, narrow)
@@ -372,8 +545,14 @@ class Store:
                 raise StoreError(f"{self.path}: was replaced while it was open; open it again")
             return file
         record = self.shards[number]
-        path = check_shard(self.path, record)
-        file = StoreFile(path, first_row=int(self.starts[number]))
+        path = self.path / record.file
+        n_bytes = file_size(path, follow_links=False)
+        if n_bytes != record.n_bytes:
+            raise StoreError(
+                f"{path}: has {n_bytes} bytes, the manifest says {record.n_bytes}; it is damaged: "
+                "restore it from a copy or write it again"
+            )
+        file = StoreFile(path, shard=number, first_row=int(self.starts[number]))
         difference = _find_difference(file.header, record, self.description)
         if difference:
             file.close()
@@ -419,11 +598,6 @@ class StoreView:
         return self._store.take_column(self._column, rows)
 
 
-def _reopen(path: Path, allow_incomplete: bool) -> Store:
-    """Open a store that was pickled."""
-    return Store(path, allow_incomplete=allow_incomplete)
-
-
 def _read_usable(path: Path, *, allow_incomplete: bool) -> DirectoryContent:
     """Return what a directory store holds, refusing one that is not finished."""
     content = read_directory(path)
@@ -442,10 +616,93 @@ def _find_difference(header: Header, record: ShardRecord, description: Descripti
     """Return what distinguishes a shard from its record, or None."""
     in_shard = header.description
     pairs = {
-        "number": (header.shard, record.number),
         "number of rows": (header.n_rows, record.n_rows),
         "fingerprint": (header.fingerprint, record.content_sha256),
         "spec": (in_shard.spec_sha256, description.spec_sha256),
         "list of views": (in_shard.views, description.views),
     }
     return next((name for name, (got, expected) in pairs.items() if got != expected), None)
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """Outcome of a verification.
+
+    Args:
+        path: the store.
+        mode: quick (structure, sizes, headers) or full (every byte as well).
+        n_rows: number of rows that the store declares; 0 if it could not be opened.
+        n_files: number of files looked at.
+        problems: one line per damaged file; empty for a sound store.
+    """
+
+    path: Path
+    mode: VerifyMode
+    n_rows: int
+    n_files: int
+    problems: tuple[str, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was found."""
+        return not self.problems
+
+
+@checked
+def verify_store(
+    path: str | Path,
+    *,
+    mode: VerifyMode = "full",
+    allow_incomplete: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> VerifyResult:
+    """Check every file of a store and return what is wrong; damage is reported, not raised.
+
+    Args:
+        path: a packed file or a directory of shards.
+        mode: ``quick`` checks structure, sizes, chunk places and headers; ``full`` also every
+            value against its digest.
+        allow_incomplete: accept a store that is still being written.
+        on_progress: called with the files done and their total.
+
+    Raises:
+        InputError: another mode.
+
+    Example:
+        >>> import numpy as np, repalign
+        >>> info = repalign.write_store("to-verify.h5", np.eye(3))
+        >>> verify_store("to-verify.h5").is_sound
+        True
+    """
+    path = Path(path)
+    try:
+        store = Store(path, allow_incomplete=allow_incomplete)
+    except StoreError as error:
+        return VerifyResult(path, mode, 0, 0, (str(error),))
+    problems = []
+    with store:
+        for number in range(store.n_files):
+            try:
+                check_file(store, number, mode)
+            except StoreError as error:
+                problems.append(str(error))
+            if on_progress:
+                on_progress(number + 1, store.n_files)
+    return VerifyResult(path, mode, len(store), store.n_files, tuple(problems))
+
+
+def check_file(store: Store, number: int, mode: VerifyMode) -> None:
+    """Check one file of a store.
+
+    Raises:
+        StoreError: what is wrong with it.
+    """
+    file = store.file(number)
+    for column in file.header.columns:
+        reader = file.column(column.path)
+        if mode == "full":
+            reader.check_all()
+    if mode == "full":  # identities that no row can have are refused when they are read
+        start, stop = (int(row) for row in store.starts[number : number + 2])
+        for at in range(start, stop, _INDEX_BLOCK):
+            store.read_index(at, min(stop, at + _INDEX_BLOCK))

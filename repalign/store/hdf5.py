@@ -1,22 +1,28 @@
-"""Opening an HDF5 file that may be damaged or hostile: nothing unexpected is followed or read.
+"""HDF5 files: h5py without plugins, and files of a store that may be damaged or hostile.
 
-A file is accepted when it has exactly the objects that its sealed header describes, each reached
-by a hard link, stored inside the file, of the expected type, shape, chunks and filters.
+A file may name any filter, and HDF5 would load a shared library to serve it: h5py is imported
+with that search switched off. A file of a store is accepted when it has exactly the objects that
+its sealed header describes, each reached by a hard link, stored inside the file, of the expected
+type, shape, chunks and filters.
 """
 
 import hashlib
 import math
+import os
+import platform
 import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from repalign.exceptions import StoreError
+from repalign.exceptions import InputError, RepalignError, StoreError, reading
 from repalign.printable import byte_size
-from repalign.store.format.hdf5 import check_stored_inside, h5py, reading_hdf5
-from repalign.store.format.header import Header, check_version, parse_header
-from repalign.store.format.schema import (
+from repalign.store.digests import canonical_json
+from repalign.store.format import (
     DIGEST_BYTES,
     DIGESTS,
     EMBEDDINGS,
@@ -25,35 +31,135 @@ from repalign.store.format.schema import (
     INDEX,
     MAX_JSON_BYTES,
     TOP_LEVEL,
-    Column,
 )
-from repalign.store.format.sealed_json import canonical_json, parse_json
+from repalign.store.header import Header, check_version, parse_header, parse_json
 
+_SEARCH = "HDF5_PLUGIN_PRELOAD"
+_OFF = "::"
+
+if "h5py" in sys.modules or _SEARCH in os.environ:
+    import h5py
+else:
+    # HDF5 reads the variable once, at the first question about plugins: nothing is left behind in
+    # the environment, which programs started from here would inherit.
+    os.environ[_SEARCH] = _OFF
+    try:
+        import h5py
+
+        h5py.h5pl.size()
+    finally:
+        del os.environ[_SEARCH]
+
+__all__ = [
+    "HDF5_ERRORS",
+    "check_sizes",
+    "check_stored_inside",
+    "describe_environment",
+    "file_size",
+    "h5py",
+    "open_checked",
+    "reading_hdf5",
+]
+
+# h5py raises KeyError for objects that cannot be opened, TypeError for types that numpy does not
+# have, ValueError for names and types of no form, OverflowError and MemoryError for sizes that
+# nothing has, RuntimeError and OSError for the rest.
+HDF5_ERRORS: tuple[type[Exception], ...] = (
+    KeyError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 ATTRIBUTES = frozenset({"format", "format_version", "header_sha256"})
+_GROUPS = (EMBEDDINGS, INDEX, DIGESTS)
 _LINKS = {h5py.h5l.TYPE_SOFT: "a soft link", h5py.h5l.TYPE_EXTERNAL: "an external link"}
 
 
-def open_checked(path: Path) -> tuple[Any, Header]:
+@contextmanager
+def reading_hdf5(name: object, *, failure: type[RepalignError] = InputError) -> Iterator[None]:
+    """Map what h5py raises for a damaged file, as ``reading`` does."""
+    with reading(
+        name, *HDF5_ERRORS, problem="HDF5 cannot read it, is it damaged?", failure=failure
+    ):
+        yield
+
+
+def check_stored_inside(
+    dataset: Any, name: object, *, failure: type[RepalignError] = InputError
+) -> Any:
+    """Check that the values of a dataset lie in its file; return how it was created.
+
+    Raises:
+        InputError: they lie in other files, which are not read; or ``failure``.
+    """
+    with reading_hdf5(name, failure=failure):
+        properties = dataset.id.get_create_plist()
+        n_external, layout = properties.get_external_count(), properties.get_layout()
+    if n_external:
+        raise failure(f"{name}: has external storage; copy the data into the file itself")
+    if layout == h5py.h5d.VIRTUAL:
+        raise failure(f"{name}: is a virtual dataset; copy the data into the file itself")
+    return properties
+
+
+def describe_environment() -> dict[str, Any]:
+    """Return the versions that a store records; no names of users, machines or paths."""
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "h5py": h5py.version.version,
+        "hdf5": h5py.version.hdf5_version,
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def file_size(path: Path, *, follow_links: bool = True) -> int:
+    """Return the size of a regular file; opening a pipe would wait for ever.
+
+    Raises:
+        StoreError: there is none, or it is a link that is not to be followed.
+    """
+    try:
+        status = path.stat(follow_symlinks=follow_links)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be opened ({error.strerror})") from error
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size
+    raise StoreError(
+        f"{path}: not a regular file; give a store written by repalign"
+        if follow_links
+        else f"{path}: is a link or no regular file; shards must lie in the directory"
+    )
+
+
+def open_checked(path: Path, *, shard: int | None = None) -> tuple[Any, Header]:
     """Open one file of a store and return it with its header, both checked.
+
+    Args:
+        path: the file.
+        shard: number of the shard that it must be; None for a packed store.
 
     Raises:
         StoreError: the file is missing, damaged, hostile, or of another format or version.
     """
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be opened ({error.strerror})") from error
-    # opening a pipe would wait for ever
-    if not stat.S_ISREG(status.st_mode):
-        raise StoreError(f"{path}: not a regular file; give a store written by repalign")
+    size = file_size(path, follow_links=shard is None)
     with reading_hdf5(path, failure=StoreError):
         # Files are never changed once they have their name: no lock is needed, and network
         # file systems often have none.
         file = h5py.File(path, "r", locking=False)
     try:
         header = _read_header(file, str(path))
-        check_sizes(header, status.st_size, str(path))
+        check_sizes(header, size, str(path))
         _check_structure(file, header, str(path))
+        if header.shard != shard:
+            raise StoreError(
+                f"{path}: is shard {header.shard} of a store; open the directory {path.parent}"
+                if shard is None
+                else f"{path}: its header says shard {header.shard}; it was renamed"
+            )
     except StoreError:
         file.close()
         raise
@@ -82,7 +188,7 @@ def _read_header(file: Any, path: str) -> Header:
         raise StoreError(
             f"{where}: {byte_size(size, up=True)}; at most {byte_size(MAX_JSON_BYTES)} are allowed"
         )
-    _check_plain(dataset, np.dtype("u1"), (size,), where)
+    _check_dataset(dataset, np.dtype("u1"), (size,), None, where)
     with reading_hdf5(where, failure=StoreError):
         text = dataset[()].tobytes()
     if hashlib.sha256(text).hexdigest().encode() != _attribute(file, "header_sha256", path):
@@ -140,14 +246,13 @@ def _check_structure(file: Any, header: Header, path: str) -> None:
     for column in header.columns:
         group, name = column.path.split("/")
         where = f"{path}: {column.path}"
-        _check_rows(_member(groups[group], name, h5py.Dataset, where), column, header, where)
+        dataset = _member(groups[group], name, h5py.Dataset, where)
+        shape, chunks = column.shape(header.n_rows), column.chunks(header.n_rows)
+        _check_dataset(dataset, column.dtype, shape, chunks, where)
         where = f"{path}: {DIGESTS}/{column.path}"
         table = _member(digests[group], name, h5py.Dataset, where)
         shape = (column.n_leaves(header.n_rows), DIGEST_BYTES)
-        _check_plain(table, np.dtype("u1"), shape, where)
-
-
-_GROUPS = (EMBEDDINGS, INDEX, DIGESTS)
+        _check_dataset(table, np.dtype("u1"), shape, None, where)
 
 
 def _check_attributes(item: Any, allowed: frozenset[str], where: str) -> None:
@@ -188,46 +293,41 @@ def _member(group: Any, name: str, kind: type, where: str) -> Any:
     return member
 
 
-def _check_type(dataset: Any, dtype: np.dtype[Any], where: str) -> Any:
-    """Refuse data outside the file and other types; return the creation properties."""
+def _check_dataset(
+    dataset: Any,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    chunks: tuple[int, ...] | None,
+    where: str,
+) -> None:
+    """Refuse data outside the file, other types and shapes, and another layout.
+
+    Args:
+        dataset: the dataset.
+        dtype: its type.
+        shape: its shape, which is fixed.
+        chunks: shape of its chunks; None where it lies in one piece.
+        where: its name, for messages.
+    """
     properties = check_stored_inside(dataset, where, failure=StoreError)
     with reading_hdf5(where, failure=StoreError):
         kind = dataset.id.get_type()
         is_committed = kind.committed()
         is_expected = kind.equal(h5py.h5t.py_create(dtype, logical=True))
+        stored_shape, largest, stored_chunks = dataset.shape, dataset.maxshape, dataset.chunks
+        n_filters = properties.get_nfilters()
+        n_bytes = dataset.id.get_storage_size() if stored_chunks is None else None
     if is_committed:
         raise StoreError(f"{where}: has a committed type; expected a plain {dtype}")
     if not is_expected:
         raise StoreError(f"{where}: its type is not {dtype}; the file is damaged")
-    return properties
-
-
-def _check_plain(dataset: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: str) -> None:
-    """Check a small dataset that lies in one piece."""
-    properties = _check_type(dataset, dtype, where)
-    with reading_hdf5(where, failure=StoreError):
-        stored_shape, layout = dataset.shape, properties.get_layout()
-        n_bytes = dataset.id.get_storage_size()
-    if stored_shape != shape:
-        raise StoreError(f"{where}: shape is {stored_shape}, expected {shape}; file is damaged")
-    in_one_piece = layout in {h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT}
-    if not in_one_piece or n_bytes != math.prod(shape) * dtype.itemsize:
-        raise StoreError(f"{where}: is not stored in one piece; the file is damaged")
-
-
-def _check_rows(dataset: Any, column: Column, header: Header, where: str) -> None:
-    """Check a dataset of rows."""
-    properties = _check_type(dataset, column.dtype, where)
-    shape = column.shape(header.n_rows)
-    with reading_hdf5(where, failure=StoreError):
-        stored_shape, largest, stored_chunks = dataset.shape, dataset.maxshape, dataset.chunks
-        n_filters = properties.get_nfilters()
     if largest != stored_shape:
         raise StoreError(f"{where}: can grow to {largest}; expected a fixed shape")
     if stored_shape != shape:
         raise StoreError(f"{where}: shape is {stored_shape}, expected {shape}; file is damaged")
-    chunks = column.chunks(header.n_rows)
-    if stored_chunks != chunks:
+    if chunks is None and n_bytes != math.prod(shape) * dtype.itemsize:
+        raise StoreError(f"{where}: is not stored in one piece; the file is damaged")
+    if chunks is not None and stored_chunks != chunks:
         raise StoreError(f"{where}: chunks are {stored_chunks}, expected {chunks}")
     if n_filters:
         raise StoreError(f"{where}: is compressed or filtered; expected plain values")

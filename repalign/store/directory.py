@@ -5,33 +5,36 @@ manifest can always be derived from the shards present, and several writers that
 numbers need not know of each other.
 """
 
-import stat
+import json
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import StoreError
-from repalign.store.format.header import (
-    Description,
-    Header,
-    IndexLayout,
-    check_version,
-    parse_description,
-    parse_index_layout,
-    take,
-    take_sha256,
-)
-from repalign.store.format.schema import (
+from repalign.printable import byte_size
+from repalign.store.digests import canonical_json, sha256_of
+from repalign.store.format import (
     DESCRIPTION,
     FORMAT,
     FORMAT_VERSION,
     MANIFEST,
+    MAX_JSON_BYTES,
     PARTS_SUFFIX,
     SHARD_NAME,
 )
-from repalign.store.format.sealed_json import read_sealed, sync_file, write_sealed
-from repalign.store.reading.safety import open_checked
+from repalign.store.hdf5 import file_size, open_checked
+from repalign.store.header import (
+    Description,
+    IndexLayout,
+    check_version,
+    parse_description,
+    parse_index_layout,
+    parse_json,
+    take,
+    take_sha256,
+)
 
 _VERSION = {"format": FORMAT, "format_version": FORMAT_VERSION}
 
@@ -57,6 +60,12 @@ class ShardRecord:
         """Name of the file."""
         return shard_name(self.number)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        values = asdict(self)
+        del values["number"]
+        return {"file": self.file, **values}
+
 
 @dataclass(frozen=True)
 class DirectoryContent:
@@ -66,8 +75,8 @@ class DirectoryContent:
         description: how the rows were made.
         index: columns of the row index; None before the first shard.
         shards: committed shards from number 0 on, without a gap.
-        n_shards: planned number of shards, if it was given.
         is_complete: whether no shard is to come.
+        n_shards: planned number of shards of an unfinished store, if it was given.
         fingerprint: fingerprint of all rows, if there is a manifest.
         replaces: identity of the packed file that was there when the shards were begun.
     """
@@ -75,9 +84,9 @@ class DirectoryContent:
     description: Description
     index: IndexLayout | None
     shards: tuple[ShardRecord, ...]
-    n_shards: int | None
     is_complete: bool
-    fingerprint: str | None
+    n_shards: int | None = None
+    fingerprint: str | None = None
     replaces: str | None = None
 
 
@@ -130,15 +139,7 @@ def write_manifest(
     content |= {
         "index": list(index.columns),
         "id_bytes": index.id_bytes,
-        "shards": [
-            {
-                "file": shard.file,
-                "n_rows": shard.n_rows,
-                "n_bytes": shard.n_bytes,
-                "content_sha256": shard.content_sha256,
-            }
-            for shard in shards
-        ],
+        "shards": [shard.to_json() for shard in shards],
         "fingerprint": fingerprint,
     }
     write_sealed(path / MANIFEST, content)
@@ -150,28 +151,82 @@ def read_directory(path: Path) -> DirectoryContent:
     Raises:
         StoreError: not a directory store, or a damaged one.
     """
-    if (path / MANIFEST).is_file() or (path / MANIFEST).is_symlink():
-        return _read_manifest(path)
-    if not (path / DESCRIPTION).exists():
+    has_manifest = (path / MANIFEST).is_file() or (path / MANIFEST).is_symlink()
+    if not has_manifest and not (path / DESCRIPTION).exists():
         raise StoreError(f"{path}: no {MANIFEST} and no {DESCRIPTION}; not a store")
-    where = str(path / DESCRIPTION)
-    content = read_sealed(path / DESCRIPTION)
-    _check_version(content, where)
+    file = path / (MANIFEST if has_manifest else DESCRIPTION)
+    where = str(file)
+    content = read_sealed(file)
+    if content.get("format") != FORMAT:
+        raise StoreError(f"{where}: not a {FORMAT}")
+    check_version(take(content, "format_version", int, where), where)
     description = parse_description(content, where)
+    if has_manifest:
+        return DirectoryContent(
+            description=description,
+            index=parse_index_layout(content, where),
+            shards=_parse_shards(content, where),
+            is_complete=True,
+            fingerprint=take_sha256(content, "fingerprint", where),
+        )
+    index, shards = _read_shards(path)
     n_shards = take(content, "n_shards", (int, type(None)), where)
-    shards: list[ShardRecord] = []
-    index: IndexLayout | None = None
-    for expected, number in enumerate(committed_numbers(path)):
-        if number != expected:
-            break
-        record, header = read_shard_header(path, number)
-        index = _join_layouts(index or header.index, header.index, path / record.file)
-        shards.append(record)
-    is_complete = n_shards is not None and len(shards) == n_shards
-    replaces = take(content, "replaces", (str, type(None)), where)
     return DirectoryContent(
-        description, index, tuple(shards), n_shards, is_complete, None, replaces
+        description=description,
+        index=index,
+        shards=shards,
+        n_shards=n_shards,
+        is_complete=len(shards) == n_shards,
+        replaces=take(content, "replaces", (str, type(None)), where),
     )
+
+
+def _parse_shards(content: Mapping[str, Any], where: str) -> tuple[ShardRecord, ...]:
+    """Return the shards that a manifest lists."""
+    shards = []
+    for number, entry in enumerate(take(content, "shards", list, where)):
+        inside = f"{where}: shards: {number}"
+        if not isinstance(entry, dict):
+            raise StoreError(f"{inside}: not a JSON object; the file is damaged")
+        record = ShardRecord(
+            number=number,
+            n_rows=take(entry, "n_rows", int, inside),
+            n_bytes=take(entry, "n_bytes", int, inside),
+            content_sha256=take_sha256(entry, "content_sha256", inside),
+        )
+        if record.n_rows < 1:
+            raise StoreError(f"{inside}: key 'n_rows' is {record.n_rows}; expected 1 or more")
+        # the name is checked, not used: it could lead out of the directory
+        if entry.get("file") != record.file:
+            got = str(entry.get("file"))[:64]
+            raise StoreError(f"{inside}: key 'file' is {got!r}, expected {record.file!r}")
+        shards.append(record)
+    if not shards:
+        raise StoreError(f"{where}: key 'shards' is empty; the file is damaged")
+    return tuple(shards)
+
+
+def _read_shards(path: Path) -> tuple[IndexLayout | None, tuple[ShardRecord, ...]]:
+    """Return the index layout and the records of the shards from number 0 to the first gap."""
+    index: IndexLayout | None = None
+    shards = []
+    for number, present in enumerate(committed_numbers(path)):
+        if number != present:
+            break
+        shard = path / shard_name(number)
+        file, header = open_checked(shard, shard=number)
+        file.close()
+        columns = header.index.columns
+        if index is not None and columns != index.columns:
+            raise StoreError(
+                f"{shard}: index columns are {', '.join(columns)}, those of the shards before "
+                f"are {', '.join(index.columns)}; all shards of a store have the same"
+            )
+        id_bytes = max(header.index.id_bytes, 0 if index is None else index.id_bytes)
+        index = IndexLayout(columns, id_bytes)
+        n_bytes = file_size(shard, follow_links=False)
+        shards.append(ShardRecord(number, header.n_rows, n_bytes, header.fingerprint))
+    return index, tuple(shards)
 
 
 def remove_directory(path: Path) -> None:
@@ -201,53 +256,13 @@ def remove_leftovers(path: Path) -> None:
 
 def _is_store_file(name: str) -> bool:
     """Return whether a name is one that this format gives."""
-    is_known = SHARD_NAME.fullmatch(name) or name in {DESCRIPTION, MANIFEST}
-    return bool(is_known) or _is_temporary(name)
+    is_known = SHARD_NAME.fullmatch(name) is not None or name in {DESCRIPTION, MANIFEST}
+    return is_known or _is_temporary(name)
 
 
 def _is_temporary(name: str) -> bool:
     """Return whether a name is that of an unfinished file."""
     return name.startswith(".") and name.endswith(".tmp")
-
-
-def _join_layouts(first: IndexLayout, other: IndexLayout, shard: Path) -> IndexLayout:
-    """Return the index layout of two shards of one store, which have the same columns."""
-    if first.columns != other.columns:
-        raise StoreError(
-            f"{shard}: index columns are {', '.join(other.columns)}, those of the shards before "
-            f"are {', '.join(first.columns)}; all shards of a store have the same"
-        )
-    return IndexLayout(first.columns, max(first.id_bytes, other.id_bytes))
-
-
-def _read_manifest(path: Path) -> DirectoryContent:
-    """Return what the manifest of a complete directory store declares."""
-    where = str(path / MANIFEST)
-    content = read_sealed(path / MANIFEST)
-    _check_version(content, where)
-    shards = []
-    for number, entry in enumerate(take(content, "shards", list, where)):
-        inside = f"{where}: shards: {number}"
-        if not isinstance(entry, dict):
-            raise StoreError(f"{inside}: not a JSON object; the file is damaged")
-        shards.append(parse_record(entry, number, inside))
-    if not shards:
-        raise StoreError(f"{where}: key 'shards' is empty; the file is damaged")
-    return DirectoryContent(
-        description=parse_description(content, where),
-        index=parse_index_layout(content, where),
-        shards=tuple(shards),
-        n_shards=len(shards),
-        is_complete=True,
-        fingerprint=take_sha256(content, "fingerprint", where),
-    )
-
-
-def _check_version(content: Mapping[str, Any], where: str) -> None:
-    """Refuse other formats and versions."""
-    if content.get("format") != FORMAT:
-        raise StoreError(f"{where}: not a {FORMAT}")
-    check_version(take(content, "format_version", int, where), where)
 
 
 def shard_name(number: int) -> str:
@@ -268,64 +283,51 @@ def commit_shard(path: Path, temporary: Path, number: int) -> None:
     sync_file(path)
 
 
-def read_shard_header(path: Path, number: int) -> tuple[ShardRecord, Header]:
-    """Return the record and the header of a shard, from the shard itself.
+def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write ``content`` with its checksum, replacing the file in one step."""
+    text = canonical_json(content)
+    sealed = json.dumps({"sha256": sha256_of(text), "content": json.loads(text)}, indent=1)
+    temporary = temporary_path(path)
+    with temporary.open("xb") as file:
+        file.write(sealed.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_file(path.parent)
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Return the content of a file of :func:`write_sealed`.
 
     Raises:
-        StoreError: it is a link, damaged, or the shard of another number.
+        StoreError: a file that is missing, a link, too large, or not what was written.
     """
-    shard = path / shard_name(number)
-    n_bytes = _regular_size(shard)
-    file, header = open_checked(shard)
-    file.close()
-    if header.shard != number:
-        raise StoreError(f"{shard}: its header says shard {header.shard}; it was renamed")
-    return ShardRecord(number, header.n_rows, n_bytes, header.fingerprint), header
-
-
-def check_shard(path: Path, record: ShardRecord) -> Path:
-    """Return the path of a shard after checking that it is a file of the recorded size.
-
-    Raises:
-        StoreError: missing, a symbolic link, or of another size.
-    """
-    shard = path / record.file
-    n_bytes = _regular_size(shard)
-    if n_bytes != record.n_bytes:
-        raise StoreError(
-            f"{shard}: has {n_bytes} bytes, the manifest says {record.n_bytes}; it is damaged: "
-            "restore it from a copy or write it again"
-        )
-    return shard
-
-
-def parse_record(content: Mapping[str, Any], number: int, where: str) -> ShardRecord:
-    """Return the record of a shard from the manifest.
-
-    Raises:
-        StoreError: values that no shard has, or a file of another name.
-    """
-    record = ShardRecord(
-        number=number,
-        n_rows=take(content, "n_rows", int, where),
-        n_bytes=take(content, "n_bytes", int, where),
-        content_sha256=take_sha256(content, "content_sha256", where),
-    )
-    if record.n_rows < 1:
-        raise StoreError(f"{where}: key 'n_rows' is {record.n_rows}; expected 1 or more")
-    # the name is checked, not used: it could lead out of the directory
-    if content.get("file") != record.file:
-        got = str(content.get("file"))[:64]
-        raise StoreError(f"{where}: key 'file' is {got!r}, expected {record.file!r}")
-    return record
-
-
-def _regular_size(shard: Path) -> int:
-    """Return the size of a shard, which must lie in the directory itself."""
     try:
-        status = shard.lstat()
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            text = file.read(MAX_JSON_BYTES + 1)
     except OSError as error:
-        raise StoreError(f"{shard}: cannot be opened ({error.strerror})") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise StoreError(f"{shard}: is a link or no regular file; shards must lie in the directory")
-    return status.st_size
+        raise StoreError(f"{path}: cannot be read ({error.strerror})") from error
+    if len(text) > MAX_JSON_BYTES:
+        raise StoreError(f"{path}: larger than {byte_size(MAX_JSON_BYTES)}; not a file of a store")
+    sealed = parse_json(text, str(path))
+    content = sealed.get("content")
+    if not isinstance(content, dict):
+        raise StoreError(f"{path}: key 'content' is missing; the file is damaged")
+    if sha256_of(canonical_json(content)) != sealed.get("sha256"):
+        raise StoreError(f"{path}: key 'content' does not match its sha256; the file is damaged")
+    return content
+
+
+def temporary_path(path: Path) -> Path:
+    """Return a name beside ``path`` that no other writer uses; it starts with a dot."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+
+
+def sync_file(path: Path) -> None:
+    """Make a file, or the renames in a directory, survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
