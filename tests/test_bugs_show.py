@@ -100,7 +100,7 @@ def test_in_a_reader_of_foreign_files(tmp_path: Path, plant: Plant, name: str) -
 @pytest.mark.parametrize(
     ("name", "function"),
     [
-        ("a.npy", "store.rows.files.MappedRows._check_size"),
+        ("a.npy", "store.rows.MappedRows._check_size"),
         ("a.hdf5", "store.foreign.hdf5_files._read_values"),
         ("a.zarr", "store.foreign.zarr_trees.ZarrRows.read"),
     ],
@@ -157,9 +157,7 @@ def test_in_a_hook_of_a_forward_pass(tiny: ModuleType, tmp_path: Path, plant: Pl
         probe_shapes(model, [view.tap])
 
 
-@pytest.mark.parametrize(
-    "function", ["reading.safety._check_structure", "format.header.columns_of"]
-)
+@pytest.mark.parametrize("function", ["hdf5._check_structure", "header.columns_of"])
 def test_where_a_store_is_opened(tmp_path: Path, plant: Plant, function: str) -> None:
     write_store(tmp_path / "a.h5", VALUES)
     plant(f"store.{function}")

@@ -12,7 +12,7 @@ import os
 import platform
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,6 @@ HDF5_ERRORS: tuple[type[Exception], ...] = (
     ValueError,
 )
 ATTRIBUTES = frozenset({"format", "format_version", "header_sha256"})
-_GROUPS = (EMBEDDINGS, INDEX, DIGESTS)
 _LINKS = {h5py.h5l.TYPE_SOFT: "a soft link", h5py.h5l.TYPE_EXTERNAL: "an external link"}
 
 
@@ -181,7 +180,7 @@ def _read_header(file: Any, path: str) -> Header:
     _check_attributes(file, ATTRIBUTES, path)
     _check_names(file, TOP_LEVEL, path)
     where = f"{path}: {HEADER}"
-    dataset = _member(file, HEADER, h5py.Dataset, where)
+    dataset = _member({"": file}, HEADER, h5py.Dataset, path)
     with reading_hdf5(where, failure=StoreError):
         size = dataset.size or 0
     if size > MAX_JSON_BYTES:
@@ -235,24 +234,25 @@ def _check_structure(file: Any, header: Header, path: str) -> None:
     """Compare every object of the file with the header."""
     views = {view.name for view in header.description.views}
     columns = set(header.index.columns)
-    groups = {name: _member(file, name, h5py.Group, f"{path}: {name}") for name in _GROUPS}
-    digests = groups[DIGESTS]
-    _check_names(groups[EMBEDDINGS], views, f"{path}: {EMBEDDINGS}")
-    _check_names(groups[INDEX], columns, f"{path}: {INDEX}")
-    _check_names(digests, {EMBEDDINGS, INDEX}, f"{path}: {DIGESTS}")
-    for part, names in ((EMBEDDINGS, views), (INDEX, columns)):
-        where = f"{path}: {DIGESTS}/{part}"
-        _check_names(_member(digests, part, h5py.Group, where), names, where)
+    members = {
+        EMBEDDINGS: views,
+        INDEX: columns,
+        DIGESTS: {EMBEDDINGS, INDEX},
+        f"{DIGESTS}/{EMBEDDINGS}": views,
+        f"{DIGESTS}/{INDEX}": columns,
+    }
+    groups = {"": file}
+    for name, expected in members.items():
+        groups[name] = _member(groups, name, h5py.Group, path)
+        _check_names(groups[name], expected, f"{path}: {name}")
     for column in header.columns:
-        group, name = column.path.split("/")
-        where = f"{path}: {column.path}"
-        dataset = _member(groups[group], name, h5py.Dataset, where)
+        dataset = _member(groups, column.path, h5py.Dataset, path)
         shape, chunks = column.shape(header.n_rows), column.chunks(header.n_rows)
-        _check_dataset(dataset, column.dtype, shape, chunks, where)
-        where = f"{path}: {DIGESTS}/{column.path}"
-        table = _member(digests[group], name, h5py.Dataset, where)
+        _check_dataset(dataset, column.dtype, shape, chunks, f"{path}: {column.path}")
+        name = f"{DIGESTS}/{column.path}"
+        table = _member(groups, name, h5py.Dataset, path)
         shape = (column.n_leaves(header.n_rows), DIGEST_BYTES)
-        _check_dataset(table, np.dtype("u1"), shape, None, where)
+        _check_dataset(table, np.dtype("u1"), shape, None, f"{path}: {name}")
 
 
 def _check_attributes(item: Any, allowed: frozenset[str], where: str) -> None:
@@ -278,15 +278,24 @@ def _check_names(group: Any, expected: set[str] | frozenset[str], where: str) ->
         raise StoreError(f"{where}: {missing[0]!r} is missing; the file is damaged")
 
 
-def _member(group: Any, name: str, kind: type, where: str) -> Any:
-    """Return a member that is reached by a hard link and is of the expected kind."""
+def _member(groups: Mapping[str, Any], name: str, kind: type, path: str) -> Any:
+    """Return a member that is reached by a hard link and is of the expected kind.
+
+    Args:
+        groups: those on the way, by name; the file has the name "".
+        name: of the member, such as ``digests/emb``.
+        kind: group or dataset.
+        path: the file, for messages.
+    """
+    where = f"{path}: {name}"
+    parent, _, last = name.rpartition("/")
     with reading_hdf5(where, failure=StoreError):
-        link = group.id.links.get_info(name.encode()).type
+        link = groups[parent].id.links.get_info(last.encode()).type
     if link != h5py.h5l.TYPE_HARD:
         link_kind = _LINKS.get(link, "a link of an unknown type")
         raise StoreError(f"{where}: is {link_kind}; a store holds all its data itself")
     with reading_hdf5(where, failure=StoreError):
-        member = group[name]
+        member = groups[parent][last]
     if not isinstance(member, kind):
         raise StoreError(f"{where}: is a {type(member).__name__}, expected a {kind.__name__}")
     _check_attributes(member, frozenset(), where)

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, get_args
 
 from repalign.exceptions import InputError, StoreError
@@ -97,7 +98,7 @@ class Description:
         object.__setattr__(self, "spec", json.loads(canonical_json(self.spec)))
         object.__setattr__(self, "environment", json.loads(canonical_json(self.environment)))
 
-    @property
+    @cached_property
     def spec_sha256(self) -> str:
         """The sha256 of the canonical JSON of the spec."""
         return sha256_of(canonical_json(self.spec))
@@ -255,12 +256,12 @@ class Header:
     shard: int | None
     roots: Mapping[str, str]
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         """All datasets of rows: the index, then the views."""
         return columns_of(self.description, self.index)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """What identifies the content."""
         return fingerprint_of(self.n_rows, self.columns, self.roots)

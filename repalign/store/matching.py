@@ -241,25 +241,9 @@ class Join:
         return self.rows[-1]
 
 
-class KnownMatches:
-    """Matches of row indexes that were found before: views of one store share their index."""
-
-    def __init__(self) -> None:
-        # by identity of the indexes, which are kept so that no other takes their place in memory
-        self._known: dict[tuple[object, ...], tuple[Sequence[RowIndex], RowMatch, RowIndex]] = {}
-
-    def match(self, sources: Sequence[EmbeddingSource], key: MatchKey) -> tuple[RowMatch, RowIndex]:
-        """Return the match of the rows of sources, and the index of their rows in common."""
-        indexes = [source.index for source in sources]
-        name = (key, *map(id, indexes))
-        if name not in self._known:
-            row_match = match_rows(indexes, key=key)
-            positions: IntArray = row_match.positions[0]
-            is_whole = is_in_place(positions, len(indexes[0]))
-            common = indexes[0] if is_whole else indexes[0].take(positions)
-            self._known[name] = indexes, row_match, common
-        _, match, common = self._known[name]
-        return match, common
+# Matches of row indexes that were found before, as views of one store share theirs: by key and
+# identity of the indexes, which are kept so that no other takes their place in memory.
+KnownMatches = dict[tuple[object, ...], tuple[Sequence[RowIndex], RowMatch, RowIndex]]
 
 
 @checked
@@ -277,7 +261,7 @@ def join_sources(
     Args:
         sources: at least two sets of embeddings.
         policy: "refuse" rows that differ, or "intersect" and go on with the common rows.
-        known: keeps what is found of the indexes, for other sources that share them.
+        known: remembers matches, for other sources that share their indexes.
 
     Raises:
         RowMismatchError: rows differ and the policy is "refuse"; a row occurs twice; no row is
@@ -295,7 +279,7 @@ def join_sources(
         raise InputError(f"join: got {len(sources)} set of embeddings; give at least two")
     key = _match_key(sources)
     check_pairing(sources, key)
-    match, common = (known or KnownMatches()).match(sources, key)
+    match, common = _match_indexes([source.index for source in sources], key, known)
     check_same_rows(sources, match, policy)
     arranged = [
         arrange_rows(source.rows, positions, chunk_rows=source.chunk_rows, label=source.name)
@@ -325,6 +309,20 @@ def join_sources(
             for source, positions in zip(sources, match.positions, strict=True)
         ),
     )
+
+
+def _match_indexes(
+    indexes: Sequence[RowIndex], key: MatchKey, known: KnownMatches | None
+) -> tuple[RowMatch, RowIndex]:
+    """Return the match of the rows of indexes, and the index of their rows in common."""
+    known = {} if known is None else known
+    name = (key, *map(id, indexes))
+    if name not in known:
+        match = match_rows(indexes, key=key)
+        positions: IntArray = match.positions[0]
+        is_whole = is_in_place(positions, len(indexes[0]))
+        known[name] = indexes, match, indexes[0] if is_whole else indexes[0].take(positions)
+    return known[name][1:]
 
 
 def _match_key(sources: Sequence[EmbeddingSource]) -> MatchKey:

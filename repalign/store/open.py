@@ -272,9 +272,7 @@ def check_is_store(path: Path) -> None:
     Raises:
         InputError: there is nothing, or a foreign file.
     """
-    if not path.exists():
-        check_local(path)
-        raise InputError(f"{path}: there is no such file or directory")
+    check_exists(path)
     if not is_store(path):
         raise InputError(
             f"{path}: is not a repalign store; only stores carry checksums, make one with: "

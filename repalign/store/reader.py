@@ -42,32 +42,54 @@ _LEAVES_FOR_TWO = 8
 _INDEX_BLOCK = 256 * INDEX_LEAF_ROWS
 
 
+class StoreFile:
+    """A checked file whose columns are opened at their first use.
+
+    Args:
+        path: the file.
+        shard: number of the shard that it must be; None for a packed store.
+        first_row: number of its first row in the store.
+    """
+
+    def __init__(self, path: Path, *, shard: int | None = None, first_row: int = 0) -> None:
+        self.path = path
+        self.first_row = first_row
+        self.handle, self.header = open_checked(path, shard=shard)
+        self._columns: dict[str, ColumnReader] = {}
+
+    def column(self, path: str) -> "ColumnReader":
+        """Return the reader of a column."""
+        if path not in self._columns:
+            column = next(column for column in self.header.columns if column.path == path)
+            self._columns[path] = ColumnReader(self, column)
+        return self._columns[path]
+
+    def close(self) -> None:
+        """Release the file."""
+        self._columns.clear()
+        self.handle.close()
+
+
 class ColumnReader:
     """Verified rows of one dataset of one open file.
 
-    Args:
-        file: open HDF5 file that passed :func:`repalign.store.hdf5.open_checked`.
-        column: the dataset.
-        header: header of the file.
-        path: name of the file, for messages.
-        first_row: number of the first row in the store, for messages.
+    Raises:
+        StoreError: its digests are not those of the header, or chunks are missing.
     """
 
-    def __init__(
-        self, file: Any, column: Column, header: Header, *, path: str, first_row: int
-    ) -> None:
+    def __init__(self, file: StoreFile, column: Column) -> None:
         self.column = column
-        self.where = f"{path}: {column.path}"
-        self.n_rows = header.n_rows
-        self._first_row = first_row
+        self.where = f"{file.path}: {column.path}"
+        self.n_rows = file.header.n_rows
+        self._first_row = file.first_row
+        digests = f"{DIGESTS}/{column.path}"
         with reading_hdf5(self.where, failure=StoreError):
-            self._dataset = file[column.path]
-            # one row a leaf
-            self._digests: NDArray[np.uint8] = file[f"{DIGESTS}/{column.path}"][()]
+            self._dataset = file.handle[column.path]
+            self._digests: NDArray[np.uint8] = file.handle[digests][()]  # one row a leaf
             n_chunks = self._dataset.id.get_num_chunks()
-        if column_root(self.digests()) != header.roots[column.path]:
+        if column_root(self.digests()) != file.header.roots[column.path]:
             raise StoreError(
-                f"{path}: {DIGESTS}/{column.path}: does not match the header; the file is damaged"
+                f"{file.path}: {digests}: does not match the header; the file is damaged"
             )
         self._n_leaves = column.n_leaves(self.n_rows)
         if n_chunks != self._n_leaves:  # HDF5 would silently give zeros for the others
@@ -181,36 +203,6 @@ class ColumnReader:
         )
 
 
-class StoreFile:
-    """A checked file whose columns are opened at their first use.
-
-    Args:
-        path: the file.
-        shard: number of the shard that it must be; None for a packed store.
-        first_row: number of its first row in the store.
-    """
-
-    def __init__(self, path: Path, *, shard: int | None = None, first_row: int = 0) -> None:
-        self.path = path
-        self.first_row = first_row
-        self._file, self.header = open_checked(path, shard=shard)
-        self._columns: dict[str, ColumnReader] = {}
-
-    def column(self, path: str) -> ColumnReader:
-        """Return the reader of a column."""
-        if path not in self._columns:
-            column = next(column for column in self.header.columns if column.path == path)
-            self._columns[path] = ColumnReader(
-                self._file, column, self.header, path=str(self.path), first_row=self.first_row
-            )
-        return self._columns[path]
-
-    def close(self) -> None:
-        """Release the file."""
-        self._columns.clear()
-        self._file.close()
-
-
 @dataclass(frozen=True)
 class StoreInfo:
     """Summary of a store.
@@ -293,36 +285,29 @@ class Store:
     def __init__(self, path: str | Path, *, allow_incomplete: bool = False) -> None:
         self.path = path = Path(path)
         self._allow_incomplete = allow_incomplete
-        self.shards: tuple[ShardRecord, ...] = ()
-        self._is_complete = True
         self._is_directory = path.is_dir()
         self._open: OrderedDict[int, StoreFile] = OrderedDict()
         self._inherited: list[Any] = []
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._is_closed = False
+        self.shards: tuple[ShardRecord, ...] = ()
+        self._is_complete = True
+        content: Header | DirectoryContent
         with reading(path):
-            counts = self._read_directory() if self._is_directory else self._read_header()
-        self.starts: IntArray = np.cumsum([0, *counts])
-
-    def _read_directory(self) -> list[int]:
-        """Read what the directory declares; return the numbers of rows of its shards."""
-        content = _read_usable(self.path, allow_incomplete=self._allow_incomplete)
+            if self._is_directory:
+                content = _read_usable(path, allow_incomplete=allow_incomplete)
+                self.shards, self._is_complete = content.shards, content.is_complete
+                n_rows = [shard.n_rows for shard in content.shards]
+            else:
+                self._open[0] = StoreFile(path)
+                content = self._open[0].header
+                n_rows = [content.n_rows]
         assert content.index is not None, "a usable directory has a shard"
         self.description: Description = content.description
         self.index_layout: IndexLayout = content.index
-        self.shards = content.shards
         self._fingerprint: str | None = content.fingerprint
-        self._is_complete = content.is_complete
-        return [shard.n_rows for shard in content.shards]
-
-    def _read_header(self) -> list[int]:
-        """Open the packed file and read its header; return its number of rows."""
-        self._open[0] = StoreFile(self.path)
-        header = self._open[0].header
-        self.description, self.index_layout = header.description, header.index
-        self._fingerprint = header.fingerprint
-        return [header.n_rows]
+        self.starts: IntArray = np.cumsum([0, *n_rows])
 
     def __enter__(self) -> Self:
         return self
@@ -429,9 +414,9 @@ class Store:
             InputError: no view of that name, or several and no name.
         """
         known = ", ".join(self.views)
+        if name is None and len(self.views) > 1:
+            raise InputError(f"{self.path}: has the views {known}; name one of them")
         if name is None:
-            if len(self.views) > 1:
-                raise InputError(f"{self.path}: has the views {known}; name one of them")
             name = next(iter(self.views))
         if name not in self.views:
             raise InputError(f"{self.path}: no view {name!r}; it has {known}")

@@ -138,10 +138,15 @@ def with_ids(source: EmbeddingSource, ids: Sequence[str]) -> EmbeddingSource:
     )
 
 
-def row_blocks(rows: Rows, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, FloatArray]]:
-    """Yield all rows in blocks of about ``block_bytes``, each with the number of its first row."""
+def row_blocks(
+    rows: Rows, block_bytes: int = BLOCK_BYTES, *, multiple: int = 1
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield all rows in blocks of about ``block_bytes``, each with the number of its first row.
+
+    The rows of all blocks but the last are a multiple of ``multiple``.
+    """
     n_rows, n_columns = rows.shape
-    step = max(1, block_bytes // max(n_columns * rows.dtype.itemsize, 1))
+    step = max(1, block_bytes // max(n_columns * rows.dtype.itemsize * multiple, 1)) * multiple
     for start in range(0, n_rows, step):
         yield start, rows.read(start, min(start + step, n_rows))
 
@@ -149,11 +154,8 @@ def row_blocks(rows: Rows, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int
 def values_root(rows: Rows) -> str:
     """Return the digest of all values, read once in blocks."""
     column = view_column("", rows.shape[1], rows.dtype.name)
-    whole_leaves = max(1, BLOCK_BYTES // (column.leaf_rows * column.row_bytes))
-    step = whole_leaves * column.leaf_rows
     leaves: list[bytes] = []
-    for start in range(0, rows.shape[0], step):
-        block = rows.read(start, min(start + step, rows.shape[0]))
+    for _, block in row_blocks(rows, multiple=column.leaf_rows):
         leaves += leaf_digests(column, np.ascontiguousarray(block, dtype=column.dtype))
     return column_root(leaves)
 

@@ -50,7 +50,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("name", ["tiny", "chunks", "shard", "manifest"])
 def test_damage_is_noticed_or_harmless(targets: dict[str, Path], name: str, damage: str) -> None:
     copies = {"tiny": 600, "chunks": 200}.get(name, 200)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
     done = subprocess.run(
         [sys.executable, str(WORKER), str(targets[name]), damage, "0", str(copies)],
@@ -75,7 +75,7 @@ reader.leaf_digest = lambda values: AnyDigest()
 sys.argv = [{str(WORKER)!r}, {str(targets["chunks"])!r}, "flip", "0", "40"]
 runpy.run_path({str(WORKER)!r}, run_name="__main__")
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env=environment

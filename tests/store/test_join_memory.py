@@ -60,7 +60,7 @@ def test_shuffled_stores_are_joined_in_less_memory_than_one_of_them(tmp_path: Pa
 
     run = subprocess.run(
         [sys.executable, "-c", READ_ALL, tmp_path / "a.h5", tmp_path / "b.h5"],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],
+        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     n_wrong, access, peak_mib = json.loads(run.stdout)
 

@@ -12,7 +12,7 @@ from repalign.exceptions import StoreError
 from repalign.store import open_store, verify_store
 from repalign.store.index import RowIndex
 
-ARCHIVE = Path(__file__).parents[2] / "data" / "stores"
+ARCHIVE = Path(__file__).parents[1] / "data" / "stores"
 
 
 def test_the_second_version_reads() -> None:
