@@ -1,4 +1,4 @@
-"""What a set of embeddings says of itself, for people and for scripts."""
+"""Descriptions of embeddings, for people and for scripts."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from repalign.store.source import EmbeddingSource, parse_locator
 
 
 def describe_embeddings(locator: str | Path) -> dict[str, Any]:
-    """Describe a store, finished or not, or a foreign file, without reading the values of a store.
+    """Describe a store, finished or not, or a foreign file.
 
     Returns:
         JSON values: ``path``; ``layout``, what kind of file it is; ``n_rows``, None where the
@@ -37,7 +37,7 @@ def describe_embeddings(locator: str | Path) -> dict[str, Any]:
 
 
 def description_records(description: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a description as one record per value: ``field`` with dots, and ``value``."""
+    """Return a description as records of ``field``, with dots, and ``value``."""
     details = description["details"]
     views = {view["name"]: _view_text(view) for view in description["views"]}
     flat = flatten({**description, "views": views, "details": None})
@@ -50,7 +50,7 @@ def description_records(description: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def read_head(source: EmbeddingSource, n_rows: int = 5) -> list[dict[str, Any]]:
-    """Return the first rows as records: who they are, then ``e0``, ``e1``, …."""
+    """Return the first rows as records: identities, then ``e0``, ``e1``, …."""
     n_rows = min(n_rows, source.n_rows)
     values = source.rows.read(0, n_rows)
     records = []

@@ -1,4 +1,4 @@
-"""Digests of the stored values, and the fingerprints that equal stores and equal sets share.
+"""Digests of stored values, and fingerprints that equal stores and equal rows share.
 
 The values of a column are cut into leaves of a fixed number of rows, a number that follows from
 the width of the column alone. A leaf has a 128-bit XXH3 digest, checked at every read (it runs
@@ -20,7 +20,7 @@ from repalign.store.format import DIGEST_BYTES, Column
 
 
 def canonical_json(content: Any) -> str:
-    """Return the one JSON text of a value: sorted keys, no spaces, no NaN.
+    """Return the canonical JSON text of a value: sorted keys, no spaces, no NaN.
 
     Raises:
         InputError: a value that JSON cannot hold.
@@ -67,7 +67,7 @@ def column_root(leaves: Iterable[bytes]) -> str:
 
 
 def fingerprint_of(n_rows: int, columns: Iterable[Column], roots: Mapping[str, str]) -> str:
-    """Return what identifies the content of a store: names, shapes, types, rows and values."""
+    """Return the fingerprint of a store, from names, shapes, types, rows and values."""
     described = {
         column.path: {
             "root": roots[column.path],
@@ -81,7 +81,7 @@ def fingerprint_of(n_rows: int, columns: Iterable[Column], roots: Mapping[str, s
 
 
 def content_fingerprint(n_rows: int, values: Column, roots: Mapping[str, str]) -> str:
-    """Return what identifies one matrix and who its rows are, whatever file they lie in.
+    """Return the fingerprint of one matrix and the identities of its rows.
 
     Args:
         n_rows: number of rows.

@@ -1,4 +1,4 @@
-"""A store as a directory of immutable shards: its description, its manifest, its removal.
+"""A store as a directory of immutable shards: description, manifest, removal.
 
 A shard is a file that describes itself, and it gets its name by a rename when it is whole. So the
 manifest can always be derived from the shards present, and several writers that own different
@@ -41,7 +41,7 @@ _VERSION = {"format": FORMAT, "format_version": FORMAT_VERSION}
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """What the manifest says of a shard.
+    """Entry of a shard in the manifest.
 
     Args:
         number: place among the shards, from 0.
@@ -69,7 +69,7 @@ class ShardRecord:
 
 @dataclass(frozen=True)
 class DirectoryContent:
-    """What a directory store declares.
+    """Description, index layout and shards of a directory store.
 
     Args:
         description: how the rows were made.
@@ -93,7 +93,7 @@ class DirectoryContent:
 def parts_directory(path: Path) -> Path:
     """Return where the shards of a store lie while it is written.
 
-    A store that is to become one file has them beside it, in ``<name>.h5.parts``.
+    A store that is to become one file has them next to it, in ``<name>.h5.parts``.
     """
     return path.with_name(path.name + PARTS_SUFFIX) if path.suffix == ".h5" else path
 
@@ -108,19 +108,19 @@ def begin_directory(
 
 
 def is_unused(path: Path) -> bool:
-    """Return whether a directory holds nothing but what a killed writer left before beginning."""
+    """Return whether a directory holds only temporary files of a killed writer."""
     return all(_is_temporary(entry.name) for entry in path.iterdir())
 
 
 def is_finished(path: Path) -> bool:
-    """Return whether a store is complete: a file whose shards are gone, or a manifest."""
-    # a file alone tells nothing: it may be the old one that is being replaced
+    """Return whether a store is packed, its shards removed, or has a manifest."""
+    # a file alone may be the old one that is being replaced
     is_packed = path.is_file() and not parts_directory(path).exists()
     return is_packed or (path / MANIFEST).is_file()
 
 
 def file_identity(path: Path) -> str | None:
-    """Return what tells a file from the one that replaces it, or None if there is none."""
+    """Return inode, time and size of a file, None if it does not exist."""
     if not path.exists():
         return None
     status = path.stat()
@@ -146,7 +146,7 @@ def write_manifest(
 
 
 def read_directory(path: Path) -> DirectoryContent:
-    """Return what a directory store declares, from its manifest or from the shards present.
+    """Read a directory store, from its manifest or from the shards present.
 
     Raises:
         StoreError: not a directory store, or a damaged one.
@@ -207,7 +207,7 @@ def _parse_shards(content: Mapping[str, Any], where: str) -> tuple[ShardRecord, 
 
 
 def _read_shards(path: Path) -> tuple[IndexLayout | None, tuple[ShardRecord, ...]]:
-    """Return the index layout and the records of the shards from number 0 to the first gap."""
+    """Return index layout and records of the shards up to the first gap."""
     index: IndexLayout | None = None
     shards = []
     for number, present in enumerate(committed_numbers(path)):
@@ -230,7 +230,7 @@ def _read_shards(path: Path) -> tuple[IndexLayout | None, tuple[ShardRecord, ...
 
 
 def remove_directory(path: Path) -> None:
-    """Remove a directory store: only what this format puts there, never anything else.
+    """Remove a directory store, but no file of another kind.
 
     Raises:
         StoreError: the directory holds other files.
@@ -238,9 +238,9 @@ def remove_directory(path: Path) -> None:
     is_store = (path / DESCRIPTION).exists() or (path / MANIFEST).exists()
     if not is_store and not is_unused(path):
         raise StoreError(f"{path}: not a store; nothing was removed")
-    others = [entry.name for entry in path.iterdir() if not _is_store_file(entry.name)]
-    if others:
-        raise StoreError(f"{path}: also holds {others[0]!r}; move it away, nothing was removed")
+    foreign = [entry.name for entry in path.iterdir() if not _is_store_file(entry.name)]
+    if foreign:
+        raise StoreError(f"{path}: also holds {foreign[0]!r}; move it away, nothing was removed")
     # the description goes last, so that an interrupted removal can be repeated
     for entry in sorted(path.iterdir(), key=lambda entry: entry.name == DESCRIPTION):
         entry.unlink()
@@ -248,7 +248,7 @@ def remove_directory(path: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the unfinished files of writers that were killed; no writer may be active."""
+    """Remove temporary files of killed writers; no writer may be active."""
     for entry in path.iterdir():
         if _is_temporary(entry.name):
             entry.unlink(missing_ok=True)
@@ -277,7 +277,7 @@ def committed_numbers(path: Path) -> list[int]:
 
 
 def commit_shard(path: Path, temporary: Path, number: int) -> None:
-    """Make a finished file durable and give it its name: from here on it is part of the store."""
+    """Sync a finished file and rename it, which makes it part of the store."""
     sync_file(temporary)
     temporary.replace(path / shard_name(number))
     sync_file(path)
@@ -320,12 +320,12 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a name beside ``path`` that no other writer uses; it starts with a dot."""
+    """Return a hidden name next to ``path`` that no other writer uses."""
     return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
 
 
 def sync_file(path: Path) -> None:
-    """Make a file, or the renames in a directory, survive a loss of power."""
+    """Sync a file, or the names in a directory, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -41,7 +41,7 @@ _CHUNK_BYTES = 2**20
 
 
 def chunk_rows(row_bytes: int) -> int:
-    """Return the rows of one chunk: whole rows, about 1 MiB, a power of two from 64 to 4096."""
+    """Return the rows of a chunk of about 1 MiB, 64 to 4096."""
     fitting = _CHUNK_BYTES // max(1, row_bytes)
     power = 1 << max(0, fitting.bit_length() - 1)
     return min(4096, max(64, power))

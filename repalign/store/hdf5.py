@@ -1,4 +1,4 @@
-"""HDF5 files: h5py without plugins, and files of a store that may be damaged or hostile.
+"""h5py without plugins; files of a store, which may be damaged or hostile.
 
 A file may name any filter, and HDF5 would load a shared library to serve it: h5py is imported
 with that search switched off. A file of a store is accepted when it has exactly the objects that
@@ -79,7 +79,7 @@ _LINKS = {h5py.h5l.TYPE_SOFT: "a soft link", h5py.h5l.TYPE_EXTERNAL: "an externa
 
 @contextmanager
 def reading_hdf5(name: object, *, failure: type[RepalignError] = InputError) -> Iterator[None]:
-    """Map what h5py raises for a damaged file, as ``reading`` does."""
+    """Map the exceptions of h5py for a damaged file, as ``reading`` does."""
     with reading(
         name, *HDF5_ERRORS, problem="HDF5 cannot read it, is it damaged?", failure=failure
     ):
@@ -89,7 +89,7 @@ def reading_hdf5(name: object, *, failure: type[RepalignError] = InputError) -> 
 def check_stored_inside(
     dataset: Any, name: object, *, failure: type[RepalignError] = InputError
 ) -> Any:
-    """Check that the values of a dataset lie in its file; return how it was created.
+    """Check that a dataset lies in its file; return its creation properties.
 
     Raises:
         InputError: they lie in other files, which are not read; or ``failure``.
@@ -105,7 +105,7 @@ def check_stored_inside(
 
 
 def describe_environment() -> dict[str, Any]:
-    """Return the versions that a store records; no names of users, machines or paths."""
+    """Return the versions that a store records, without users, machines or paths."""
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -116,7 +116,9 @@ def describe_environment() -> dict[str, Any]:
 
 
 def file_size(path: Path, *, follow_links: bool = True) -> int:
-    """Return the size of a regular file; opening a pipe would wait for ever.
+    """Return the size of a regular file.
+
+    Opening a pipe would wait for ever.
 
     Raises:
         StoreError: there is none, or it is a link that is not to be followed.
@@ -130,12 +132,12 @@ def file_size(path: Path, *, follow_links: bool = True) -> int:
     raise StoreError(
         f"{path}: not a regular file; give a store written by repalign"
         if follow_links
-        else f"{path}: is a link or no regular file; shards must lie in the directory"
+        else f"{path}: is a link or not a regular file; shards must lie in the directory"
     )
 
 
 def open_checked(path: Path, *, shard: int | None = None) -> tuple[Any, Header]:
-    """Open one file of a store and return it with its header, both checked.
+    """Open and check one file of a store; return it with its header.
 
     Args:
         path: the file.
@@ -157,7 +159,7 @@ def open_checked(path: Path, *, shard: int | None = None) -> tuple[Any, Header]:
             raise StoreError(
                 f"{path}: is shard {header.shard} of a store; open the directory {path.parent}"
                 if shard is None
-                else f"{path}: its header says shard {header.shard}; it was renamed"
+                else f"{path}: its header has the shard number {header.shard}; it was renamed"
             )
     except StoreError:
         file.close()
@@ -171,7 +173,9 @@ def _read_header(file: Any, path: str) -> Header:
         raise StoreError(f"{path}: not a {FORMAT} file; import it with: repalign store import")
     version = _attribute(file, "format_version", path)
     if not isinstance(version, np.integer):
-        raise StoreError(f"{path}: format_version is {version!r}, no number; the file is damaged")
+        raise StoreError(
+            f"{path}: format_version is {version!r}, not a number; the file is damaged"
+        )
     check_version(int(version), path)
     with reading_hdf5(path, failure=StoreError):
         n_user_bytes = file.userblock_size
@@ -256,7 +260,7 @@ def _check_structure(file: Any, header: Header, path: str) -> None:
 
 
 def _check_attributes(item: Any, allowed: frozenset[str], where: str) -> None:
-    """Refuse attributes that are not part of the format; a million of them are not listed."""
+    """Refuse unknown attributes; a million of them are not listed."""
     with reading_hdf5(where, failure=StoreError):
         has_more = h5py.h5a.get_num_attrs(item.id) > len(allowed)
         names = iter(item.attrs) if has_more else iter(())
@@ -266,7 +270,7 @@ def _check_attributes(item: Any, allowed: frozenset[str], where: str) -> None:
 
 
 def _check_names(group: Any, expected: set[str] | frozenset[str], where: str) -> None:
-    """Refuse missing and unknown names; a group of millions is not even listed."""
+    """Refuse missing and unknown names; a group of millions is not listed."""
     with reading_hdf5(where, failure=StoreError):
         has_more = len(group) > len(expected)
         extra = next((name for name in group if name not in expected), "") if has_more else ""
@@ -279,7 +283,7 @@ def _check_names(group: Any, expected: set[str] | frozenset[str], where: str) ->
 
 
 def _member(groups: Mapping[str, Any], name: str, kind: type, path: str) -> Any:
-    """Return a member that is reached by a hard link and is of the expected kind.
+    """Return a member of the expected kind, reached by a hard link.
 
     Args:
         groups: those on the way, by name; the file has the name "".

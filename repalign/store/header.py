@@ -1,6 +1,6 @@
-"""What one store file says of itself: views, index columns, spec, environment, licence, digests.
+"""Header of a store file: views, index columns, spec, environment, licence, digests.
 
-All of it is one JSON text that describes and seals everything in the file.
+It is one JSON text that describes and seals everything in the file.
 """
 
 import json
@@ -67,7 +67,7 @@ class ViewInfo:
 
 @dataclass(frozen=True)
 class Description:
-    """How the rows were made; it is the same for all shards of a store.
+    """Origin of the rows, the same for all shards of a store.
 
     Args:
         views: the representations, sorted by name.
@@ -230,8 +230,8 @@ def parse_index_layout(content: Mapping[str, Any], where: str) -> IndexLayout:
     """
     columns = tuple(take(content, "index", list, where))
     id_bytes = take(content, "id_bytes", int, where)
-    known = tuple(name for name in INDEX_COLUMNS if name in columns)
-    if columns != known or known[:2] != INDEX_COLUMNS[:2]:
+    allowed = tuple(name for name in INDEX_COLUMNS if name in columns)
+    if columns != allowed or allowed[:2] != INDEX_COLUMNS[:2]:
         raise StoreError(f"{where}: index columns {columns}: expected {INDEX_COLUMNS}")
     if not (1 <= id_bytes <= MAX_ID_BYTES if "ids" in columns else id_bytes == 0):
         raise StoreError(f"{where}: key 'id_bytes' is {id_bytes}; the file is damaged")
@@ -263,7 +263,7 @@ class Header:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What identifies the content."""
+        """Hash that identifies the content."""
         return fingerprint_of(self.n_rows, self.columns, self.roots)
 
     def to_text(self) -> str:

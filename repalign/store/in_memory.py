@@ -1,4 +1,4 @@
-"""Arrays, tensors and data frames as matrices with what is known of their rows."""
+"""Arrays, tensors and data frames as matrices with the identities of their rows."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -69,7 +69,7 @@ def _array_rows(array: NDArray[Any], *, name: str) -> ArrayRows:
 
 
 def _frame_matrix(frame: "pd.DataFrame", name: str, leave_out: Collection[str]) -> ForeignMatrix:
-    """Return the columns of numbers of a frame, with what its other columns say of the rows."""
+    """Return the columns of numbers of a frame, with the identities of its rows."""
     request = ForeignRequest(Path(name), leave_out=leave_out)
     names = [str(column) for column in frame.columns]
     duplicate = next((column for column, count in Counter(names).items() if count > 1), None)
@@ -121,7 +121,7 @@ def _holds_numbers(column: "pd.Series[Any]", label: str) -> bool:
 
 
 def frame_ids(frame: "pd.DataFrame", *, name: str) -> list[str] | None:
-    """Return the index of a frame as ids; None of a plain range.
+    """Return the index of a frame as ids, None for a plain range.
 
     Raises:
         InputError: it has several levels.

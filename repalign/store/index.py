@@ -1,4 +1,4 @@
-"""Which input every row of a store is: sample, token position, content hash and identifier."""
+"""Identity of rows: sample, token position, hash of the input and identifier."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class RowIndex:
     """Identity of ``n`` consecutive rows; arrays are read-only and of one length.
 
     A row is identified by ``(id, token)``, or by ``(sample, token)`` where there are no ids.
-    The hash tells whether two rows of one identity were made from the same input.
+    Rows of one identity with different hashes were made from different inputs.
 
     Args:
         sample: ``(n,)`` int64, ordinal of the input in its dataset, from 0.
@@ -79,10 +79,9 @@ class RowIndex:
         return RowIndex(**{name: values[rows] for name, values in self.columns.items()})
 
     def key_hashes(self) -> NDArray[np.uint64]:
-        """Return one number for the identity of every row: its key, and its input where known.
+        """Return one number for the identity of every row.
 
-        Rows without ids are told apart by the hash of their input, since numbers of samples say
-        only where a row stands.
+        The hash of the input enters for rows without ids, whose sample numbers are only places.
         """
         numbers = self.sample.tolist()
         names = [str(number).encode() for number in numbers] if self.ids is None else self.ids
@@ -94,7 +93,7 @@ class RowIndex:
         return hashes
 
     def name_of(self, row: int) -> str:
-        """Return id or sample number of a row, and its token where it is of one."""
+        """Return id or sample number of a row, and its token if it has one."""
         name = str(int(self.sample[row])) if self.ids is None else decode_ids(self.ids[[row]])[0]
         token = int(self.token[row])
         return name if token == POOLED else f"{name}, token {token}"

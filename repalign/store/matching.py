@@ -1,7 +1,4 @@
-"""Join sets of embeddings on the identity of their rows, without loading any of them whole.
-
-Which rows of several sources are the same inputs is found exactly, on the identities alone.
-"""
+"""Join sets of embeddings on the identity of their rows, without loading them whole."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +25,7 @@ INTERSECT_ADVICE = "repair them, or go on with the common rows: --on-mismatch in
 
 @dataclass(frozen=True, eq=False)
 class RowMatch:
-    """Where the rows that several indexes have in common stand in each of them.
+    """Positions, in several indexes, of the rows that they have in common.
 
     Args:
         positions: per index the rows in common, all arrays in the order of the first index.
@@ -75,7 +72,7 @@ def match_rows(indexes: Sequence[RowIndex], *, key: MatchKey) -> RowMatch:
 
 
 def number_samples(index: RowIndex) -> NDArray[np.int64]:
-    """Number the distinct ids of an index from 0, in the order in which they first appear."""
+    """Number the distinct ids of an index from 0, by first appearance."""
     return _number_distinct(_identifier_words([index]))
 
 
@@ -86,16 +83,16 @@ def _first_of_each(codes: IntArray) -> IntArray:
 
 
 def _hashes_agree(indexes: Sequence[RowIndex], positions: Sequence[IntArray]) -> NDArray[np.bool_]:
-    """Return for every row in common whether all hashes that are known agree."""
+    """Return for every common row whether all hashes that exist agree."""
     agrees = np.ones(len(positions[0]), dtype=np.bool_)
-    known: NDArray[np.uint8] | None = None
+    first: NDArray[np.uint8] | None = None
     for index, place in zip(indexes, positions, strict=True):
         if index.sample_sha is None:
             continue
         hashes = index.sample_sha[place]
-        if known is None:
-            known = hashes
-        agrees &= (hashes == known).all(axis=1)
+        if first is None:
+            first = hashes
+        agrees &= (hashes == first).all(axis=1)
     return agrees
 
 
@@ -131,7 +128,7 @@ def _identifier_words(indexes: Sequence[RowIndex]) -> list[NDArray[np.int64]]:
 
 
 def _number_distinct(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Give equal rows of the columns the same number from 0, different rows different ones."""
+    """Number the distinct rows of the columns from 0."""
     import pandas as pd
 
     codes = np.zeros(len(columns[0]), dtype=np.int64)
@@ -155,7 +152,7 @@ class JoinReport:
         is_same_order: whether all sources hold the common rows in one order.
         n_changed: rows of one identity left out because their input hashes disagree.
         access: how the rows of each source are read.
-        warnings: sentences that belong beside every number computed from the join.
+        warnings: sentences that belong to every number computed from the join.
     """
 
     names: tuple[str, ...]
@@ -175,20 +172,20 @@ class JoinReport:
 
 
 def unverified_ids(source: EmbeddingSource) -> list[str]:
-    """Warn of ids that lie beside the values and do not say that they belong to them."""
+    """Warn of ids in another file that is not bound to the values."""
     if source.info.get("ids_verified", True):
         return []
     return [
-        f"the ids of {source.name} are those of {source.info['ids_from']}, which does not say to "
-        "which values they belong: if these were written again since, rows are confused; import "
-        "both into a store to be sure (repalign store import)"
+        f"the ids of {source.name} are those of {source.info['ids_from']}, which is not bound "
+        "to the values: if these were written again since, rows are confused; import both into a "
+        "store to be sure (repalign store import)"
     ]
 
 
 def _join_warnings(
     sources: Sequence[EmbeddingSource], matched_by: MatchedBy, n_common: int, n_changed: int
 ) -> tuple[str, ...]:
-    """Return the sentences that a user must see beside a result."""
+    """Return the warnings that belong to every result of the join."""
     warnings = []
     if matched_by in ("ids", "ids and hashes"):
         warnings += [text for source in sources for text in unverified_ids(source)]
@@ -241,8 +238,8 @@ class Join:
         return self.rows[-1]
 
 
-# Matches of row indexes that were found before, as views of one store share theirs: by key and
-# identity of the indexes, which are kept so that no other takes their place in memory.
+# Earlier matches of row indexes, which the views of one store share: by key and identity of the
+# indexes, which are held so that no other index takes their place in memory.
 KnownMatches = dict[tuple[object, ...], tuple[Sequence[RowIndex], RowMatch, RowIndex]]
 
 
@@ -253,7 +250,7 @@ def join_sources(
     policy: MismatchPolicy = "refuse",
     known: KnownMatches | None = None,
 ) -> Join:
-    """Match the rows of two or more sources; the first one gives the order.
+    """Match the rows of two or more sources, in the order of the first.
 
     Rows are matched on ids and token where all sources have ids, on sample numbers and token
     where all have those, else by their order; input hashes are compared wherever they are known.
@@ -314,15 +311,15 @@ def join_sources(
 def _match_indexes(
     indexes: Sequence[RowIndex], key: MatchKey, known: KnownMatches | None
 ) -> tuple[RowMatch, RowIndex]:
-    """Return the match of the rows of indexes, and the index of their rows in common."""
-    known = {} if known is None else known
+    """Return the match of indexes, and the index of their common rows."""
+    matches = {} if known is None else known
     name = (key, *map(id, indexes))
-    if name not in known:
+    if name not in matches:
         match = match_rows(indexes, key=key)
         positions: IntArray = match.positions[0]
         is_whole = is_in_place(positions, len(indexes[0]))
-        known[name] = indexes, match, indexes[0] if is_whole else indexes[0].take(positions)
-    return known[name][1:]
+        matches[name] = indexes, match, indexes[0] if is_whole else indexes[0].take(positions)
+    return matches[name][1:]
 
 
 def _match_key(sources: Sequence[EmbeddingSource]) -> MatchKey:
@@ -342,7 +339,7 @@ def _matched_by(sources: Sequence[EmbeddingSource], key: MatchKey) -> MatchedBy:
 
 
 def check_pairing(sources: Sequence[EmbeddingSource], key: MatchKey) -> None:
-    """Check what must hold before rows can be matched at all.
+    """Check that rows matched by order can be the same inputs.
 
     Raises:
         RowMismatchError: rows can only be matched by order and the numbers of rows differ, or
@@ -371,7 +368,7 @@ def check_pairing(sources: Sequence[EmbeddingSource], key: MatchKey) -> None:
 def check_same_rows(
     sources: Sequence[EmbeddingSource], match: RowMatch, policy: MismatchPolicy
 ) -> None:
-    """Check that the sources hold the same rows, as far as the policy demands.
+    """Check that the sources hold the same rows, as the policy requires.
 
     Raises:
         RowMismatchError: a row occurs twice or none is common, whatever the policy; rows are
@@ -405,7 +402,7 @@ def check_same_rows(
 
 
 def describe_rows(index: RowIndex, rows: IntArray) -> str:
-    """Name the first few rows: id or sample number, with the token where there is one."""
+    """Return the names of the first few rows, with their tokens."""
     shown = index.take(rows[:SHOWN])
     if shown.ids is not None:
         names = [f"'{name}'" for name in decode_ids(shown.ids)]

@@ -1,4 +1,4 @@
-"""Open embeddings of any kind: a store, a foreign file, told apart by content, or an array."""
+"""Open embeddings of any kind: a store, a foreign file or an object in memory."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -135,7 +135,9 @@ def as_source(
     name: str = "array",
     leave_out: Collection[str] = (),
 ) -> EmbeddingSource:
-    """Return embeddings of any kind as a source; paths are opened, sources are passed on.
+    """Return embeddings of any kind as a source.
+
+    Paths are opened, sources are passed on.
 
     Args:
         embeddings: a source, a path (``file::view``), an open store of one view, a numpy array, a
@@ -189,7 +191,7 @@ def _place(name: str) -> tuple[int, tuple[tuple[int, int, str], ...], str]:
 
 
 def list_views(path: str | Path) -> tuple[str, ...]:
-    """Return the names of the views of a file, in the order of the layers.
+    """Return the views of a file by name, in the order of the layers.
 
     Raises:
         InputError: there is no such file, or none that can be read.
@@ -206,14 +208,14 @@ def list_views(path: str | Path) -> tuple[str, ...]:
 
 
 def open_views(locator: str | Path, layers: Sequence[str] = ()) -> list[EmbeddingSource]:
-    """Open the views that a locator means, each with its place among those of the file.
+    """Open the views that a locator names, with their places in the file.
 
     ``file::view`` is that view, ``file::block-*`` all that match; a file alone is its only view,
     or with ``layers`` those that match any of them (``all`` matches all).
 
     Raises:
         InputError: there is no such file, or a pattern takes none of its views.
-        SeveralViewsError: there are several views, and nothing says which are meant.
+        SeveralViewsError: there are several views, and none is named.
     """
     located = parse_locator(locator)
     if located.view is None and not layers:
@@ -253,7 +255,7 @@ def _with_layer(source: EmbeddingSource, views: Sequence[str]) -> EmbeddingSourc
 
 
 def is_store(path: Path) -> bool:
-    """Return whether a path is a repalign store, be it damaged, and no foreign file."""
+    """Return whether a path is a repalign store, sound or damaged."""
     if path.is_dir():
         return (path / MANIFEST).exists() or (path / DESCRIPTION).exists()
     with open_regular(path) as stream:
@@ -323,7 +325,7 @@ def _store_sources(path: Path, views: Sequence[str | None]) -> list[EmbeddingSou
 
 
 def _stored_fingerprint(store: Store, values: Column, identity: Identity) -> str | None:
-    """Return the fingerprint of a view from the digests that the store has.
+    """Return the fingerprint of a view from stored digests.
 
     None if its files do not end with whole leaves: then it takes reading all values, on demand.
     """
@@ -337,7 +339,7 @@ def _stored_fingerprint(store: Store, values: Column, identity: Identity) -> str
 
 
 def identity_of(index: RowIndex, spec: Any) -> Identity:
-    """Return what identifies the rows; numbers that only count the rows say nothing."""
+    """Return which columns identify the rows; numbers that only count them do not."""
     if index.ids is not None:
         return "ids"
     counts_rows = np.array_equal(index.sample, np.arange(len(index))) and bool(
@@ -349,7 +351,7 @@ def identity_of(index: RowIndex, spec: Any) -> Identity:
 
 
 def _matrix_source(matrix: ForeignMatrix, *, name: str, path: Path | None) -> EmbeddingSource:
-    """Return a foreign matrix, of a file or of a frame in memory, as a source.
+    """Return a foreign matrix, of a file or of an object, as a source.
 
     Raises:
         InputError: values that are no numbers, or not one id for every row.
@@ -402,7 +404,7 @@ def _read_foreign(request: ForeignRequest) -> ForeignMatrix:
 def _with_ids(
     request: ForeignRequest, matrix: ForeignMatrix, ids: str | Path | Sequence[str] | None
 ) -> ForeignMatrix:
-    """Add the ids that were given, or that lie beside the file, to the matrix."""
+    """Add the ids of the call, or of a file next to the matrix, to the matrix."""
     if request.id_column is not None and matrix.ids is None:
         raise InputError(
             f"{request.path}: has no {request.id_column!r} that could hold ids; give them in a "

@@ -1,4 +1,4 @@
-"""Reading a store, one packed file or a directory of shards, without loading it whole.
+"""Read a store, one packed file or a directory of shards, in blocks.
 
 Every value is checked against its digest. HDF5 finds the chunks and hands over their bytes
 (``read_direct_chunk``), straight into the array that is returned: half again as fast as reading
@@ -157,7 +157,7 @@ class ColumnReader:
         return first, min(first + self.column.leaf_rows, self.n_rows)
 
     def _read_leaf(self, leaf: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read a whole leaf into a contiguous array, a new one by default, and check it.
+        """Read and check a whole leaf, by default into a new array.
 
         Raises:
             StoreError: as for ``read_into``.
@@ -188,7 +188,7 @@ class ColumnReader:
         return out
 
     def _recent_leaf(self, leaf: int) -> NDArray[Any]:
-        """Return a leaf; the last one is kept for reads of a few rows at a time."""
+        """Return a leaf; the last one stays in memory for small reads."""
         if self._last is None or self._last[0] != leaf:
             self._last = (leaf, self._read_leaf(leaf))
         return self._last[1]
@@ -260,7 +260,7 @@ def open_store(path: str | Path, *, allow_incomplete: bool = False) -> "Store":
 
 
 class Store:
-    """Rows of one or several views with their identities; lazy, and usable as a context.
+    """Rows of one or several views with their identities, read on demand.
 
     Every value is checked against its checksum when it is read. Files are opened when they are
     needed. A store can be pickled and used after a fork (files are then opened anew), and read by
@@ -338,7 +338,7 @@ class Store:
 
     @cached_property
     def index(self) -> RowIndex:
-        """The identities of the rows, read as a whole: about 30 bytes a row and the ids.
+        """The identities of all rows: about 30 bytes a row and the ids.
 
         Raises:
             StoreError: a damaged file, or identities that no row can have.
@@ -361,7 +361,7 @@ class Store:
 
     @property
     def fingerprint(self) -> str:
-        """What identifies the content, however it is cut into files."""
+        """Hash that identifies the content, however it is cut into files."""
         if self._fingerprint is None:
             columns = columns_of(self.description, self.index_layout)
             roots = self.roots(*(column.path for column in columns))
@@ -369,7 +369,7 @@ class Store:
         return self._fingerprint
 
     def roots(self, *paths: str) -> dict[str, str]:
-        """Return what identifies the values of columns, such as ``emb/final`` or ``index/ids``.
+        """Return the hashes of columns, such as ``emb/final`` or ``index/ids``.
 
         The stored digests are used where the files end with whole leaves; otherwise values are
         read.
@@ -389,7 +389,7 @@ class Store:
 
     @property
     def info(self) -> StoreInfo:
-        """What the store says of itself."""
+        """Summary of the store."""
         return StoreInfo(
             path=self.path,
             layout="directory" if self._is_directory else "file",
@@ -408,18 +408,18 @@ class Store:
 
     @checked
     def view(self, name: str | None = None) -> "StoreView":
-        """Return the rows of a view; without a name, of the only one.
+        """Return the rows of a view, by default of the only one.
 
         Raises:
             InputError: no view of that name, or several and no name.
         """
-        known = ", ".join(self.views)
+        names = ", ".join(self.views)
         if name is None and len(self.views) > 1:
-            raise InputError(f"{self.path}: has the views {known}; name one of them")
+            raise InputError(f"{self.path}: has the views {names}; name one of them")
         if name is None:
             name = next(iter(self.views))
         if name not in self.views:
-            raise InputError(f"{self.path}: no view {name!r}; it has {known}")
+            raise InputError(f"{self.path}: no view {name!r}; it has {names}")
         return StoreView(self, self.views[name])
 
     def read_column(self, column: Column, start: int, stop: int) -> NDArray[Any]:
@@ -545,12 +545,12 @@ class Store:
         return file
 
     def _check_range(self, start: int, stop: int) -> None:
-        """Refuse rows that are not there; a slice of numpy would silently be shorter."""
+        """Refuse rows that do not exist; a slice of numpy would be shorter."""
         n_rows = int(self.starts[-1])
         check_kind("start", start, int)
         check_kind("stop", stop, int)
         if not 0 <= start <= stop <= n_rows:
-            raise InputError(f"{self.path}: rows {start} to {stop} asked for, it has {n_rows} rows")
+            raise InputError(f"{self.path}: got rows {start} to {stop}, it has {n_rows} rows")
 
 
 class StoreView:
@@ -584,7 +584,7 @@ class StoreView:
 
 
 def _read_usable(path: Path, *, allow_incomplete: bool) -> DirectoryContent:
-    """Return what a directory store holds, refusing one that is not finished."""
+    """Read a directory store, and refuse one that is not finished."""
     content = read_directory(path)
     if content.index is None:
         raise StoreError(f"{path}: holds no rows yet; continue the run that writes it")
@@ -598,7 +598,7 @@ def _read_usable(path: Path, *, allow_incomplete: bool) -> DirectoryContent:
 
 
 def _find_difference(header: Header, record: ShardRecord, description: Description) -> str | None:
-    """Return what distinguishes a shard from its record, or None."""
+    """Return the name of a difference of a shard from its record, or None."""
     in_shard = header.description
     pairs = {
         "number of rows": (header.n_rows, record.n_rows),
@@ -629,7 +629,7 @@ class VerifyResult:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no problems."""
         return not self.problems
 
 
@@ -641,7 +641,7 @@ def verify_store(
     allow_incomplete: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> VerifyResult:
-    """Check every file of a store and return what is wrong; damage is reported, not raised.
+    """Check every file of a store; damage is reported, not raised.
 
     Args:
         path: a packed file or a directory of shards.

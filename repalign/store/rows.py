@@ -1,4 +1,4 @@
-"""Rows that are not in a store: native floats, maps and copies of files, another order."""
+"""Rows outside of stores: as native floats, mapped, copied, in another order."""
 
 import shutil
 import tempfile
@@ -119,7 +119,7 @@ def float_type(dtype: np.dtype[Any], *, label: str) -> np.dtype[Any]:
 
 
 def unmasked(values: Any, *, label: str) -> Any:
-    """Return values as an array; a mask of numpy would be lost, and hidden values used.
+    """Return values as an array; masked values, which it would show, are refused.
 
     Raises:
         InputError: a value is masked.
@@ -206,7 +206,7 @@ def spool_blocks(
 
 
 def check_space(path: Path, n_bytes: int) -> None:
-    """Refuse to start what cannot be finished.
+    """Check that a disk has room for a file.
 
     Raises:
         StoreError: less than ``n_bytes`` and five per cent are free where ``path`` will lie.
@@ -227,7 +227,7 @@ def check_temporary_space(n_bytes: int, *, label: str) -> None:
     """Check that the directory of temporary files has room for ``n_bytes``.
 
     Raises:
-        InputError: it has not.
+        InputError: it is too small.
     """
     directory = tempfile.gettempdir()
     free = shutil.disk_usage(directory).free
@@ -240,7 +240,7 @@ def check_temporary_space(n_bytes: int, *, label: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class MappedRows(ArrayRows):
-    """Rows of a file that is mapped into memory; its size is compared before every read.
+    """Rows of a file that is mapped into memory, and is not cut while in use.
 
     Reading beyond the end of a map ends the process.
 
@@ -289,7 +289,7 @@ class MappedRows(ArrayRows):
 
 
 class GatheredRows:
-    """Rows ``positions`` of ``rows``, in that order: row i here is row ``positions[i]`` there.
+    """Rows ``positions`` of ``rows``, in that order.
 
     A block is read in the order of the other source and put right in memory, so that no more
     than one block is held.
@@ -322,7 +322,7 @@ class GatheredRows:
 
 
 class ReorderedRows(GatheredRows):
-    """``GatheredRows`` that copies itself once, on the first read, to a temporary file.
+    """``GatheredRows`` that are copied to a temporary file on the first read.
 
     Worth it where rows that are wanted together lie far apart in a source that can only be read
     in chunks. The copy is made in one pass over the source with bounded memory.
@@ -361,7 +361,7 @@ def is_in_place(positions: IntArray, n_rows: int) -> bool:
 
 
 def read_ratio(positions: IntArray, chunk_rows: int) -> float:
-    """Return how many rows are read per row wanted, if each block reads whole chunks once."""
+    """Return how many rows are read per row, if blocks read whole chunks."""
     if not len(positions):
         return 1.0
     blocks = np.arange(len(positions)) // TYPICAL_BLOCK_ROWS

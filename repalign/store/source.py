@@ -1,4 +1,4 @@
-"""One set of embeddings as every command sees it: rows, who they are, where they come from."""
+"""One set of embeddings: rows, their identities and their origin."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ class Locator:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingSource:
-    """One matrix of embeddings with the identity of its rows, wherever it comes from.
+    """One matrix of embeddings of any origin, with the identity of its rows.
 
     Args:
         name: how messages and results call it: the path as given, or a name for an array.
@@ -52,7 +52,7 @@ class EmbeddingSource:
         chunk_rows: rows that are always read together; 1 where any row can be read alone.
         known_fingerprint: fingerprint of the content, where it is known without reading it.
         columns: what the file calls the columns, or None.
-        layer: place of the view among those of its file, from 0; None where nobody asked.
+        layer: place of the view among those of its file, from 0, where it was determined.
 
     Example:
         >>> import numpy as np, repalign
@@ -76,7 +76,7 @@ class EmbeddingSource:
 
     @property
     def shown_view(self) -> str:
-        """The view as results name it; an array in memory has none."""
+        """Name of the view in results; an array in memory has none."""
         return "" if self.path is None else self.view
 
     @property
@@ -91,7 +91,7 @@ class EmbeddingSource:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the values, in their type, and of what identifies the rows.
+        """Hash of the values, in their type, and of the identities of the rows.
 
         Equal for equal content, whatever file it lies in and whatever the view is called: ids and
         token positions enter, or sample numbers and token positions; of rows that only have an
@@ -104,7 +104,7 @@ class EmbeddingSource:
 
 
 def parse_locator(text: str | Path) -> Locator:
-    """Split ``path::view``; a path that exists as it is written is taken whole.
+    """Split ``path::view``, unless the whole text is a path that exists.
 
     Raises:
         InputError: no path, or nothing before or after the mark.
@@ -119,7 +119,7 @@ def parse_locator(text: str | Path) -> Locator:
 
 
 def with_ids(source: EmbeddingSource, ids: Sequence[str]) -> EmbeddingSource:
-    """Return a source whose rows have the given ids, unless it has ids of its own.
+    """Return a source with ids, unless it has some already.
 
     Raises:
         InputError: not one id per row.
@@ -141,9 +141,9 @@ def with_ids(source: EmbeddingSource, ids: Sequence[str]) -> EmbeddingSource:
 def row_blocks(
     rows: Rows, block_bytes: int = BLOCK_BYTES, *, multiple: int = 1
 ) -> Iterator[tuple[int, FloatArray]]:
-    """Yield all rows in blocks of about ``block_bytes``, each with the number of its first row.
+    """Yield all rows in blocks, with the number of the first row.
 
-    The rows of all blocks but the last are a multiple of ``multiple``.
+    A block has about ``block_bytes``, and a multiple of ``multiple`` rows unless it is the last.
     """
     n_rows, n_columns = rows.shape
     step = max(1, block_bytes // max(n_columns * rows.dtype.itemsize * multiple, 1)) * multiple
@@ -163,7 +163,7 @@ def values_root(rows: Rows) -> str:
 def fingerprint_of(
     rows: Rows, root: str, index: RowIndex | None = None, identity: Identity = "row order"
 ) -> str:
-    """Return the fingerprint of rows from the digest of their values; without ids, of these alone.
+    """Return the fingerprint of rows from the digest of their values.
 
     Args:
         rows: the values, for their shape and type.

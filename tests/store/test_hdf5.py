@@ -516,7 +516,7 @@ def test_a_changed_manifest_is_noticed(sharded: Path) -> None:
 
 def test_symbolic_links_in_a_directory_are_refused(sharded: Path, tmp_path: Path) -> None:
     for name, message in (
-        ("part-00001.h5", "part-00001.h5: is a link or no regular file"),
+        ("part-00001.h5", "part-00001.h5: is a link"),
         ("manifest.json", "manifest.json: cannot be read (Too many levels of symbolic links)"),
     ):
         (sharded / name).rename(tmp_path / name)
@@ -534,7 +534,7 @@ def test_swapped_shards_are_noticed(sharded: Path) -> None:
 
     assert "renamed" in refusal(sharded)
     (sharded / "manifest.json").unlink()
-    with pytest.raises(StoreError, match="its header says shard 1; it was renamed"):
+    with pytest.raises(StoreError, match="renamed"):
         open_store(sharded, allow_incomplete=True)
 
 

@@ -70,7 +70,7 @@ def test_views_and_rows_that_are_not_there_are_refused(store: Store) -> None:
         store.view("other")
     with pytest.raises(InputError, match=r"has the views layer.0, layer.1; name one"):
         store.view()
-    with pytest.raises(InputError, match="rows 2999 to 3001 asked for, it has 3000"):
+    with pytest.raises(InputError, match="3000 rows"):
         view.read(2999, 3001)
     with pytest.raises(InputError, match="rows -1 to 3"):
         store.read_index(-1, 3)
