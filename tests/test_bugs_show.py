@@ -177,7 +177,7 @@ def test_where_rows_of_a_store_are_read(tmp_path: Path, monkeypatch: pytest.Monk
     with open_store(tmp_path / "a.h5") as store:
         view = store.view()
         view.read(0, 1)
-        monkeypatch.setattr("repalign.store.reader.ColumnReader._read_leaf", broken)
+        monkeypatch.setattr("repalign.store.reader.ColumnReader.read_leaf", broken)
         store.file(0)._columns.clear()
         with pytest.raises(KeyError, match="planted") as caught:
             view.read(0, 20)

@@ -238,9 +238,10 @@ def remove_directory(path: Path) -> None:
     is_store = (path / DESCRIPTION).exists() or (path / MANIFEST).exists()
     if not is_store and not is_unused(path):
         raise StoreError(f"{path}: not a store; nothing was removed")
-    foreign = [entry.name for entry in path.iterdir() if not _is_store_file(entry.name)]
-    if foreign:
-        raise StoreError(f"{path}: also holds {foreign[0]!r}; move it away, nothing was removed")
+    for name in (entry.name for entry in path.iterdir()):
+        is_shard = SHARD_NAME.fullmatch(name) is not None
+        if not (is_shard or name in {DESCRIPTION, MANIFEST} or _is_temporary(name)):
+            raise StoreError(f"{path}: also holds {name!r}; move it away, nothing was removed")
     # the description goes last, so that an interrupted removal can be repeated
     for entry in sorted(path.iterdir(), key=lambda entry: entry.name == DESCRIPTION):
         entry.unlink()
@@ -252,12 +253,6 @@ def remove_leftovers(path: Path) -> None:
     for entry in path.iterdir():
         if _is_temporary(entry.name):
             entry.unlink(missing_ok=True)
-
-
-def _is_store_file(name: str) -> bool:
-    """Return whether a name is one that this format gives."""
-    is_known = SHARD_NAME.fullmatch(name) is not None or name in {DESCRIPTION, MANIFEST}
-    return is_known or _is_temporary(name)
 
 
 def _is_temporary(name: str) -> bool:

@@ -59,8 +59,9 @@ def match_rows(indexes: Sequence[RowIndex], *, key: MatchKey) -> RowMatch:
         shared &= place >= 0
         duplicates.append(np.flatnonzero(place[code] != np.arange(len(code))))
     first_rows = codes[0][shared[codes[0]]]
-    if len(duplicates[0]):
-        first_rows = _first_of_each(first_rows)
+    if len(duplicates[0]):  # distinct codes, by first appearance
+        _, first = np.unique(first_rows, return_index=True)
+        first_rows = first_rows[np.sort(first)]
     positions = [place[first_rows] for place in places]
     agrees = _hashes_agree(indexes, positions)
     return RowMatch(
@@ -74,12 +75,6 @@ def match_rows(indexes: Sequence[RowIndex], *, key: MatchKey) -> RowMatch:
 def number_samples(index: RowIndex) -> NDArray[np.int64]:
     """Number the distinct ids of an index from 0, by first appearance."""
     return _number_distinct(_identifier_words([index]))
-
-
-def _first_of_each(codes: IntArray) -> IntArray:
-    """Return the distinct codes in the order in which they first appear."""
-    _, first = np.unique(codes, return_index=True)
-    return codes[np.sort(first)]
 
 
 def _hashes_agree(indexes: Sequence[RowIndex], positions: Sequence[IntArray]) -> NDArray[np.bool_]:
@@ -325,8 +320,8 @@ def _match_indexes(
 def _match_key(sources: Sequence[EmbeddingSource]) -> MatchKey:
     if all(source.identity == "ids" for source in sources):
         return "ids"
-    # a store that has ids knows its sample numbers too; a foreign file with ids does not, its
-    # numbers are only places, so it cannot be matched with a store that has no ids
+    # a store that has ids has sample numbers too; those of a foreign file with ids are only places,
+    # so it cannot be matched with a store that has no ids
     if all(source.has_sample_numbers for source in sources):
         return "sample numbers"
     return "row order"

@@ -9,7 +9,7 @@ import os
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -91,13 +91,13 @@ class ColumnReader:
             raise StoreError(
                 f"{file.path}: {digests}: does not match the header; the file is damaged"
             )
-        self._n_leaves = column.n_leaves(self.n_rows)
-        if n_chunks != self._n_leaves:  # HDF5 would silently give zeros for the others
+        self.n_leaves = column.n_leaves(self.n_rows)
+        if n_chunks != self.n_leaves:  # HDF5 would silently give zeros for the others
             raise StoreError(
-                f"{self.where}: has {n_chunks} of {self._n_leaves} chunks; the file is damaged"
+                f"{self.where}: has {n_chunks} of {self.n_leaves} chunks; the file is damaged"
             )
         self._chunk_bytes = column.chunks(self.n_rows)[0] * column.row_bytes
-        self._is_finite = np.zeros(self._n_leaves, dtype=bool)
+        self._is_finite = np.zeros(self.n_leaves, dtype=bool)
         self._last: tuple[int, NDArray[Any]] | None = None
 
     def digests(self) -> list[bytes]:
@@ -130,7 +130,7 @@ class ColumnReader:
             end = min(stop, last)
             target = out[row - start : end - start]
             if first == row and last == end:
-                self._read_leaf(leaf, target)
+                self.read_leaf(leaf, target)
             else:
                 target[:] = self._recent_leaf(leaf)[row - first : end - first]
             row = end
@@ -142,21 +142,12 @@ class ColumnReader:
             places = slice(*np.searchsorted(leaves, [leaf, leaf + 1]))
             out[places] = self._recent_leaf(leaf)[rows[places] - self.bounds(leaf)[0]]
 
-    def check_all(self) -> None:
-        """Read every leaf.
-
-        Raises:
-            StoreError: anything is damaged.
-        """
-        for leaf in range(self._n_leaves):
-            self._read_leaf(leaf)
-
     def bounds(self, leaf: int) -> tuple[int, int]:
         """Return first row and end of a leaf."""
         first = leaf * self.column.leaf_rows
         return first, min(first + self.column.leaf_rows, self.n_rows)
 
-    def _read_leaf(self, leaf: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def read_leaf(self, leaf: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read and check a whole leaf, by default into a new array.
 
         Raises:
@@ -190,7 +181,7 @@ class ColumnReader:
     def _recent_leaf(self, leaf: int) -> NDArray[Any]:
         """Return a leaf; the last one stays in memory for small reads."""
         if self._last is None or self._last[0] != leaf:
-            self._last = (leaf, self._read_leaf(leaf))
+            self._last = (leaf, self.read_leaf(leaf))
         return self._last[1]
 
     def _damaged(self, leaf: int, problem: str) -> StoreError:
@@ -296,18 +287,30 @@ class Store:
         content: Header | DirectoryContent
         with reading(path):
             if self._is_directory:
-                content = _read_usable(path, allow_incomplete=allow_incomplete)
+                content = read_directory(path)
                 self.shards, self._is_complete = content.shards, content.is_complete
                 n_rows = [shard.n_rows for shard in content.shards]
+                self._check_usable(content.n_shards)
             else:
                 self._open[0] = StoreFile(path)
                 content = self._open[0].header
                 n_rows = [content.n_rows]
-        assert content.index is not None, "a usable directory has a shard"
+        assert content.index is not None, "there is a shard"
         self.description: Description = content.description
         self.index_layout: IndexLayout = content.index
         self._fingerprint: str | None = content.fingerprint
         self.starts: IntArray = np.cumsum([0, *n_rows])
+
+    def _check_usable(self, n_planned: int | None) -> None:
+        """Refuse a directory without rows, and one that is not finished."""
+        if not self.shards:
+            raise StoreError(f"{self.path}: holds no rows yet; continue the run that writes it")
+        if not (self._is_complete or self._allow_incomplete):
+            planned = f" of {n_planned}" if n_planned else ""
+            raise StoreError(
+                f"{self.path}: not finished, {len(self.shards)}{planned} shards are there; "
+                "continue the run that writes it, or allow an incomplete store"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -380,12 +383,14 @@ class Store:
         for number in range(self.n_files):  # each is opened once
             for path, leaves in stored.items():
                 leaves += self.file(number).column(path).digests()
-        return {
-            column.path: column_root(
-                stored[column.path] if column.path in stored else self._computed_leaves(column)
-            )
-            for column in selected
-        }
+        for column in selected:
+            if column.path not in stored:
+                step = column.leaf_rows
+                stored[column.path] = [
+                    leaf_digest(self.read_column(column, start, min(len(self), start + step)))
+                    for start in range(0, len(self), step)
+                ]
+        return {path: column_root(leaves) for path, leaves in stored.items()}
 
     @property
     def info(self) -> StoreInfo:
@@ -498,13 +503,6 @@ class Store:
         """Return whether every file but the last ends with a whole leaf of the column."""
         return not (self.starts[:-1] % column.leaf_rows).any()
 
-    def _computed_leaves(self, column: Column) -> Iterator[bytes]:
-        """Return the leaf digests of a column from its values."""
-        n_rows = int(self.starts[-1])
-        for start in range(0, n_rows, column.leaf_rows):
-            stop = min(n_rows, start + column.leaf_rows)
-            yield leaf_digest(self.read_column(column, start, stop))
-
     def close(self) -> None:
         """Release all files; the store cannot be read any more."""
         with self._locked():
@@ -538,10 +536,17 @@ class Store:
                 "restore it from a copy or write it again"
             )
         file = StoreFile(path, shard=number, first_row=int(self.starts[number]))
-        difference = _find_difference(file.header, record, self.description)
-        if difference:
-            file.close()
-            raise StoreError(f"{path}: its {difference} is not the recorded one; it is damaged")
+        header, description = file.header, file.header.description
+        values = {
+            "number of rows": (header.n_rows, record.n_rows),
+            "fingerprint": (header.fingerprint, record.content_sha256),
+            "spec": (description.spec_sha256, self.description.spec_sha256),
+            "list of views": (description.views, self.description.views),
+        }
+        for name, (value, recorded) in values.items():
+            if value != recorded:
+                file.close()
+                raise StoreError(f"{path}: its {name} is not the recorded one; it is damaged")
         return file
 
     def _check_range(self, start: int, stop: int) -> None:
@@ -581,32 +586,6 @@ class StoreView:
     def take(self, rows: IntArray) -> FloatArray:
         """Return the given rows; they are strictly increasing."""
         return self._store.take_column(self._column, rows)
-
-
-def _read_usable(path: Path, *, allow_incomplete: bool) -> DirectoryContent:
-    """Read a directory store, and refuse one that is not finished."""
-    content = read_directory(path)
-    if content.index is None:
-        raise StoreError(f"{path}: holds no rows yet; continue the run that writes it")
-    if not (content.is_complete or allow_incomplete):
-        planned = f" of {content.n_shards}" if content.n_shards else ""
-        raise StoreError(
-            f"{path}: not finished, {len(content.shards)}{planned} shards are there; continue the "
-            "run that writes it, or allow an incomplete store"
-        )
-    return content
-
-
-def _find_difference(header: Header, record: ShardRecord, description: Description) -> str | None:
-    """Return the name of a difference of a shard from its record, or None."""
-    in_shard = header.description
-    pairs = {
-        "number of rows": (header.n_rows, record.n_rows),
-        "fingerprint": (header.fingerprint, record.content_sha256),
-        "spec": (in_shard.spec_sha256, description.spec_sha256),
-        "list of views": (in_shard.views, description.views),
-    }
-    return next((name for name, (got, expected) in pairs.items() if got != expected), None)
 
 
 @dataclass(frozen=True)
@@ -686,7 +665,8 @@ def check_file(store: Store, number: int, mode: VerifyMode) -> None:
     for column in file.header.columns:
         reader = file.column(column.path)
         if mode == "full":
-            reader.check_all()
+            for leaf in range(reader.n_leaves):
+                reader.read_leaf(leaf)
     if mode == "full":  # identities that no row can have are refused when they are read
         start, stop = (int(row) for row in store.starts[number : number + 2])
         for at in range(start, stop, _INDEX_BLOCK):
