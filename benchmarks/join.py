@@ -12,11 +12,10 @@ import numpy as np
 
 from repalign.aliases import Rows
 from repalign.store import write_store
-from repalign.store.joining.index import pooled_index
-from repalign.store.joining.join import join_sources
-from repalign.store.joining.matching import match_rows
-from repalign.store.rows.gathered import GatheredRows
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.index import pooled_index
+from repalign.store.matching import join_sources, match_rows
+from repalign.store.open import open_embeddings
+from repalign.store.rows import GatheredRows
 
 BLOCK_ROWS = 8192
 

@@ -24,7 +24,7 @@ from repalign.core.ica.search import RotationSearch
 from repalign.core.ica.settings import IcaSettings
 from repalign.core.moments import space_moments
 from repalign.core.rows import Rows
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 PASSES = (20, 40, 60, 80)
 MADE, KEPT = 10, 5

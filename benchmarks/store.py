@@ -28,7 +28,7 @@ import h5py
 import numpy as np
 
 from repalign.store import StoreWriter, WriteOptions, open_store, pack_store
-from repalign.store.format.schema import chunk_rows
+from repalign.store.format import chunk_rows
 
 DIM = 768
 BLOCK_ROWS = 8192

@@ -47,10 +47,9 @@ if TYPE_CHECKING:
     )
     from repalign.store.exchange.exports import export_store
     from repalign.store.exchange.imports import import_store
-    from repalign.store.joining.join import join_sources
-    from repalign.store.sources.in_memory import as_source
-    from repalign.store.sources.opening import open_embeddings
-    from repalign.store.sources.source import EmbeddingSource
+    from repalign.store.matching import join_sources
+    from repalign.store.open import as_source, open_embeddings
+    from repalign.store.source import EmbeddingSource
 
 
 __version__ = version("repalign")
@@ -107,7 +106,7 @@ _LAZY = {
     "DeconfoundResult": "repalign.deconfounding.results",
     "FactorSettings": "repalign.disentanglement.settings",
     "DisentangleResult": "repalign.disentanglement.results",
-    "EmbeddingSource": "repalign.store.sources.source",
+    "EmbeddingSource": "repalign.store.source",
     "ExtractSettings": "repalign.extraction.settings",
     "IcaSettings": "repalign.core.ica.settings",
     "ProcessPool": "repalign.engine.engine",
@@ -115,15 +114,15 @@ _LAZY = {
     "StoreWriter": "repalign.store",
     "WriteOptions": "repalign.store",
     "apply_map": "repalign.results.saved_maps",
-    "as_source": "repalign.store.sources.in_memory",
+    "as_source": "repalign.store.open",
     "compare": "repalign.comparison.run",
     "deconfound": "repalign.deconfounding.run",
     "disentangle": "repalign.disentanglement.run",
     "export_store": "repalign.store.exchange.exports",
     "extract": "repalign.extraction.entry",
     "import_store": "repalign.store.exchange.imports",
-    "join_sources": "repalign.store.joining.join",
-    "open_embeddings": "repalign.store.sources.opening",
+    "join_sources": "repalign.store.matching",
+    "open_embeddings": "repalign.store.open",
     "open_store": "repalign.store",
     "pack_store": "repalign.store",
     "read_map": "repalign.results.saved_maps",

@@ -27,7 +27,6 @@ INTERNALS = (
     "repalign.experiments.reproduce.units",
     "repalign.options",
     "repalign.process_state",
-    "repalign.store.rows",
     "repalign.comparison.draws",
     "repalign.comparison.measured",
     "repalign.comparison.pair",

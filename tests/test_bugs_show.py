@@ -25,7 +25,7 @@ from repalign.exceptions import InputError, StoreError, reading
 from repalign.models.capture import make_views, probe_shapes
 from repalign.models.load import load_encoder
 from repalign.store import open_store, write_store
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 from tests.store.foreign.test_saved_datasets import save as save_dataset
 
 VALUES = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
@@ -100,7 +100,7 @@ def test_in_a_reader_of_foreign_files(tmp_path: Path, plant: Plant, name: str) -
 @pytest.mark.parametrize(
     ("name", "function"),
     [
-        ("a.npy", "store.rows.files.MappedRows._check_size"),
+        ("a.npy", "store.rows.MappedRows._check_size"),
         ("a.hdf5", "store.foreign.hdf5_files._read_values"),
         ("a.zarr", "store.foreign.zarr_trees.ZarrRows.read"),
     ],
@@ -157,9 +157,7 @@ def test_in_a_hook_of_a_forward_pass(tiny: ModuleType, tmp_path: Path, plant: Pl
         probe_shapes(model, [view.tap])
 
 
-@pytest.mark.parametrize(
-    "function", ["reading.safety._check_structure", "format.header.columns_of"]
-)
+@pytest.mark.parametrize("function", ["hdf5._check_structure", "header.columns_of"])
 def test_where_a_store_is_opened(tmp_path: Path, plant: Plant, function: str) -> None:
     write_store(tmp_path / "a.h5", VALUES)
     plant(f"store.{function}")
@@ -179,7 +177,7 @@ def test_where_rows_of_a_store_are_read(tmp_path: Path, monkeypatch: pytest.Monk
     with open_store(tmp_path / "a.h5") as store:
         view = store.view()
         view.read(0, 1)
-        monkeypatch.setattr("repalign.store.reading.column.ColumnReader._read_leaf", broken)
+        monkeypatch.setattr("repalign.store.reader.ColumnReader.read_leaf", broken)
         store.file(0)._columns.clear()
         with pytest.raises(KeyError, match="planted") as caught:
             view.read(0, 20)

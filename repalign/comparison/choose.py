@@ -9,9 +9,8 @@ from string import digits
 from repalign.arguments import listed
 from repalign.comparison.settings import CompareSettings
 from repalign.exceptions import InputError, SeveralViewsError
-from repalign.store.sources.in_memory import Embeddings, as_source
-from repalign.store.sources.source import EmbeddingSource, with_ids
-from repalign.store.sources.views import open_views
+from repalign.store.open import Embeddings, as_source, open_views
+from repalign.store.source import EmbeddingSource, with_ids
 
 # Names of the inputs in their order; None leaves one the name it has.
 Names = Sequence[str | None]

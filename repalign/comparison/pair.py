@@ -55,7 +55,7 @@ from repalign.core.resampling.sample import Sample
 from repalign.engine.cache import cache_key, digest
 from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.source import EmbeddingSource
 
 # Settings that say which pairs there are, and change nothing of a pair.
 CHOOSING = {"layers", "within", "max_pairs"}

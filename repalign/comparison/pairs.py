@@ -18,10 +18,9 @@ from repalign.comparison.views import View
 from repalign.core.resampling.groups import Split, fold_split, held_out_split, no_split
 from repalign.engine.cache import digest
 from repalign.exceptions import InputError
-from repalign.store.joining.index import POOLED, RowIndex
-from repalign.store.joining.join import Join, KnownMatches, join_sources
-from repalign.store.joining.report import JoinReport
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.index import POOLED, RowIndex
+from repalign.store.matching import Join, JoinReport, KnownMatches, join_sources
+from repalign.store.source import EmbeddingSource
 
 
 @dataclass(frozen=True, eq=False)

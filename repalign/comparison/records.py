@@ -22,7 +22,7 @@ from repalign.core.resampling.kinds import PAIR_SHUFFLES
 from repalign.core.resampling.nulls import Null
 from repalign.core.resampling.rotations import RotationNull
 from repalign.options import recorded_values
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.source import EmbeddingSource
 
 
 def make_records(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from repalign.core.affine import AffineMap
-    from repalign.store.joining.index import RowIndex
+    from repalign.store.index import RowIndex
 
 
 @dataclass(frozen=True)

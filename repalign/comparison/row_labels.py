@@ -7,7 +7,7 @@ import numpy as np
 from repalign.aliases import IntArray
 from repalign.arguments import listed
 from repalign.exceptions import InputError
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.source import EmbeddingSource
 
 
 def group_numbers(groups: Any, source: EmbeddingSource) -> IntArray:

@@ -21,8 +21,8 @@ from repalign.comparison.views import ROWS, in_tiles
 from repalign.core.device import choose_device
 from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
-from repalign.store.joining.index import RowIndex
-from repalign.store.sources.in_memory import Embeddings
+from repalign.store.index import RowIndex
+from repalign.store.open import Embeddings
 
 VERSIONED = ("repalign", "numpy", "scipy", "scikit-learn", "torch", "h5py")
 

@@ -20,7 +20,7 @@ from repalign.core.resampling.best import Draws, plausible_best, searched_p
 from repalign.core.resampling.intervals import Replicates, Statistic
 from repalign.core.resampling.kinds import PAIR_SHUFFLES
 from repalign.core.resampling.nulls import Null
-from repalign.store.joining.index import RowIndex
+from repalign.store.index import RowIndex
 
 if TYPE_CHECKING:
     from repalign.comparison.draws import PairNulls

@@ -20,9 +20,9 @@ from repalign.core.rows import ArrayRows
 from repalign.engine.cache import digest
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
-from repalign.store.rows.gathered import arrange_rows
-from repalign.store.sources.opening import open_embeddings
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.open import open_embeddings
+from repalign.store.rows import arrange_rows
+from repalign.store.source import EmbeddingSource
 
 # A null on more rows costs more and says the same: far from n ≈ p it no longer depends on n.
 MAX_NULL_ROWS = 20_000

@@ -13,7 +13,7 @@ from repalign.core.moments import PairMoments
 from repalign.core.resampling.intervals import count_groups
 from repalign.core.resampling.rotations import RotationNull
 from repalign.core.resampling.sample import Sample
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.source import EmbeddingSource
 
 FEW_ROWS_PER_COLUMN = 5
 OUTLIER_RATIO = 2.0

@@ -24,12 +24,11 @@ from repalign.expansion import check_copy
 from repalign.printable import listing
 from repalign.store.foreign.anndata_files import read_observations
 from repalign.store.foreign.contents import METADATA_PREFIX
-from repalign.store.joining.index import POOLED, decode_ids, pooled_index
-from repalign.store.joining.matching import MatchKey, match_rows
-from repalign.store.joining.report import unverified_ids
-from repalign.store.sources.in_memory import frame_ids
-from repalign.store.sources.opening import open_embeddings
-from repalign.store.sources.source import EmbeddingSource, parse_locator
+from repalign.store.in_memory import frame_ids
+from repalign.store.index import POOLED, decode_ids, pooled_index
+from repalign.store.matching import MatchKey, match_rows, unverified_ids
+from repalign.store.open import open_embeddings
+from repalign.store.source import EmbeddingSource, parse_locator
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from repalign.core.conditions.fit import Condition
 from repalign.deconfounding.results import BatchRecord
 from repalign.deconfounding.units import FoldInputs, FoldUnit
 from repalign.options import recorded_values
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.source import EmbeddingSource
 
 MEAN_LABEL = "(mean over labels)"
 

@@ -33,8 +33,8 @@ from repalign.engine.cache import Cache, cache_key, digest
 from repalign.engine.engine import Engine, ThreadPool
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
-from repalign.store.sources.in_memory import Embeddings, as_source
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.open import Embeddings, as_source
+from repalign.store.source import EmbeddingSource
 
 
 @DECONFOUND.speaks_python

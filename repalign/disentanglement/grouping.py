@@ -15,8 +15,8 @@ from repalign.core.resampling.intervals import effective_groups
 from repalign.data.factors import ColumnTable
 from repalign.data.files import read_text
 from repalign.exceptions import InputError
-from repalign.store.joining.index import POOLED
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.index import POOLED
+from repalign.store.source import EmbeddingSource
 
 Groups = str | Path | Iterable[Any] | None
 

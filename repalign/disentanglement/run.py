@@ -34,8 +34,8 @@ from repalign.disentanglement.settings import FactorSettings
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.printable import byte_size, listing
-from repalign.store.sources.in_memory import Embeddings, as_source
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.open import Embeddings, as_source
+from repalign.store.source import EmbeddingSource
 
 # The latents themselves, those of a condition, and what scores hold of them: measured on 3,000 and
 # 6,000 rows of 200 columns, with all groups of the default.

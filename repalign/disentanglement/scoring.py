@@ -28,7 +28,7 @@ from repalign.disentanglement.results import InformationMatrix, ScoreRecord
 from repalign.disentanglement.settings import FactorSettings
 from repalign.engine.machine import Machine
 from repalign.options import recorded_values
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.source import EmbeddingSource
 
 SHOWN = 20
 

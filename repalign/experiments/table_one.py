@@ -179,7 +179,7 @@ def compare_stored(
 ) -> PairOutcome:
     """Compare the two stores of a pair."""
     from repalign.comparison.run import compare
-    from repalign.store.sources.in_memory import as_source
+    from repalign.store.open import as_source
 
     paths = [folder / f"{name}.h5" for name in (pair.source, pair.target)]
     if pair.role == "unrelated":
@@ -193,7 +193,7 @@ def compare_stored(
 
 def _export(path: Path) -> Path:
     from repalign.store.exchange.exports import export_store
-    from repalign.store.sources.opening import open_embeddings
+    from repalign.store.open import open_embeddings
 
     out = path.with_suffix(".npy")
     export_store(open_embeddings(path), out, overwrite=True)

@@ -6,7 +6,7 @@ from typing import Self
 from repalign.extraction.job import prepare_job
 from repalign.extraction.run import Tally, make_shards, open_writer, result_of_job
 from repalign.extraction.settings import ExtractResult, ExtractSettings
-from repalign.store.format.directory import committed_numbers
+from repalign.store.directory import committed_numbers
 
 # The lock of a store with several writers: how many they are does not matter.
 SEVERAL = 2

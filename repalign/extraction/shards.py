@@ -10,7 +10,7 @@ from repalign.data.samples import Sample
 from repalign.exceptions import InputError, ModelError
 from repalign.extraction.batches import HostBatch, Positions
 from repalign.store import StoreWriter
-from repalign.store.joining.index import POOLED, SHA_BYTES, RowIndex, encode_ids
+from repalign.store.index import POOLED, SHA_BYTES, RowIndex, encode_ids
 
 if TYPE_CHECKING:
     from torch import Tensor

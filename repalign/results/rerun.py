@@ -8,7 +8,7 @@ from typing import Any
 from repalign.exceptions import InputError
 from repalign.files import file_sha256
 from repalign.results.files import Results, read_results
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.source import EmbeddingSource
 from repalign.tables.table import pair_of
 
 Record = Mapping[str, Any]

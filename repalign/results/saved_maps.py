@@ -18,11 +18,11 @@ from repalign.files import check_output, made_folder, protecting
 from repalign.store import WriteOptions, write_store
 from repalign.store.exchange.imports import stored_type
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
-from repalign.store.sources.opening import open_embeddings
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.open import open_embeddings
+from repalign.store.source import EmbeddingSource
 
 if TYPE_CHECKING:
-    from repalign.store.reading.store import StoreInfo
+    from repalign.store.reader import StoreInfo
 
 SUFFIX = ".safetensors"
 

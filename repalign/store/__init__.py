@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from repalign.store.reading.store import Store, open_store
-    from repalign.store.reading.verify import verify_store
+    from repalign.store.reader import Store, open_store, verify_store
     from repalign.store.writing.arrays import write_store
     from repalign.store.writing.files import pack_store
     from repalign.store.writing.options import WriteOptions
@@ -23,12 +22,12 @@ __all__ = [
 
 # On first use: the command line reads the list of formats and loads no HDF5 for it.
 _LAZY = {
-    "Store": "reading.store",
+    "Store": "reader",
     "StoreWriter": "writing.writer",
     "WriteOptions": "writing.options",
-    "open_store": "reading.store",
+    "open_store": "reader",
     "pack_store": "writing.files",
-    "verify_store": "reading.verify",
+    "verify_store": "reader",
     "write_store": "writing.arrays",
 }
 

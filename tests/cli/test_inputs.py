@@ -16,7 +16,7 @@ from repalign.cli.commands.reproduce import reproduce
 from repalign.cli.inputs import NAMED, WRITTEN, marks_of, protected
 from repalign.files import writing
 from repalign.store import write_store
-from repalign.store.format.directory import shard_name
+from repalign.store.directory import shard_name
 
 SHARD = shard_name(0)
 CHEAP = ["--null", "0", "--rotations", "0", "--halves", "0", "--maps", "mean,rigid"]

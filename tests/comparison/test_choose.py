@@ -15,8 +15,8 @@ from repalign.comparison.choose import (
 from repalign.comparison.settings import CompareSettings
 from repalign.exceptions import InputError
 from repalign.store import write_store
-from repalign.store.sources.in_memory import as_source
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.open import as_source
+from repalign.store.source import EmbeddingSource
 
 VALUES = np.random.default_rng(0).standard_normal((20, 3))
 

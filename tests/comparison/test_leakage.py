@@ -15,8 +15,7 @@ from repalign.deconfounding.settings import BatchSettings
 from repalign.disentanglement.run import disentangle
 from repalign.disentanglement.settings import FactorSettings
 from repalign.exceptions import InputError
-from repalign.store.sources.in_memory import as_source
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import as_source, open_embeddings
 
 RAW = TransformSettings(conditions=("raw",))
 BATCHES = BatchSettings(

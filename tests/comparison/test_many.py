@@ -16,10 +16,9 @@ from repalign.engine.engine import Engine, ProcessPool
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.store import write_store
-from repalign.store.joining.matching import match_rows
-from repalign.store.sources.in_memory import as_source
-from repalign.store.sources.opening import open_embeddings
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.matching import match_rows
+from repalign.store.open import as_source, open_embeddings
+from repalign.store.source import EmbeddingSource
 
 CHEAP = CompareSettings(n_null=9, n_rotations=9, n_halves=2)
 
@@ -165,7 +164,7 @@ def test_views_of_the_same_stores_are_opened_and_joined_once(tmp_path: Path, mon
         calls.append(len(indexes))
         return match_rows(indexes, key=key)
 
-    monkeypatch.setattr("repalign.store.joining.join.match_rows", counted)
+    monkeypatch.setattr("repalign.store.matching.match_rows", counted)
     settings = CompareSettings(maps=("rigid",), layers=("all",), n_null=0, n_halves=0)
     paths = [str(tmp_path / f"{name}.h5") for name in "ab"]
     among = compare(*paths, settings=settings)

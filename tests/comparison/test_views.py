@@ -15,9 +15,9 @@ from repalign.comparison.views import View
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.store import write_store
-from repalign.store.joining.join import join_sources
-from repalign.store.reading.column import ColumnReader
-from repalign.store.sources.views import open_views
+from repalign.store.matching import join_sources
+from repalign.store.open import open_views
+from repalign.store.reader import ColumnReader
 
 QUICK = CompareSettings(maps=("rigid",), held_out=0, n_null=0, n_halves=0, layers=("all",))
 

@@ -7,8 +7,8 @@ import pytest
 from repalign.comparison.run import compare
 from repalign.comparison.settings import CompareSettings
 from repalign.comparison.warnings import warn_of_sources
-from repalign.store.sources.in_memory import as_source
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.open import as_source
+from repalign.store.source import EmbeddingSource
 
 
 def source(seed: int, **spec: object) -> EmbeddingSource:

@@ -9,9 +9,8 @@ from repalign.conditions.columns import align_columns, open_columns
 from repalign.exceptions import InputError, RowMismatchError
 from repalign.expansion import allowing
 from repalign.store import write_store
-from repalign.store.joining.index import RowIndex
-from repalign.store.sources.in_memory import as_source
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.index import RowIndex
+from repalign.store.open import as_source, open_embeddings
 
 TABLE = {"hue": np.arange(10) % 3, "x": np.arange(10.0)}
 

@@ -11,8 +11,8 @@ from repalign.disentanglement.run import disentangle
 from repalign.disentanglement.settings import FactorSettings
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError, RowMismatchError
-from repalign.store.joining.index import RowIndex
-from repalign.store.sources.in_memory import as_source
+from repalign.store.index import RowIndex
+from repalign.store.open import as_source
 
 QUICK = FactorSettings(
     scores=("infomec", "mcc"),

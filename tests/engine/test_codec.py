@@ -7,7 +7,7 @@ from repalign.comparison.run import compare
 from repalign.comparison.settings import CompareSettings
 from repalign.engine.cache import decode, encode
 from repalign.engine.engine import Engine
-from repalign.store.sources.in_memory import as_source
+from repalign.store.open import as_source
 
 
 class Recording:

@@ -17,7 +17,7 @@ from repalign.exceptions import InputError, RepalignError
 from repalign.extraction.portion import Portion
 from repalign.extraction.run import extract
 from repalign.extraction.settings import ExtractProgress, ExtractSettings
-from repalign.store.format.directory import parts_directory
+from repalign.store.directory import parts_directory
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed", allow_module_level=True)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.store.reading.fuzz_worker import DAMAGES
+from tests.store.fuzz_worker import DAMAGES
 
 HOSTILE = "=\x1b]0;owned\x07\x1b[2J|`x`[a](http://b)<script>$\\frac{}$\u202e\udcff\n% x"
 LITERALS = ("NaN", "Infinity", "-Infinity", "1e999", "9" * 5000, "[" * 5000, '"\\ud800"', "-0", "")

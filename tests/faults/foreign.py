@@ -14,7 +14,7 @@ import pandas as pd
 from safetensors.numpy import save_file
 
 from repalign.store.foreign.formats import BY_SUFFIX
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 from tests.faults.counts import Counts
 from tests.faults.damage import damaged_bytes, damaged_csv, damaged_json
 from tests.faults.targets import Damage, Target, any_damage, apart, damage_all

@@ -21,7 +21,7 @@ import numpy as np
 
 from repalign.engine.cache import SUFFIX, Cache
 from repalign.store import StoreWriter, WriteOptions, open_store, verify_store
-from repalign.store.joining.index import RowIndex
+from repalign.store.index import RowIndex
 from tests.faults.counts import Counts, Outcome
 from tests.faults.forks import Ended, Limits, forked, import_all
 from tests.faults.lines import make_files, run_apart

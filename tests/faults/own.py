@@ -17,11 +17,11 @@ from repalign.report.page import make_report
 from repalign.results.files import Results, read_results
 from repalign.store import StoreWriter, WriteOptions, verify_store, write_store
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
-from repalign.store.joining.index import RowIndex
+from repalign.store.index import RowIndex
 from tests.faults.counts import Counts
 from tests.faults.damage import damaged_bytes, damaged_csv, damaged_json
 from tests.faults.targets import Target, damage_all
-from tests.store.reading.fuzz_worker import content
+from tests.store.fuzz_worker import content
 
 SMALL = CompareSettings(n_null=3, n_rotations=1, n_halves=0)
 SPEC = {"seed": 1}

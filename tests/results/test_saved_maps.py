@@ -7,7 +7,7 @@ from repalign import CompareResult, InputError, write_store
 from repalign.comparison.run import compare
 from repalign.comparison.settings import CompareSettings
 from repalign.results.saved_maps import apply_map, describe_map, read_map, save_result_maps
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 
 @pytest.fixture

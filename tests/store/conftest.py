@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from repalign.store import WriteOptions, write_store
-from repalign.store.joining.index import RowIndex
+from repalign.store.index import RowIndex
 
 SPEC = {"model": {"id": "tiny", "layer": "final"}, "seed": 7}
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repalign.store import StoreWriter, WriteOptions, open_store, pack_store, verify_store
-from repalign.store.joining.index import RowIndex
+from repalign.store.index import RowIndex
 
 
 @st.composite

@@ -56,7 +56,7 @@ def deconfound(
     from repalign.conditions.columns import open_columns
     from repalign.deconfounding.run import deconfound as run
     from repalign.engine.cache import private_cache
-    from repalign.store.sources.opening import open_embeddings
+    from repalign.store.open import open_embeddings
 
     chosen = shared.check_outputs()
     settings = given.settings(BatchSettings())
@@ -82,7 +82,7 @@ def deconfound(
 
 def _own_table(store: str) -> str:
     from repalign.conditions.columns import TABLES
-    from repalign.store.sources.source import parse_locator
+    from repalign.store.source import parse_locator
 
     path = parse_locator(store).path
     if path.suffix.lower() not in TABLES:

@@ -73,7 +73,7 @@ def disentangle(
     from repalign.conditions.columns import open_columns
     from repalign.disentanglement.run import disentangle as run
     from repalign.disentanglement.run import named_columns
-    from repalign.store.sources.opening import open_embeddings
+    from repalign.store.open import open_embeddings
 
     chosen = shared.check_outputs()
     conditions = ("transform", "conditions")

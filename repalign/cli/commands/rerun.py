@@ -16,7 +16,7 @@ from repalign.comparison.settings import CompareSettings
 from repalign.exceptions import GateError, InputError
 
 if TYPE_CHECKING:
-    from repalign.store.sources.source import EmbeddingSource
+    from repalign.store.source import EmbeddingSource
 
 # So many differences are shown; the others are counted.
 MOST_SHOWN = 20

@@ -48,10 +48,11 @@ def info(
 
     Example: repalign store info run.h5
     """
-    from repalign.store.sources.describe import describe_embeddings
+    from repalign.store.describe import describe_embeddings, description_records
 
-    found = describe_embeddings(embeddings)
-    output.show(shown_records(found.to_records(), found.to_json()), form, to, talk_of(context))
+    description = describe_embeddings(embeddings)
+    records = shown_records(description_records(description), description)
+    output.show(records, form, to, talk_of(context))
 
 
 @app.command()
@@ -72,8 +73,8 @@ def head(
 
     Example: repalign store head run.h5::final -n 3
     """
-    from repalign.store.sources.describe import read_head
-    from repalign.store.sources.opening import open_embeddings
+    from repalign.store.describe import read_head
+    from repalign.store.open import open_embeddings
 
     chosen = output.choose_format(form, to)
     source = open_embeddings(embeddings)
@@ -104,7 +105,7 @@ def verify(
     Example: repalign store verify runs/*.h5
     """
     from repalign.store import verify_store
-    from repalign.store.sources.native import check_is_store
+    from repalign.store.open import check_is_store
 
     talk = talk_of(context)
     results = []
@@ -187,7 +188,7 @@ def import_embeddings(
     Example: repalign store import emb.npy emb.h5 --ids ids.txt
     """
     from repalign.store.exchange.imports import import_store
-    from repalign.store.sources.opening import open_embeddings
+    from repalign.store.open import open_embeddings
 
     talk, target = talk_of(context), _needed(out, to)
     options = given.settings(WriteOptions())
@@ -229,7 +230,7 @@ def export_embeddings(
     Example: repalign store export run.h5::final run.npz
     """
     from repalign.store.exchange.exports import export_store
-    from repalign.store.sources.opening import open_embeddings
+    from repalign.store.open import open_embeddings
 
     talk, target = talk_of(context), _needed(out, to)
     source = open_embeddings(embeddings)

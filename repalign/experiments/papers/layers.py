@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from repalign.aliases import Rows
     from repalign.experiments.reproduce.results import Reproduction
-    from repalign.store.sources.source import EmbeddingSource
+    from repalign.store.source import EmbeddingSource
 
 LAST = "last layer"
 BETWEEN = ("embeddings", "a third", "two thirds", LAST)
@@ -64,7 +64,7 @@ class LayersCase(Case):
 
 def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
     """Extract four layers of every model; average SVCCA over all pairs of models by layer."""
-    from repalign.store.joining.join import join_sources
+    from repalign.store.matching import join_sources
 
     assert isinstance(case, LayersCase)
     chosen = [_found(each) for each in case.models]
@@ -142,7 +142,7 @@ def _blocks(depth: int) -> tuple[int, int]:
 
 def _layers(store: Path, depth: int) -> list["EmbeddingSource"]:
     """Open the four layers in the order of the model."""
-    from repalign.store.sources.opening import open_embeddings
+    from repalign.store.open import open_embeddings
 
     names = ("embeddings", *(f"block-{number}" for number in _blocks(depth)), "final")
     return [open_embeddings(store, view=name) for name in names]

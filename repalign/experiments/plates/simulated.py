@@ -48,7 +48,7 @@ def _embedded(images: NDArray[np.uint8], folder: Path, device: str) -> FloatArra
     """Return what the shipped model makes of images, the mean of their patches."""
     from repalign.extraction.run import extract
     from repalign.extraction.settings import ExtractSettings
-    from repalign.store.sources.opening import open_embeddings
+    from repalign.store.open import open_embeddings
     from repalign.zoo.shipped import shipped_path
 
     # a folder of its own, since other processes may be at the same plates

@@ -18,10 +18,9 @@ from repalign.files import check_output, protecting, writing
 from repalign.store.foreign.formats import ExportFormat
 from repalign.store.foreign.identifiers import bound_ids_text
 from repalign.store.foreign.tensors import TYPES
-from repalign.store.joining.index import POOLED, RowIndex, decode_ids
-from repalign.store.sources.in_memory import Embeddings, as_source
-from repalign.store.sources.opening import SIDECAR_SUFFIX
-from repalign.store.sources.source import EmbeddingSource, fingerprint_of, row_blocks, values_root
+from repalign.store.index import POOLED, RowIndex, decode_ids
+from repalign.store.open import SIDECAR_SUFFIX, Embeddings, as_source
+from repalign.store.source import EmbeddingSource, fingerprint_of, row_blocks, values_root
 
 OnProgress = Callable[[int, int], None]
 WITHOUT_INDEX = {"npy", "safetensors"}

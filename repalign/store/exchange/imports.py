@@ -9,11 +9,10 @@ from repalign.aliases import Rows
 from repalign.arguments import checked
 from repalign.exceptions import InputError
 from repalign.files import file_sha256, protecting
-from repalign.store.format.schema import VIEW_NAME, StoredDtype
-from repalign.store.reading.store import StoreInfo
-from repalign.store.sources.in_memory import Embeddings, as_source
-from repalign.store.sources.native import IMPORTED, is_store
-from repalign.store.sources.source import EmbeddingSource
+from repalign.store.format import VIEW_NAME, StoredDtype
+from repalign.store.open import IMPORTED, Embeddings, as_source, is_store
+from repalign.store.reader import StoreInfo
+from repalign.store.source import EmbeddingSource
 from repalign.store.writing.arrays import write_store
 from repalign.store.writing.options import WriteOptions
 

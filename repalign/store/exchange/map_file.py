@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from repalign.aliases import FloatArray
 from repalign.exceptions import StoreError
 from repalign.files import check_regular, writing
-from repalign.store.format.header import take
-from repalign.store.format.sealed_json import canonical_json, parse_json, sha256_of
+from repalign.store.digests import canonical_json, sha256_of
+from repalign.store.header import parse_json, take
 
 FORMAT_VERSION = 3
 METADATA_KEY = "repalign"

@@ -17,7 +17,7 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
-from repalign.store.rows.floats import float_type
+from repalign.store.rows import float_type
 
 NUMBERS = "fiub"
 

@@ -16,7 +16,7 @@ from repalign.store.foreign.contents import (
     check_matrix_shape,
 )
 from repalign.store.foreign.identifiers import RowIdentities
-from repalign.store.rows.files import spool_blocks
+from repalign.store.rows import spool_blocks
 
 if TYPE_CHECKING:
     import pandas as pd

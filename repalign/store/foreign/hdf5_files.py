@@ -18,7 +18,7 @@ from repalign.exceptions import InputError
 from repalign.expansion import check_expansion
 from repalign.store.foreign.array_trees import read_tree
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
-from repalign.store.format.hdf5 import check_stored_inside, h5py, reading_hdf5
+from repalign.store.hdf5 import check_stored_inside, h5py, reading_hdf5
 
 CACHE_BYTES = 2**26
 IMAGE_NAMES = ("images", "x", "X", "data")

@@ -22,8 +22,7 @@ from repalign.store.foreign.contents import (
     texts_of,
 )
 from repalign.store.foreign.identifiers import RowIdentities
-from repalign.store.rows.files import MappedRows, check_temporary_space
-from repalign.store.rows.floats import float_type
+from repalign.store.rows import MappedRows, check_temporary_space, float_type
 
 _NOT_NPY = "not a readable npy array of plain numbers; save np.stack(rows).astype(np.float32)"
 _NOT_NPZ = "not a readable npz archive"

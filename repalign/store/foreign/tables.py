@@ -24,8 +24,7 @@ from repalign.store.foreign.contents import (
     choose_view,
 )
 from repalign.store.foreign.identifiers import RowIdentities
-from repalign.store.rows.files import spool_blocks
-from repalign.store.rows.floats import float_type
+from repalign.store.rows import float_type, spool_blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa

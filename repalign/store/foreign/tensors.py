@@ -21,7 +21,7 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
-from repalign.store.rows.files import MappedRows
+from repalign.store.rows import MappedRows
 
 if TYPE_CHECKING:
     import torch

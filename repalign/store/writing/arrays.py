@@ -12,10 +12,10 @@ from repalign.arguments import checked, is_a, listed
 from repalign.exceptions import InputError
 from repalign.files import protecting
 from repalign.printable import printable
-from repalign.store.format.directory import parts_directory, remove_directory
-from repalign.store.joining.index import RowIndex, pooled_index
-from repalign.store.reading.store import Store, StoreInfo
-from repalign.store.rows.floats import unmasked
+from repalign.store.directory import parts_directory, remove_directory
+from repalign.store.index import RowIndex, pooled_index
+from repalign.store.reader import Store, StoreInfo
+from repalign.store.rows import unmasked
 from repalign.store.writing.files import OnProgress
 from repalign.store.writing.options import WriteOptions
 from repalign.store.writing.writer import StoreWriter

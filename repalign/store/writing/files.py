@@ -15,21 +15,13 @@ from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
 from repalign.files import UNFINISHED, check_output, private_folder
 from repalign.printable import byte_size
-from repalign.store.format.digests import column_root, digest_table, leaf_digest
-from repalign.store.format.hdf5 import h5py
-from repalign.store.format.header import Description, Header, IndexLayout, columns_of
-from repalign.store.format.schema import (
-    DIGESTS,
-    FORMAT,
-    FORMAT_VERSION,
-    HEADER,
-    PARTS_SUFFIX,
-    Column,
-)
-from repalign.store.format.sealed_json import sha256_of, sync_file, temporary_path
-from repalign.store.reading.safety import check_sizes
-from repalign.store.reading.store import Store
-from repalign.store.rows.files import check_space
+from repalign.store.digests import column_root, digest_table, leaf_digest, sha256_of
+from repalign.store.directory import sync_file, temporary_path
+from repalign.store.format import DIGESTS, FORMAT, FORMAT_VERSION, HEADER, PARTS_SUFFIX, Column
+from repalign.store.hdf5 import check_sizes, h5py
+from repalign.store.header import Description, Header, IndexLayout, columns_of
+from repalign.store.reader import Store
+from repalign.store.rows import check_space
 
 # What a file takes beside its values, at least: descriptions, and digests.
 _OVERHEAD = 2**16

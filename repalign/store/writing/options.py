@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from repalign.options import Settings, option
-from repalign.store.format.schema import INDEX_LEAF_ROWS, StoredDtype
-from repalign.store.rows.files import check_space
+from repalign.store.format import INDEX_LEAF_ROWS, StoredDtype
+from repalign.store.rows import check_space
 
 _SHARD_BYTES = 2**27
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from repalign.exceptions import InputError, StoreError
 from repalign.files import STDOUT, check_no_input
-from repalign.store.format.directory import (
+from repalign.store.digests import canonical_json
+from repalign.store.directory import (
     begin_directory,
     committed_numbers,
     file_identity,
@@ -24,11 +25,9 @@ from repalign.store.format.directory import (
     shard_name,
     write_manifest,
 )
-from repalign.store.format.header import Description
-from repalign.store.format.schema import DESCRIPTION, MANIFEST
-from repalign.store.format.sealed_json import canonical_json
-from repalign.store.reading.store import Store
-from repalign.store.reading.verify import check_file
+from repalign.store.format import DESCRIPTION, MANIFEST
+from repalign.store.header import Description
+from repalign.store.reader import Store, check_file
 from repalign.store.writing.files import OnProgress, check_target, pack_opened
 from repalign.store.writing.options import WriteOptions
 

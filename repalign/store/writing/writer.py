@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike
 from repalign.aliases import FloatArray
 from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
-from repalign.store.format.directory import commit_shard, shard_name
-from repalign.store.format.header import Description, IndexLayout, ViewInfo, describe_environment
-from repalign.store.format.sealed_json import temporary_path
-from repalign.store.joining.index import RowIndex, concatenate_index, pooled_index
-from repalign.store.reading.safety import check_sizes
-from repalign.store.reading.store import Store, StoreInfo
-from repalign.store.rows.floats import is_all_finite, unmasked
+from repalign.store.directory import commit_shard, shard_name, temporary_path
+from repalign.store.hdf5 import check_sizes, describe_environment
+from repalign.store.header import Description, IndexLayout, ViewInfo
+from repalign.store.index import RowIndex, concatenate_index, pooled_index
+from repalign.store.reader import Store, StoreInfo
+from repalign.store.rows import is_all_finite, unmasked
 from repalign.store.writing.background import BackgroundThread
 from repalign.store.writing.files import FileWriter, OnProgress
 from repalign.store.writing.options import WriteOptions

@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from repalign.cli.app import RepalignGroup, app, root
 from repalign.cli.commands import store
 from repalign.store import StoreWriter, WriteOptions, open_store, write_store
-from repalign.store.joining.index import RowIndex, encode_ids, pooled_index
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.index import RowIndex, encode_ids, pooled_index
+from repalign.store.open import open_embeddings
 
 VALUES = np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32)
 NAMES = [f"cat-{row}" for row in range(40)]

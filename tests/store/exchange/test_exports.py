@@ -10,10 +10,9 @@ from repalign.exceptions import InputError, StoreError
 from repalign.store import WriteOptions, open_store, write_store
 from repalign.store.exchange.exports import export_store
 from repalign.store.exchange.imports import import_store, native_view_name
-from repalign.store.joining.index import RowIndex, encode_ids
-from repalign.store.joining.join import join_sources
-from repalign.store.sources.in_memory import as_source
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.index import RowIndex, encode_ids
+from repalign.store.matching import join_sources
+from repalign.store.open import as_source, open_embeddings
 
 FORMATS = ["npy", "npz", "csv", "parquet", "safetensors"]
 VALUES = np.random.default_rng(0).standard_normal((300, 5)).astype(np.float32)

@@ -14,7 +14,7 @@ import torch
 from safetensors.numpy import save_file
 
 from repalign.exceptions import RepalignError
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 VALUES = np.random.default_rng(0).standard_normal((40, 6)).astype(np.float32)
 NAMES = [f"cat-{row}" for row in range(40)]

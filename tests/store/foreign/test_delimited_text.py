@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from repalign.exceptions import InputError
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 
 def write(path: Path, text: str) -> Path:

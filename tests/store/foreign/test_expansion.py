@@ -15,7 +15,7 @@ from repalign.conditions.columns import open_columns
 from repalign.data.text_tables import ParquetColumn
 from repalign.exceptions import InputError
 from repalign.expansion import VARIABLE, allowing, check_copy, check_identities
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 ROWS, COLUMNS = 3_000, 256  # 3 MB of zeros, 3 kB packed
 

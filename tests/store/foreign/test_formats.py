@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from repalign.exceptions import InputError, RepalignError
 from repalign.store.foreign.formats import BY_SUFFIX
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 DOCS = Path(__file__).parents[3] / "docs" / "embeddings.md"
 

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse
 
 from repalign.exceptions import InputError
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 
 def test_a_dataset_round_trip_with_ids(

@@ -10,9 +10,8 @@ import torch
 from repalign.conditions.columns import align_columns, open_columns
 from repalign.exceptions import InputError
 from repalign.store.foreign.identifiers import read_ids
-from repalign.store.joining.join import join_sources
-from repalign.store.sources.in_memory import as_source
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.matching import join_sources
+from repalign.store.open import as_source, open_embeddings
 
 
 def write(path: Path, text: str) -> str:

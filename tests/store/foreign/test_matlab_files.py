@@ -9,7 +9,7 @@ import scipy.io
 import scipy.sparse
 
 from repalign.exceptions import InputError
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from repalign.exceptions import InputError
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -138,7 +138,7 @@ def test_without_pyarrow_the_extra_is_named(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "from repalign.exceptions import MissingExtraError\n"
-        "from repalign.store.sources.opening import open_embeddings\n"
+        "from repalign.store.open import open_embeddings\n"
         "try:\n    open_embeddings(sys.argv[1])\n"
         "except MissingExtraError as error:\n    sys.stdout.write(str(error))\n"
     )

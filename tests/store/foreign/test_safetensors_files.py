@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 
 from repalign.exceptions import InputError
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 
 def test_round_trip_with_ids(tmp_path: Path, values: np.ndarray, names: list[str]) -> None:

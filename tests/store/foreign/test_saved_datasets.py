@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from repalign.exceptions import InputError
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 pa = pytest.importorskip("pyarrow")
 ROWS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)

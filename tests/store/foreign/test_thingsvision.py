@@ -10,7 +10,7 @@ import scipy.io
 import torch
 
 from repalign.exceptions import InputError
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 
 def save_hdf5(path: Path, values: np.ndarray) -> None:

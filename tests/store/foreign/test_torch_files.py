@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from repalign.exceptions import InputError
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 
 def read_all(path: Path | str, **options: str) -> np.ndarray:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from repalign.exceptions import InputError
-from repalign.store.sources.opening import open_embeddings
+from repalign.store.open import open_embeddings
 
 zarr = pytest.importorskip("zarr")
 ROWS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from repalign.store import StoreWriter, WriteOptions, open_store, verify_store, write_store
-from repalign.store.joining.index import RowIndex
+from repalign.store.index import RowIndex
 
 SHARD_ROWS, N_SHARDS = 256, 12
 N_ROWS = SHARD_ROWS * N_SHARDS - 100

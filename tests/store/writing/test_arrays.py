@@ -10,7 +10,7 @@ import pytest
 import repalign
 from repalign import InputError
 from repalign.core.affine import AffineMap, MappedRows
-from repalign.store.joining.index import pooled_index
+from repalign.store.index import pooled_index
 
 ROWS = np.eye(3)
 IDS = ["a", "ü", "c d"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from repalign.store import StoreWriter, WriteOptions, open_store
-from repalign.store.joining.index import pooled_index
+from repalign.store.index import pooled_index
 
 VALUES = np.eye(3, dtype=np.float32)
 

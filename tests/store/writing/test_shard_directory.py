@@ -8,7 +8,7 @@ import pytest
 
 from repalign.exceptions import InputError, StoreError
 from repalign.store import StoreWriter, WriteOptions, open_store
-from repalign.store.joining.index import pooled_index
+from repalign.store.index import pooled_index
 from repalign.store.writing import shard_directory
 
 ROWS = np.arange(24, dtype=np.float32).reshape(12, 2)

@@ -15,7 +15,7 @@ from repalign.store import (
     verify_store,
     write_store,
 )
-from repalign.store.joining.index import RowIndex, pooled_index
+from repalign.store.index import RowIndex, pooled_index
 
 SMALL = WriteOptions(shard_rows=4)
 

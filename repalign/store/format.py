@@ -1,0 +1,105 @@
+"""Names, limits and chunk sizes of the store format; docs/store-format.md describes them."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from repalign.store.index import SHA_BYTES
+
+FORMAT = "repalign-store"
+FORMAT_VERSION = 2
+
+# Names inside one HDF5 file.
+HEADER = "header_json"
+EMBEDDINGS = "emb"
+INDEX = "index"
+DIGESTS = "digests"
+TOP_LEVEL = frozenset({HEADER, EMBEDDINGS, INDEX, DIGESTS})
+VIEW_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+# Names inside a directory.
+DESCRIPTION = "store.json"
+MANIFEST = "manifest.json"
+SHARD_NAME = re.compile(r"part-(\d{5}|[1-9]\d{5,8})\.h5")
+PARTS_SUFFIX = ".parts"
+
+StoredDtype = Literal["float16", "float32", "float64"]
+VerifyMode = Literal["quick", "full"]
+DTYPES = {"float16": "<f2", "float32": "<f4", "float64": "<f8"}
+INDEX_COLUMNS = ("sample", "token", "sample_sha", "ids")
+
+MAX_VIEWS = 1024
+MAX_DIM = 2**17
+MAX_JSON_BYTES = 2**24
+MAX_DESCRIPTION = 2**20
+
+DIGEST_BYTES = 16
+INDEX_LEAF_ROWS = 4096
+_CHUNK_BYTES = 2**20
+
+
+def chunk_rows(row_bytes: int) -> int:
+    """Return the rows of a chunk of about 1 MiB, 64 to 4096."""
+    fitting = _CHUNK_BYTES // max(1, row_bytes)
+    power = 1 << max(0, fitting.bit_length() - 1)
+    return min(4096, max(64, power))
+
+
+@dataclass(frozen=True)
+class Column:
+    """One dataset of a store: a view or a column of the row index.
+
+    Args:
+        path: name inside the file, such as ``emb/final`` or ``index/sample``.
+        dtype: type of its values.
+        width: values per row; None for a dataset of one dimension.
+        leaf_rows: rows of one chunk and of one digest.
+    """
+
+    path: str
+    dtype: np.dtype[Any]
+    width: int | None
+    leaf_rows: int
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it holds embeddings (and not identities)."""
+        return self.path.startswith(f"{EMBEDDINGS}/")
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of one row."""
+        return self.dtype.itemsize * (self.width or 1)
+
+    def shape(self, n_rows: int) -> tuple[int, ...]:
+        """Shape of ``n_rows`` rows."""
+        return (n_rows,) if self.width is None else (n_rows, self.width)
+
+    def chunks(self, n_rows: int) -> tuple[int, ...]:
+        """Chunk shape in a file of ``n_rows`` rows; HDF5 allows no chunk above the dataset."""
+        return self.shape(min(self.leaf_rows, n_rows))
+
+    def n_leaves(self, n_rows: int) -> int:
+        """Number of chunks, and of digests, of ``n_rows`` rows."""
+        return -(-n_rows // self.leaf_rows)
+
+
+def view_column(name: str, dim: int, dtype: str) -> Column:
+    """Return the column that holds a view."""
+    kind = np.dtype(DTYPES[dtype])
+    leaf_rows = chunk_rows(dim * kind.itemsize)
+    return Column(f"{EMBEDDINGS}/{name}", kind, dim, leaf_rows)
+
+
+def index_column(name: str, id_bytes: int) -> Column:
+    """Return a column of the row index."""
+    kinds: dict[str, tuple[np.dtype[Any], int | None]] = {
+        "sample": (np.dtype("<i8"), None),
+        "token": (np.dtype("<i4"), None),
+        "sample_sha": (np.dtype("u1"), SHA_BYTES),
+        "ids": (np.dtype(f"S{max(1, id_bytes)}"), None),
+    }
+    dtype, width = kinds[name]
+    return Column(f"{INDEX}/{name}", dtype, width, INDEX_LEAF_ROWS)

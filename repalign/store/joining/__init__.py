@@ -1,1 +1,0 @@
-"""Which rows of several sources are the same inputs."""

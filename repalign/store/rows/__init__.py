@@ -1,1 +1,0 @@
-"""Rows that are not in a store: in memory, in plain files, converted, reordered."""

@@ -1,1 +1,0 @@
-"""Any embeddings, opened as one kind of source."""
