@@ -1,6 +1,7 @@
 """Writing arrays that are already there as a store, in one call."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,39 +72,46 @@ def write_store(
         'ids'
     """
     sources = _sources(views)
-    index = _make_index(next(iter(sources.values())).shape[0], ids, index)
+    n_rows = next(iter(sources.values())).shape[0]
+    index = _make_index(n_rows, ids, index)
     for name, rows in sources.items():
         if rows.shape[0] != len(index):
             raise InputError(
                 f"view {name} has {rows.shape[0]} rows, the index has {len(index)}; every row has "
                 "one identity"
             )
-    dims = {name: rows.shape[1] for name, rows in sources.items()}
     with protecting(_source_paths(sources.values())):
         writer = StoreWriter(
             path,
             spec=spec or {},
-            views=dims,
-            options=options,
+            views={name: rows.shape[1] for name, rows in sources.items()},
+            options=replace(options or WriteOptions(), n_shards=None),
             overwrite=overwrite,
             restart=bool(spec),  # without one nothing says that it is the same store
         )
         try:
             with writer:
-                _append_all(writer, sources, index, on_progress)
+                for start in range(0, n_rows, _BLOCK_ROWS):
+                    stop = min(n_rows, start + _BLOCK_ROWS)
+                    block = {name: _read(rows, start, stop) for name, rows in sources.items()}
+                    writer.append(block, index.slice(start, stop))
+                    if on_progress:
+                        on_progress(stop, n_rows)
         except BaseException:
             # there is nothing to continue from: the caller has all rows
             directory = parts_directory(writer.path)
             if directory.exists():
                 remove_directory(directory)
             raise
-        return writer.finish()
+        info = writer.finish()
+        assert info is not None, "a store without a plan is complete"
+        return info
 
 
-def _source_paths(read: Iterable[Any]) -> Iterator[Path]:
+def _source_paths(sources: Iterable[Any]) -> Iterator[Path]:
     """Yield the files and folders that rows or an index are read from, whatever wraps them."""
-    for reader in read:
-        attributes = list(vars(reader).values()) if hasattr(reader, "__dict__") else []
+    for source in sources:
+        attributes = list(vars(source).values()) if hasattr(source, "__dict__") else []
         attributes += [
             part for value in attributes if isinstance(value, list | tuple) for part in value
         ]
@@ -112,16 +120,13 @@ def _source_paths(read: Iterable[Any]) -> Iterator[Path]:
 
 
 def _make_index(n_rows: int, ids: Any, index: RowIndex | None) -> RowIndex:
-    """Return what the rows are."""
-    if ids is not None and index is not None:
-        raise InputError("ids: got them together with index; expected one of the two")
+    """Return the identities of the rows."""
     if index is not None:
+        if ids is not None:
+            raise InputError("ids: got them together with index; expected one of the two")
         return index
-    return pooled_index(n_rows, ids=None if ids is None else _texts(ids, n_rows))
-
-
-def _texts(ids: Any, n_rows: int) -> list[str]:
-    """Return ids as a list of as many texts as there are rows."""
+    if ids is None:
+        return pooled_index(n_rows)
     texts = listed("ids", ids, "texts, one a row")
     wrong = [(row, text) for row, text in enumerate(texts) if not isinstance(text, str)]
     if wrong:
@@ -129,23 +134,7 @@ def _texts(ids: Any, n_rows: int) -> list[str]:
         raise InputError(f"ids: got {value!r} for row {row}, expected a text")
     if len(texts) != n_rows:
         raise InputError(f"ids: got {len(texts)} for {n_rows} rows; expected one a row")
-    return texts
-
-
-def _append_all(
-    writer: StoreWriter,
-    sources: Mapping[str, Any],
-    index: RowIndex,
-    on_progress: OnProgress | None,
-) -> None:
-    """Copy all rows in blocks."""
-    n_rows = len(index)
-    for start in range(0, n_rows, _BLOCK_ROWS):
-        stop = min(n_rows, start + _BLOCK_ROWS)
-        block = {name: _read(rows, start, stop) for name, rows in sources.items()}
-        writer.append(block, index.slice(start, stop))
-        if on_progress:
-            on_progress(stop, n_rows)
+    return pooled_index(n_rows, ids=texts)
 
 
 def _sources(views: Any) -> dict[str, Any]:

@@ -67,8 +67,17 @@ class FileWriter:
         # v110: all metadata has checksums, so that HDF5 itself notices most damage.
         # No chunk cache: whole chunks are written once.
         self._file = h5py.File(path, "x", libver=("v110", "v110"), rdcc_nbytes=0)
-        # kept open: closing a dataset after every chunk costs more than writing the chunk
-        self._datasets = {column.path: self._create_dataset(column) for column in self._columns}
+        # stay open: closing a dataset after every chunk costs more than writing the chunk
+        self._datasets = {
+            column.path: self._file.create_dataset(
+                column.path,
+                shape=column.shape(n_rows),
+                dtype=column.dtype,
+                chunks=column.chunks(n_rows),
+                track_times=False,
+            )
+            for column in self._columns
+        }
 
     def __enter__(self) -> Self:
         return self
@@ -91,16 +100,6 @@ class FileWriter:
                 str(path),
             )
 
-    def _create_dataset(self, column: Column) -> Any:
-        """Return the new, empty dataset of a column."""
-        return self._file.create_dataset(
-            column.path,
-            shape=column.shape(self._n_rows),
-            dtype=column.dtype,
-            chunks=column.chunks(self._n_rows),
-            track_times=False,
-        )
-
     def write(self, column: Column, start: int, values: NDArray[Any]) -> None:
         """Write rows from ``start`` on; all but the last call give whole leaves."""
         dataset = self._datasets[column.path]
@@ -118,7 +117,9 @@ class FileWriter:
     def finish(self) -> Header:
         """Write digests and, last of all, the header; return it."""
         for path, leaves in self._leaves.items():
-            self._plain(f"{DIGESTS}/{path}", digest_table(leaves))
+            self._file.create_dataset(
+                f"{DIGESTS}/{path}", data=digest_table(leaves), track_times=False
+            )
         header = Header(
             self._description,
             self._index,
@@ -127,16 +128,12 @@ class FileWriter:
             {path: column_root(leaves) for path, leaves in self._leaves.items()},
         )
         text = header.to_text()
-        encoded = text.encode("utf-8", errors="surrogatepass")
-        self._plain(HEADER, np.frombuffer(encoded, dtype=np.uint8))
+        encoded = np.frombuffer(text.encode("utf-8", errors="surrogatepass"), dtype=np.uint8)
+        self._file.create_dataset(HEADER, data=encoded, track_times=False)
         self._file.attrs["format"] = np.bytes_(FORMAT)
         self._file.attrs["format_version"] = np.int64(FORMAT_VERSION)
         self._file.attrs["header_sha256"] = np.bytes_(sha256_of(text))
         return header
-
-    def _plain(self, path: str, values: NDArray[Any]) -> None:
-        """Write a small contiguous dataset."""
-        self._file.create_dataset(path, data=values, track_times=False)
 
 
 OnProgress = Callable[[int, int], None]
@@ -229,25 +226,26 @@ def pack_opened(
         scratch: directory on the same disk for the unfinished file; by default a new one.
     """
     check_space(target, store.info.n_bytes)
-    with new_file(target, scratch) as temporary:
-        columns = columns_of(store.description, store.index_layout)
+    columns = columns_of(store.description, store.index_layout)
+    total, done = sum(column.n_leaves(len(store)) for column in columns), 0
+    with _new_file(target, scratch) as temporary:
         with FileWriter(
             temporary, store.description, store.index_layout, n_rows=len(store), shard=None
         ) as file:
-            total = sum(column.n_leaves(len(store)) for column in columns)
-            done = 0
             for column in columns:
-                for _ in _copy(store, column, file):
+                for start in range(0, len(store), column.leaf_rows):
+                    stop = min(len(store), start + column.leaf_rows)
+                    file.write(column, start, store.read_column(column, start, stop))
                     done += 1
                     if on_progress:
                         on_progress(done, total)
-            packed = file.finish()
-        check_sizes(packed, temporary.stat().st_size, str(target))
+            header = file.finish()
+        check_sizes(header, temporary.stat().st_size, str(target))
     return target
 
 
 @contextmanager
-def new_file(target: Path, scratch: Path | None = None) -> Iterator[Path]:
+def _new_file(target: Path, scratch: Path | None = None) -> Iterator[Path]:
     """Give a temporary path whose file gets the name of the target if all goes well.
 
     A link is followed and stays; a file that is replaced keeps its permissions.
@@ -273,11 +271,3 @@ def new_file(target: Path, scratch: Path | None = None) -> Iterator[Path]:
     except (OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:160]
         raise StoreError(f"{target}: cannot be written ({reason})") from error
-
-
-def _copy(store: Store, column: Column, file: FileWriter) -> Iterator[None]:
-    """Copy a column leaf by leaf, checking each."""
-    for start in range(0, len(store), column.leaf_rows):
-        stop = min(len(store), start + column.leaf_rows)
-        file.write(column, start, store.read_column(column, start, stop))
-        yield

@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from repalign.options import Settings, option
 from repalign.store.format.schema import INDEX_LEAF_ROWS, StoredDtype
-from repalign.store.rows.files import check_space
 
 _SHARD_BYTES = 2**27
 
@@ -58,14 +56,3 @@ class WriteOptions(Settings):
         power: int = 1 << (fitting.bit_length() - 1)
         # narrow rows: enough of them to make opening a shard worth while
         return min(max(64, power), 256 * INDEX_LEAF_ROWS)
-
-    def check_disk(self, path: Path, row_bytes: int, n_present: int, *, is_packed: bool) -> None:
-        """Refuse a store that the disk cannot hold; packing needs the room of all rows again.
-
-        Raises:
-            StoreError: too little is free.
-        """
-        if self.expected_rows is not None:
-            to_write = max(0, self.expected_rows - n_present)
-            to_pack = self.expected_rows if is_packed else 0
-            check_space(path, (to_write + to_pack) * row_bytes)
