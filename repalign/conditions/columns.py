@@ -22,8 +22,8 @@ from repalign.data.factors import (
 from repalign.exceptions import InputError, RowMismatchError
 from repalign.expansion import check_copy
 from repalign.printable import listing
-from repalign.store.foreign.anndata_files import read_observations
 from repalign.store.foreign.contents import METADATA_PREFIX
+from repalign.store.foreign.hdf5_files import read_observations
 from repalign.store.joining.index import POOLED, decode_ids, pooled_index
 from repalign.store.joining.matching import MatchKey, match_rows
 from repalign.store.joining.report import unverified_ids
