@@ -35,9 +35,6 @@ class WriteOptions(Settings):
         help="What to record besides the versions of python, numpy, h5py and HDF5.",
         flag="",
     )
-    shard_rows: int | None = option(
-        None, "Rows of one shard.", least=1, absent="about 128 MiB", flag=""
-    )
     n_shards: int | None = option(
         None, "Planned number of shards, for several writers of one store.", least=1, flag=""
     )
@@ -50,8 +47,6 @@ class WriteOptions(Settings):
 
     def rows_of_shard(self, row_bytes: int) -> int:
         """Return the rows of one shard, whole digests of every column where that is possible."""
-        if self.shard_rows is not None:
-            return self.shard_rows
         fitting = max(1, _SHARD_BYTES // row_bytes)
         power: int = 1 << (fitting.bit_length() - 1)
         # narrow rows: enough of them to make opening a shard worth while

@@ -11,6 +11,7 @@ from repalign.store.joining.index import RowIndex, encode_ids
 from repalign.store.joining.join import join_sources
 from repalign.store.sources.native import is_store
 from repalign.store.sources.opening import open_embeddings
+from tests.shards import SmallShards
 
 N_ROWS = 40_000
 VALUES = np.random.default_rng(0).standard_normal((N_ROWS, 8)).astype(np.float32)
@@ -57,7 +58,8 @@ def test_directories_of_shards_are_stores(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_store_is_refused(tmp_path: Path) -> None:
-    writer = StoreWriter(tmp_path / "run", spec={}, views={"final": 8})
+    options = SmallShards(shard_rows=5)
+    writer = StoreWriter(tmp_path / "run", spec={}, views={"final": 8}, options=options)
     writer.append({"final": VALUES[:10]})
     writer.close()
 

@@ -11,7 +11,7 @@ import torch
 
 from repalign.exceptions import InputError
 from repalign.rows import ArrayRows
-from repalign.store import WriteOptions, open_store, write_store
+from repalign.store import open_store, write_store
 from repalign.store.exchange.exports import export_store
 from repalign.store.exchange.imports import import_store
 from repalign.store.joining.index import RowIndex, pooled_index
@@ -20,6 +20,7 @@ from repalign.store.sources.in_memory import as_source
 from repalign.store.sources.native import check_is_store
 from repalign.store.sources.opening import open_embeddings
 from repalign.store.sources.source import parse_locator, row_blocks
+from tests.shards import SmallShards
 
 VALUES = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
 NAMES = [f"cat-{row}" for row in range(6)]
@@ -203,7 +204,7 @@ def test_shards_of_any_size_have_the_fingerprint_of_the_whole(tmp_path: Path) ->
     index = RowIndex(np.arange(300)[::-1], np.arange(300) % 3)
     prints = set()
     for shard_rows in (128, 100, 300):
-        options = WriteOptions(shard_rows=shard_rows)
+        options = SmallShards(shard_rows=shard_rows)
         where = tmp_path / f"run{shard_rows}"
         write_store(where, values, index=index, options=options)
         source = open_embeddings(where)

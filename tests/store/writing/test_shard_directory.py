@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 from repalign.exceptions import InputError, StoreError
-from repalign.store import StoreWriter, WriteOptions, open_store
+from repalign.store import StoreWriter, open_store
 from repalign.store.joining.index import pooled_index
 from repalign.store.writing import shard_directory
+from tests.shards import SmallShards
 
 ROWS = np.arange(24, dtype=np.float32).reshape(12, 2)
 
 
 def writer_of(path: Path, **options) -> StoreWriter:
-    return StoreWriter(path, resume=True, spec={}, views={"x": 2}, options=WriteOptions(**options))
+    return StoreWriter(path, resume=True, spec={}, views={"x": 2}, options=SmallShards(**options))
 
 
 def write(writer: StoreWriter, number: int) -> None:
