@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from repalign.store.reading.store import Store, open_store
     from repalign.store.reading.verify import verify_store
-    from repalign.store.writing.arrays import write_store
     from repalign.store.writing.files import pack_store
     from repalign.store.writing.options import WriteOptions
-    from repalign.store.writing.writer import StoreWriter
+    from repalign.store.writing.writer import StoreWriter, write_store
 
 __all__ = [
     "Store",
@@ -29,7 +28,7 @@ _LAZY = {
     "open_store": "reading.store",
     "pack_store": "writing.files",
     "verify_store": "reading.verify",
-    "write_store": "writing.arrays",
+    "write_store": "writing.writer",
 }
 
 

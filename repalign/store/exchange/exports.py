@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,12 +119,10 @@ def export_store(
 
 def _choose_format(out: Path, file_format: ExportFormat | None) -> ExportFormat:
     name = file_format or out.suffix.removeprefix(".").lower()
-    for known in get_args(ExportFormat):
+    for known in _WRITERS:
         if name == known:
             return known
-    raise InputError(
-        f"{out}: the format {name!r} is not written; choose {', '.join(get_args(ExportFormat))}"
-    )
+    raise InputError(f"{out}: the format {name!r} is not written; choose {', '.join(_WRITERS)}")
 
 
 def _has_text(path: Path, text: str) -> bool:

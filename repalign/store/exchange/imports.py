@@ -14,8 +14,8 @@ from repalign.store.reading.store import StoreInfo
 from repalign.store.sources.in_memory import Embeddings, as_source
 from repalign.store.sources.native import IMPORTED, is_store
 from repalign.store.sources.source import EmbeddingSource
-from repalign.store.writing.arrays import write_store
 from repalign.store.writing.options import WriteOptions
+from repalign.store.writing.writer import write_store
 
 MAX_VIEW_NAME = 64
 
