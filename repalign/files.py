@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import cache
@@ -107,7 +107,11 @@ def protecting(inputs: Iterable[str | Path]) -> Iterator[None]:
 
 @contextmanager
 def writing(
-    path: str | Path, *, overwrite: bool = True, failure: type[RepalignError] = InputError
+    path: str | Path,
+    *,
+    overwrite: bool = True,
+    failure: type[RepalignError] = InputError,
+    scratch: Path | None = None,
 ) -> Iterator[Path]:
     """Give the name of a new file; when the block ends without failure it becomes the output.
 
@@ -119,6 +123,7 @@ def writing(
         path: The output.
         overwrite: Whether a file that is there may be replaced.
         failure: What to raise.
+        scratch: A directory beside the output for the unfinished file; by default a new one.
 
     Raises:
         InputError: The output cannot be written, is one of the protected inputs, or is there and
@@ -131,14 +136,18 @@ def writing(
             yield whole
             _write_into(path, whole)
         return
-    with private_folder(target.parent, UNFINISHED) as folder:
-        whole = folder / "output.tmp"
+    with ExitStack() as stack:
+        # a link may lead to another disk, onto which nothing is renamed
+        if scratch is None or scratch.parent.resolve() != target.parent:
+            scratch = stack.enter_context(private_folder(target.parent, UNFINISHED))
+        whole = scratch / ".output.tmp"
+        stack.callback(whole.unlink, missing_ok=True)
         yield whole
         if target.exists():
             whole.chmod(target.stat().st_mode & 0o777)
-        with whole.open("rb") as stream:
-            os.fsync(stream.fileno())
+        _sync(whole)
         whole.replace(target)
+    _sync(target.parent)
 
 
 @contextmanager
@@ -295,6 +304,15 @@ def _write_into(path: str | Path, whole: Path) -> None:
         handle = os.dup(target) if isinstance(target, int) else os.open(target, flags)
         with os.fdopen(handle, "wb") as sink:
             shutil.copyfileobj(source, sink)
+
+
+def _sync(path: Path) -> None:
+    """Make a file, or the names in a directory, survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _reason(error: Exception) -> str:

@@ -3,8 +3,7 @@
 import errno
 import os
 import resource
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
-from repalign.files import UNFINISHED, check_output, private_folder
+from repalign.files import check_output, writing
 from repalign.printable import byte_size
 from repalign.store.format.digests import column_root, digest_table, leaf_digest
 from repalign.store.format.hdf5 import h5py
@@ -26,7 +25,7 @@ from repalign.store.format.schema import (
     PARTS_SUFFIX,
     Column,
 )
-from repalign.store.format.sealed_json import sha256_of, sync_file, temporary_path
+from repalign.store.format.sealed_json import sha256_of
 from repalign.store.reading.safety import check_sizes
 from repalign.store.reading.store import Store
 from repalign.store.rows.files import check_space
@@ -173,19 +172,16 @@ def pack_store(
     directory = Path(directory)
     if not directory.is_dir():
         raise StoreError(f"{directory}: not a directory; only a directory of shards is packed")
-    target = default_target(directory) if target is None else Path(target)
+    if target is None:
+        folder = directory.resolve() if directory.name in ("", "..") else directory
+        if not folder.name:
+            raise InputError(f"{folder}: has no name to call the file by; name the file too")
+        name = folder.name.removesuffix(PARTS_SUFFIX)
+        target = folder.with_name(name if name.endswith(".h5") else f"{folder.stem}.h5")
+    target = Path(target)
     check_target(target, overwrite=overwrite)
     with Store(directory) as store:
         return pack_opened(store, target, on_progress)
-
-
-def default_target(directory: Path) -> Path:
-    """Return the file that a directory store is packed into."""
-    directory = directory.resolve() if directory.name in ("", "..") else directory
-    if not directory.name:
-        raise InputError(f"{directory}: has no name to call the file by; name the file too")
-    name = directory.name.removesuffix(PARTS_SUFFIX)
-    return directory.with_name(name if name.endswith(".h5") else f"{directory.stem}.h5")
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
@@ -197,17 +193,9 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     """
     if path.suffix != ".h5":
         raise InputError(f"{path}: a packed store is named *.h5; choose such a name")
-    _resolve_target(path, overwrite=overwrite)
-
-
-def _resolve_target(path: Path, *, overwrite: bool = True) -> Path:
-    """Return the file that a store is packed into, links followed; its folder may come later."""
-    if not path.parent.exists():
-        return path
-    target = check_output(path, overwrite=overwrite)
-    if target is None:
+    # the folder may come later
+    if path.parent.exists() and check_output(path, overwrite=overwrite) is None:
         raise InputError(f"{path}: is a pipe or a device, and a store is a file; choose another")
-    return target
 
 
 def pack_opened(
@@ -223,51 +211,29 @@ def pack_opened(
         store: the directory store.
         target: the file.
         on_progress: called with the leaves done and their total.
-        scratch: directory on the same disk for the unfinished file; by default a new one.
+        scratch: directory for the unfinished file; by default a new one.
+
+    Raises:
+        StoreError: the file cannot be written, or the directory is damaged.
     """
     check_space(target, store.info.n_bytes)
     columns = columns_of(store.description, store.index_layout)
     total, done = sum(column.n_leaves(len(store)) for column in columns), 0
-    with _new_file(target, scratch) as temporary:
-        with FileWriter(
-            temporary, store.description, store.index_layout, n_rows=len(store), shard=None
-        ) as file:
-            for column in columns:
-                for start in range(0, len(store), column.leaf_rows):
-                    stop = min(len(store), start + column.leaf_rows)
-                    file.write(column, start, store.read_column(column, start, stop))
-                    done += 1
-                    if on_progress:
-                        on_progress(done, total)
-            header = file.finish()
-        check_sizes(header, temporary.stat().st_size, str(target))
-    return target
-
-
-@contextmanager
-def _new_file(target: Path, scratch: Path | None = None) -> Iterator[Path]:
-    """Give a temporary path whose file gets the name of the target if all goes well.
-
-    A link is followed and stays; a file that is replaced keeps its permissions.
-
-    Raises:
-        InputError: the target is an input, or no file.
-        StoreError: the file cannot be written.
-    """
-    file = _resolve_target(target)
-    is_elsewhere = file.parent != target.parent.resolve()  # the link may lead to another disk
     try:
-        with ExitStack() as stack:
-            if scratch is None or is_elsewhere:
-                scratch = stack.enter_context(private_folder(file.parent, UNFINISHED))
-            temporary = temporary_path(scratch / file.name)
-            stack.callback(temporary.unlink, missing_ok=True)
-            yield temporary
-            if file.exists():
-                temporary.chmod(file.stat().st_mode & 0o777)
-            sync_file(temporary)
-            temporary.replace(file)
-        sync_file(file.parent)
+        with writing(target, failure=StoreError, scratch=scratch) as whole:
+            with FileWriter(
+                whole, store.description, store.index_layout, n_rows=len(store), shard=None
+            ) as file:
+                for column in columns:
+                    for start in range(0, len(store), column.leaf_rows):
+                        stop = min(len(store), start + column.leaf_rows)
+                        file.write(column, start, store.read_column(column, start, stop))
+                        done += 1
+                        if on_progress:
+                            on_progress(done, total)
+                header = file.finish()
+            check_sizes(header, whole.stat().st_size, str(target))
     except (OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:160]
         raise StoreError(f"{target}: cannot be written ({reason})") from error
+    return target
