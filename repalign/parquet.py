@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from repalign.exceptions import MissingExtraError, reading
+from repalign.exceptions import InputError, MissingExtraError, reading
 from repalign.files import check_regular
 
 if TYPE_CHECKING:
@@ -88,11 +88,18 @@ class ParquetTable:
 
         The sizes are those of row groups, and of lists the length of the first: pyarrow ends the
         process where it is asked for those of a column and the metadata are damaged.
+
+        Raises:
+            InputError: two columns have one of these names, or the file is damaged.
         """
+        names = self.schema.names
+        repeated = next((name for name in columns if names.count(name) > 1), None)
+        if repeated is not None:
+            raise InputError(f"{self._name}: has two columns {repeated!r}; rename one")
         with reading_arrow(self._name):
             import pyarrow.types as kinds
 
-            known = sorted(set(columns) & set(self.schema.names))
+            known = sorted(set(columns) & set(names))
             lists = [name for name in known if kinds.is_nested(self.schema.field(name).type)]
             width = len(known) - len(lists)
             first = self._file.iter_batches(batch_size=1, columns=lists) if lists else ()

@@ -203,9 +203,6 @@ def _read_parquet(
                 longest = max((text_lengths(column)[1] for column in columns), default=0)
             check_bytes(LETTER_BYTES * table.n_rows * longest)
         names = [field.name for field in table.schema if not types.is_nested(field.type)]
-        duplicates = [name for name, count in Counter(names).items() if count > 1]
-        if duplicates:
-            raise InputError(f"{source}: has two columns {duplicates[0]!r}; rename one")
         columns = table.columns(names)
     return _with_index({name: _plain(values) for name, values in columns.items()}), ()
 
