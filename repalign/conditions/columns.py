@@ -20,7 +20,6 @@ from repalign.data.factors import (
     table_of,
 )
 from repalign.exceptions import InputError, RowMismatchError
-from repalign.expansion import check_copy
 from repalign.printable import listing
 from repalign.store.foreign.contents import METADATA_PREFIX
 from repalign.store.foreign.hdf5_files import read_observations
@@ -70,11 +69,7 @@ def open_columns(columns: Columns, *, id_column: str | None = None) -> ColumnTab
         observations, ids = read_observations(path, id_column=id_column)
         return table_of(observations, ids=ids, name=str(path))
     if locator.view is None:
-        return read_columns(
-            path,
-            id_column=id_column,
-            check_bytes=lambda n_bytes: check_copy(path, n_bytes, label=str(path)),
-        )
+        return read_columns(path, id_column=id_column)
     source = open_embeddings(columns, id_column=id_column)
     values = source.rows.read(0, source.n_rows)
     titles = (f"{locator.view}.{j}" for j in range(source.dim))

@@ -5,7 +5,7 @@ Readable are CSV, TSV, Parquet and npz files. An id column tells which row is wh
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from repalign.delimited import ID_NAMES, MAX_COLUMNS, open_delimited
 from repalign.exceptions import InputError
+from repalign.expansion import check_copy
 from repalign.files import check_regular
 from repalign.npy import NpzArchive
 from repalign.parquet import ParquetTable, reading_arrow, text_lengths
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet")
 LETTER_BYTES = 4  # of an array of numpy, whose texts are all as long as the longest
-# Told how many bytes values take, before they are read; raises if these are too many.
-CheckBytes = Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +65,6 @@ def read_columns(
     *,
     id_column: str | None = None,
     only: Sequence[str] | None = None,
-    check_bytes: CheckBytes = lambda n_bytes: None,
 ) -> ColumnTable:
     """Read a table of columns.
 
@@ -77,11 +75,10 @@ def read_columns(
         id_column: the column of ids; by default one that is called ``id``, ``ids`` or
             ``sample_id``, or an index that does not merely count the rows.
         only: the columns wanted; by default all.
-        check_bytes: refuses what a compressed file may not become.
 
     Raises:
-        InputError: no such file or column, an unknown layout, columns of unequal length, or more
-            of them than can be meant.
+        InputError: no such file or column, an unknown layout, columns of unequal length, more of
+            them than can be meant, or a file that expands to more than it may.
         MissingExtraError: Parquet without pyarrow.
     """
     source = Path(path)
@@ -90,9 +87,9 @@ def read_columns(
     if suffix not in SUFFIXES:
         raise InputError(f"{source}: cannot be read; expected one of {', '.join(SUFFIXES)}")
     if suffix == ".npz":
-        columns, notes = _read_npz(source, check_bytes)
+        columns, notes = _read_npz(source)
     elif suffix == ".parquet":
-        columns, notes = _read_parquet(source, check_bytes)
+        columns, notes = _read_parquet(source)
     else:
         columns, notes = _read_text(source, id_column)
     return _checked_table(str(source), columns, id_column=id_column, only=only, notes=notes)
@@ -187,21 +184,20 @@ def _read_text(
     )
 
 
-def _read_parquet(
-    source: Path, check_bytes: CheckBytes
-) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+def _read_parquet(source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     """Read the columns of single values, after checking what they become; lists are no columns."""
     with ParquetTable(source) as table:
         from pyarrow import types
 
         _check_width(table.n_leaves, source)
         names = table.schema.names
-        check_bytes(max(8 * table.n_rows * len(names), table.declared_bytes(names)))
+        n_bytes = max(8 * table.n_rows * len(names), table.declared_bytes(names))
+        check_copy(source, n_bytes, label=str(source))
         for group in range(len(table.group_rows)):
             columns = table.group(group).columns
             with reading_arrow(source):
                 longest = max((text_lengths(column)[1] for column in columns), default=0)
-            check_bytes(LETTER_BYTES * table.n_rows * longest)
+            check_copy(source, LETTER_BYTES * table.n_rows * longest, label=str(source))
         names = [field.name for field in table.schema if not types.is_nested(field.type)]
         columns = table.columns(names)
     return _with_index({name: _plain(values) for name, values in columns.items()}), ()
@@ -228,9 +224,7 @@ def _check_width(n_columns: int, source: Path) -> None:
         raise InputError(f"{source}: has {n_columns} columns; at most {MAX_COLUMNS} are read")
 
 
-def _read_npz(
-    source: Path, check_bytes: CheckBytes
-) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+def _read_npz(source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     columns: dict[str, NDArray[Any]] = {}
     notes = []
     n_bytes = 0
@@ -245,7 +239,7 @@ def _read_npz(
                 )
                 continue
             n_bytes += math.prod(shape) * dtype.itemsize
-            check_bytes(n_bytes)
+            check_copy(source, n_bytes, label=str(source))
             _check_width(shape[1] if len(shape) == 2 else 1, source)
             values = archive.read(name)
             if values.ndim == 1:
