@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from repalign.exceptions import InputError, MissingExtraError, reading
+from repalign.expansion import check_expansion
 from repalign.files import check_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 NUMBER_BYTES = 8
+BATCH_ROWS, BATCH_BYTES = 8192, 2**27
 
 
 @contextmanager
@@ -58,9 +60,12 @@ class ParquetTable:
         InputError: no regular file, or not a parquet file.
     """
 
+    layout = "parquet"
+
     def __init__(self, path: Path, name: object = None) -> None:
         self._name = name or path
         check_regular(path)
+        self.n_stored = path.stat().st_size
         with reading_arrow(self._name):
             import pyarrow.parquet as pq
 
@@ -109,8 +114,24 @@ class ParquetTable:
                 break
         return max(NUMBER_BYTES * self.n_rows * width, self._stored)
 
-    def batches(self, n_rows: int, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
-        """Yield columns in batches of rows."""
+    def check_size(self, columns: Sequence[str]) -> int:
+        """Check that columns become no more than the file may, and return what they declare.
+
+        Raises:
+            InputError: they become more, or as for ``declared_bytes``.
+        """
+        n_bytes = self.declared_bytes(columns)
+        check_expansion(self.n_stored, n_bytes, label=str(self._name))
+        return n_bytes
+
+    def batches(self, columns: Sequence[str]) -> "Iterator[pa.RecordBatch]":
+        """Yield columns in batches of rows that fit into little memory.
+
+        Raises:
+            InputError: as for ``check_size``.
+        """
+        fitting = BATCH_BYTES * self.n_rows // max(self.check_size(columns), 1)
+        n_rows = max(1, min(BATCH_ROWS, fitting))
         return read_batches(self._file.iter_batches(n_rows, columns=columns), self._name)
 
     def group(self, number: int, columns: Sequence[str] | None = None) -> "pa.Table":

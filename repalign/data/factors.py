@@ -191,8 +191,7 @@ def _read_parquet(source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...
 
         _check_width(table.n_leaves, source)
         names = table.schema.names
-        n_bytes = max(8 * table.n_rows * len(names), table.declared_bytes(names))
-        check_copy(source, n_bytes, label=str(source))
+        table.check_size(names)
         for group in range(len(table.group_rows)):
             columns = table.group(group).columns
             with reading_arrow(source):

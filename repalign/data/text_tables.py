@@ -70,7 +70,7 @@ class ParquetColumn:
         self._columns = [name for name in (self._column, id_column) if name is not None]
         self._table = ParquetTable(path, path.name)
         check_columns(self._table.schema.names, self._column, id_column, path.name)
-        check_copy(path, self._table.declared_bytes(self._columns), label=path.name)
+        self._table.check_size(self._columns)
         self._starts = np.cumsum([0, *self._table.group_rows])
         self._lock = threading.Lock()
         self._held: tuple[int, list[Any], list[Any] | None] = (-1, [], None)

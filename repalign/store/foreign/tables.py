@@ -4,8 +4,7 @@ A column per dimension, or one column of lists.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
-from repalign.expansion import check_copy, check_expansion, check_identities
+from repalign.expansion import check_expansion, check_identities
 from repalign.files import check_regular, open_regular
-from repalign.parquet import ParquetTable, read_batches, reading_arrow, text_lengths
+from repalign.parquet import (
+    BATCH_ROWS,
+    ParquetTable,
+    read_batches,
+    reading_arrow,
+    text_lengths,
+)
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -32,30 +37,42 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS_VIEW = "columns"  # name of the matrix that the columns of numbers form together
-BATCH_ROWS, BATCH_BYTES = 8192, 2**27
 STATE, SPLITS = "state.json", "dataset_dict.json"
 STATE_BYTES = 2**26
 _DAMAGED = "holds values that cannot be read"
 _NOT_ARROW = "not a readable Arrow file"
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table that is read in batches.
+class ArrowStreams:
+    """Files of Arrow as one table that is read in batches.
 
     Args:
-        layout: its format, for reports.
-        schema: names and types of its columns.
-        n_rows: number of rows.
-        n_stored: bytes of its files.
-        batches: yields the rows of some columns in order.
+        paths: the files, in order.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        InputError: no regular files, not files of Arrow, or of different columns.
     """
 
-    layout: str
-    schema: "pa.Schema"
-    n_rows: int
-    n_stored: int
-    batches: "Callable[[Sequence[str]], Iterator[pa.RecordBatch]]"
+    layout = "Arrow"
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        for path in paths:
+            check_regular(path)
+        schemas = [_read_schema(path) for path in paths]
+        if any(schema != schemas[0] for schema in schemas):
+            raise InputError(f"{paths[0].parent}: its Arrow files have different columns")
+        self.schema = schemas[0]
+        self.n_rows = sum(len(batch) for path in paths for batch in _arrow_batches(path))
+        self.n_stored = sum(path.stat().st_size for path in paths)
+
+    def batches(self, columns: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+        """Yield columns in batches of rows."""
+        for path in self._paths:
+            for batch in _arrow_batches(path):
+                for start in range(0, len(batch), BATCH_ROWS):
+                    yield batch.slice(start, BATCH_ROWS).select(columns)
 
 
 def read_parquet(request: ForeignRequest) -> ForeignMatrix:
@@ -65,17 +82,8 @@ def read_parquet(request: ForeignRequest) -> ForeignMatrix:
     view ``columns``. Ids are the column ``id_column``, one named ``id``, ``ids`` or
     ``sample_id``, or the only column of text. Other columns are left out.
     """
-    path = request.path
-    with ParquetTable(path) as file:
-
-        def batches(columns: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-            n_bytes = file.declared_bytes(columns)
-            check_copy(path, n_bytes, label=str(path))
-            fitting = BATCH_BYTES * file.n_rows // max(n_bytes, 1)
-            return file.batches(max(1, min(BATCH_ROWS, fitting)), columns)
-
-        n_stored = path.stat().st_size
-        return _read_table(request, Table("parquet", file.schema, file.n_rows, n_stored, batches))
+    with ParquetTable(request.path) as table:
+        return _read_table(request, table)
 
 
 def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
@@ -96,22 +104,7 @@ def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
     names = [str(entry.get("filename")) if isinstance(entry, dict) else "" for entry in entries]
     if not names or any(Path(name).name != name or "\0" in name for name in names):
         raise InputError(f"{root}: {STATE} names no Arrow files of this directory")
-    paths = [root / name for name in names]
-    for path in paths:
-        check_regular(path)
-    schemas = [_read_schema(path) for path in paths]
-    if any(schema != schemas[0] for schema in schemas):
-        raise InputError(f"{root}: its Arrow files have different columns")
-
-    def batches(columns: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-        for path in paths:
-            for batch in _arrow_batches(path):
-                for start in range(0, len(batch), BATCH_ROWS):
-                    yield batch.slice(start, BATCH_ROWS).select(columns)
-
-    n_rows = sum(len(batch) for path in paths for batch in _arrow_batches(path))
-    n_stored = sum(path.stat().st_size for path in paths)
-    return _read_table(request, Table("Arrow", schemas[0], n_rows, n_stored, batches))
+    return _read_table(request, ArrowStreams([root / name for name in names]))
 
 
 def _read_list(path: Path, key: str) -> list[Any]:
@@ -146,7 +139,7 @@ def _arrow_batches(path: Path) -> Iterator["pa.RecordBatch"]:
         yield from read_batches(stream, path, _NOT_ARROW)
 
 
-def _read_table(request: ForeignRequest, table: Table) -> ForeignMatrix:
+def _read_table(request: ForeignRequest, table: ParquetTable | ArrowStreams) -> ForeignMatrix:
     """Read one matrix of a table of columns."""
     names = table.schema.names
     id_name = _id_column(request, table.schema)
@@ -204,7 +197,7 @@ def _id_column(request: ForeignRequest, schema: "pa.Schema") -> str | None:
 
 
 def _views(
-    request: ForeignRequest, table: Table, id_name: str | None
+    request: ForeignRequest, table: ParquetTable | ArrowStreams, id_name: str | None
 ) -> dict[str, tuple[tuple[int, ...], list[str]]]:
     """Return shape and columns of every matrix of the table; a width of 0 is not known yet."""
     import pyarrow.types as kinds
@@ -229,7 +222,7 @@ def _views(
 
 
 def _value_blocks(
-    table: Table,
+    table: ParquetTable | ArrowStreams,
     columns: list[str],
     extra: list[str],
     *,
