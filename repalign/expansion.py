@@ -29,7 +29,7 @@ def allowing(text: str) -> Iterator[None]:
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = text
     try:
-        _limit_of_user()
+        _limit(0)
         yield
     finally:
         if before is None:
@@ -47,13 +47,25 @@ def check_copy(path: Path, n_bytes: int, *, label: str) -> None:
     check_expansion(path.stat().st_size, n_bytes, label=label)
 
 
-def check_expansion(stored: int, n_bytes: int, *, label: str) -> None:
+def check_expansion(stored: int, n_bytes: int, *, label: str, subject: str = "") -> None:
     """Check that stored bytes do not expand to more than they may, in memory or on the disk.
+
+    Args:
+        stored: the bytes of the file.
+        n_bytes: what they become.
+        label: the file, for messages.
+        subject: what becomes so large, for messages.
 
     Raises:
         InputError: they do.
     """
-    _check(n_bytes, stored, label, f"{stored} bytes expand to")
+    limit = _limit(stored)
+    if n_bytes > limit:
+        raise InputError(
+            f"{label}: {subject or f'{stored} bytes expand to'} {n_bytes} bytes, at most {limit} "
+            f"are allowed; if that is meant, set {VARIABLE}={-(-n_bytes // 2**30)}G, or give "
+            "--foreign-bytes before the command"
+        )
 
 
 def check_identities(n_bytes: int, *, label: str, stored: int = 0) -> None:
@@ -67,24 +79,14 @@ def check_identities(n_bytes: int, *, label: str, stored: int = 0) -> None:
     Raises:
         InputError: they do.
     """
-    _check(n_bytes, stored, label, "what identifies the rows takes")
+    check_expansion(stored, n_bytes, label=label, subject="what identifies the rows takes")
 
 
-def _check(n_bytes: int, stored: int, label: str, what: str) -> None:
-    limit = _limit_of_user()
-    limit = max(ALLOWANCE, MAX_EXPANSION * stored) if limit is None else limit
-    if n_bytes > limit:
-        raise InputError(
-            f"{label}: {what} {n_bytes} bytes, at most {limit} are allowed; if that is meant, "
-            f"set {VARIABLE}={-(-n_bytes // 2**30)}G, or give --foreign-bytes before the command"
-        )
-
-
-def _limit_of_user() -> int | None:
-    """Return what the environment allows, or None."""
+def _limit(stored: int) -> int:
+    """Return what stored bytes may become: what the environment allows, or the default."""
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
-        return None
+        return max(ALLOWANCE, MAX_EXPANSION * stored)
     match = re.fullmatch(r"(\d{1,15})([KMGT]?)B?", text.upper())
     if match is None:
         raise InputError(f"{VARIABLE}: got {text!r}, expected a size such as 8G")

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import cache
@@ -44,7 +44,7 @@ def open_regular(path: str | Path, *, failure: type[RepalignError] = InputError)
 
     Raises:
         InputError: There is no such file, it cannot be read, or it is no regular file; or
-            ``failure``, where one was given.
+            ``failure``.
     """
     try:
         # Looked at before, since opening alone ends the program that waits to write into a pipe,
@@ -56,9 +56,12 @@ def open_regular(path: str | Path, *, failure: type[RepalignError] = InputError)
             if kind == stat.S_IFREG:
                 return os.fdopen(handle, "rb")
             os.close(handle)
+    except FileNotFoundError as error:
+        raise failure(f"{path}: there is no such file") from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise failure(_unreadable(path, error)) from error
-    raise failure(_not_regular(path, kind))
+        raise failure(f"{path}: cannot be read ({_reason(error)})") from error
+    advice = "" if kind == stat.S_IFDIR else "; write its content into a file first"
+    raise failure(f"{path}: is {_kind_name(kind)}, expected a file{advice}")
 
 
 def file_sha256(path: str | Path) -> str:
@@ -75,7 +78,7 @@ def check_local(path: str | Path, *, failure: type[RepalignError] = InputError) 
     """Check that a path that is not there is no URL: files are opened, locked and renamed.
 
     Raises:
-        InputError: It is one; or ``failure``, where one was given.
+        InputError: It is one; or ``failure``.
     """
     if re.match("[a-z][a-z0-9+.-]+:/", str(path)):
         raise failure(
@@ -87,7 +90,7 @@ def check_regular(path: str | Path, *, failure: type[RepalignError] = InputError
     """Check that a file which a library will open by its name is one that ``open_regular`` opens.
 
     Raises:
-        InputError: It is not; or ``failure``, where one was given.
+        InputError: It is not; or ``failure``.
     """
     open_regular(path, failure=failure).close()
 
@@ -104,7 +107,11 @@ def protecting(inputs: Iterable[str | Path]) -> Iterator[None]:
 
 @contextmanager
 def writing(
-    path: str | Path, *, overwrite: bool = True, failure: type[RepalignError] = InputError
+    path: str | Path,
+    *,
+    overwrite: bool = True,
+    failure: type[RepalignError] = InputError,
+    scratch: Path | None = None,
 ) -> Iterator[Path]:
     """Give the name of a new file; when the block ends without failure it becomes the output.
 
@@ -116,10 +123,11 @@ def writing(
         path: The output.
         overwrite: Whether a file that is there may be replaced.
         failure: What to raise.
+        scratch: A directory beside the output for the unfinished file; by default a new one.
 
     Raises:
         InputError: The output cannot be written, is one of the protected inputs, or is there and
-            may not be replaced; or ``failure``, where one was given.
+            may not be replaced; or ``failure``.
     """
     target = check_output(path, overwrite=overwrite, failure=failure)
     if target is None:
@@ -128,14 +136,18 @@ def writing(
             yield whole
             _write_into(path, whole)
         return
-    with private_folder(target.parent, UNFINISHED) as folder:
-        whole = folder / "output.tmp"
+    with ExitStack() as stack:
+        # a link may lead to another disk, onto which nothing is renamed
+        if scratch is None or scratch.parent.resolve() != target.parent:
+            scratch = stack.enter_context(private_folder(target.parent, UNFINISHED))
+        whole = scratch / ".output.tmp"
+        stack.callback(whole.unlink, missing_ok=True)
         yield whole
         if target.exists():
             whole.chmod(target.stat().st_mode & 0o777)
-        with whole.open("rb") as stream:
-            os.fsync(stream.fileno())
+        _sync(whole)
         whole.replace(target)
+    _sync(target.parent)
 
 
 @contextmanager
@@ -181,8 +193,8 @@ def _remove(folder: Path) -> None:
         time.sleep(0.1)
 
 
-def made_folder(path: str | Path) -> Path:
-    """Return a folder to write into, made where it is not there.
+def ensure_directory(path: str | Path) -> Path:
+    """Return a directory to write into, made where it is not there.
 
     Raises:
         InputError: It cannot be made.
@@ -191,8 +203,7 @@ def made_folder(path: str | Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{path}: is no folder and cannot be made one ({reason})") from error
+        raise InputError(f"{path}: the directory cannot be made ({_reason(error)})") from error
     return folder
 
 
@@ -202,16 +213,15 @@ def check_output(
     """Return the file to replace, links followed; None if the output is to be written into.
 
     Raises:
-        InputError: As ``writing``; or ``failure``, where one was given.
+        InputError: As ``writing``; or ``failure``.
     """
     if Path(path) == STDOUT:
         return None
     try:
-        target = _followed(Path(path))
+        target = _follow_links(Path(path))
         status = Path(path).stat() if isinstance(target, int) or target.exists() else None
     except (OSError, ValueError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise failure(f"{path}: cannot be written ({reason})") from error
+        raise failure(f"{path}: cannot be written ({_reason(error)})") from error
     if status is None:
         assert isinstance(target, Path), "a descriptor exists"
         if not target.parent.is_dir():
@@ -222,7 +232,7 @@ def check_output(
     if isinstance(target, int) or kind in (stat.S_IFIFO, stat.S_IFCHR):
         return None
     if kind != stat.S_IFREG:
-        raise failure(f"{path}: is {_KINDS.get(kind, 'something else')}, expected a file to write")
+        raise failure(f"{path}: is {_kind_name(kind)}, expected a file to write")
     check_no_input(path, target, failure=failure)
     if not overwrite:
         raise failure(f"{path}: already exists; choose another name or allow overwriting")
@@ -231,7 +241,7 @@ def check_output(
     return target
 
 
-def _followed(path: Path) -> Path | int:
+def _follow_links(path: Path) -> Path | int:
     """Return what a path leads to, be it there or not; the number of an open descriptor.
 
     ``/dev/stdout`` of ``repalign … > file`` leads to that file, but to replace it, or to open it
@@ -249,11 +259,11 @@ def _followed(path: Path) -> Path | int:
 
 
 def _check_link(path: Path) -> None:
-    """Refuse a link that somebody else put where everybody may, as the system does on opening."""
+    """Refuse a link of another user in a shared directory, as the system does on opening."""
     folder, link = path.parent.stat(), path.lstat()
-    everybody = stat.S_ISVTX | stat.S_IWOTH
-    if folder.st_mode & everybody == everybody and link.st_uid not in (os.geteuid(), folder.st_uid):
-        raise RuntimeError("a link of somebody else, in a folder into which everybody writes")
+    shared = stat.S_ISVTX | stat.S_IWOTH
+    if folder.st_mode & shared == shared and link.st_uid not in (os.geteuid(), folder.st_uid):
+        raise RuntimeError("a link of another user, in a directory that all users may write")
 
 
 def check_no_input(
@@ -267,42 +277,47 @@ def check_no_input(
         failure: What to raise.
 
     Raises:
-        InputError: It is one of the protected inputs; or ``failure``, where one was given.
+        InputError: It is one of the protected inputs; or ``failure``.
     """
     target = Path(path) if target is None else target
-    for given in _protected.get():
+    for source in _protected.get():
         with suppress(OSError, ValueError):  # an input that is not there is not in danger
-            if given.samefile(target):
-                raise failure(f"{path}: is the input {given}; choose another name for the output")
-            place, found = target.resolve(), given.resolve(strict=True)
-            if given.is_dir() and place.is_relative_to(found):
-                raise failure(f"{path}: lies in {given}, which is an input; choose another name")
-            if found.is_relative_to(place):
-                raise failure(f"{path}: holds the input {given}; choose another name")
+            if source.samefile(target):
+                raise failure(f"{path}: is the input {source}; choose another name for the output")
+            output, real_source = target.resolve(), source.resolve(strict=True)
+            if source.is_dir() and output.is_relative_to(real_source):
+                raise failure(f"{path}: lies in {source}, which is an input; choose another name")
+            if real_source.is_relative_to(output):
+                raise failure(f"{path}: holds the input {source}; choose another name")
 
 
 def _write_into(path: str | Path, whole: Path) -> None:
+    """Copy a whole output into a device, a pipe or an open descriptor."""
     sys.stdout.flush()
     with whole.open("rb") as source:
         if Path(path) == STDOUT:
             shutil.copyfileobj(source, sys.stdout.buffer)
             sys.stdout.buffer.flush()
             return
-        target = _followed(Path(path))
+        target = _follow_links(Path(path))
         flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY
         handle = os.dup(target) if isinstance(target, int) else os.open(target, flags)
         with os.fdopen(handle, "wb") as sink:
             shutil.copyfileobj(source, sink)
 
 
-def _unreadable(path: str | Path, error: OSError | ValueError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return f"{path}: there is no such file"
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return f"{path}: cannot be read ({reason})"
+def _sync(path: Path) -> None:
+    """Make a file, or the names in a directory, survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
-def _not_regular(path: str | Path, kind: int) -> str:
-    found = _KINDS.get(kind, "something else")
-    advice = "" if kind == stat.S_IFDIR else "; write its content into a file first"
-    return f"{path}: is {found}, expected a file{advice}"
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _kind_name(kind: int) -> str:
+    return _KINDS.get(kind, "something else")

@@ -75,7 +75,7 @@ FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
     "a.safetensors": (lambda path: save_file({"x": VALUES}, path), "tensors._parse_ids"),
     "a.pt": (lambda path: torch.save(torch.from_numpy(VALUES), path), "tensors._check_stored"),
     "a.hdf5": (save_hdf5, "hdf5_files.read_tree"),
-    "a.h5ad": (save_anndata, "anndata_files._is_matrix"),
+    "a.h5ad": (save_anndata, "array_trees._is_matrix"),
     "a.mat": (
         lambda path: scipy.io.savemat(path, {"x": VALUES}),
         "matlab_files.check_copy",
@@ -219,7 +219,7 @@ def save_sounds(path: Path) -> Path:
         ("a.txt", "text", save_texts, "text._decode"),
         ("a.jsonl", "text", save_lines, "text._field"),
         ("images", "image", save_images, "images.io.BytesIO"),
-        ("a.npz", "image", save_pixels, "image_arrays._check_npy"),
+        ("a.npz", "image", save_pixels, "image_arrays.check_images"),
         ("sounds", "audio", save_sounds, "sounds._mixed"),
     ],
 )

@@ -20,10 +20,9 @@ from repalign.data.factors import (
     table_of,
 )
 from repalign.exceptions import InputError, RowMismatchError
-from repalign.expansion import check_copy
 from repalign.printable import listing
-from repalign.store.foreign.anndata_files import read_observations
 from repalign.store.foreign.contents import METADATA_PREFIX
+from repalign.store.foreign.hdf5_files import read_observations
 from repalign.store.in_memory import frame_ids
 from repalign.store.index import POOLED, decode_ids, pooled_index
 from repalign.store.matching import MatchKey, match_rows, unverified_ids
@@ -69,11 +68,7 @@ def open_columns(columns: Columns, *, id_column: str | None = None) -> ColumnTab
         observations, ids = read_observations(path, id_column=id_column)
         return table_of(observations, ids=ids, name=str(path))
     if locator.view is None:
-        return read_columns(
-            path,
-            id_column=id_column,
-            check_bytes=lambda n_bytes: check_copy(path, n_bytes, label=str(path)),
-        )
+        return read_columns(path, id_column=id_column)
     source = open_embeddings(columns, id_column=id_column)
     values = source.rows.read(0, source.n_rows)
     titles = (f"{locator.view}.{j}" for j in range(source.dim))

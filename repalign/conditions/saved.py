@@ -6,7 +6,7 @@ from typing import Any
 
 from repalign.core.affine import AffineMap
 from repalign.exceptions import InputError
-from repalign.files import made_folder
+from repalign.files import ensure_directory
 from repalign.store.exchange.map_file import SavedMap, save_map
 
 SUFFIX = ".safetensors"
@@ -27,7 +27,7 @@ def save_transforms(
     A file is named after its condition: ``pca-ica.safetensors``; with several sources their
     number stands before it.
     """
-    where = made_folder(folder)
+    where = ensure_directory(folder)
     origins = list(dict.fromkeys((source, view) for source, view, _ in transforms))
     written = []
     for (source, view, condition), fitted in transforms.items():

@@ -4,10 +4,8 @@ Readable are CSV, TSV, Parquet and npz files. An id column tells which row is wh
 """
 
 import math
-import zipfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.damage_errors import NPY_ERRORS, ZIP_ERRORS
 from repalign.delimited import ID_NAMES, MAX_COLUMNS, open_delimited
-from repalign.exceptions import InputError, MissingExtraError, reading
-from repalign.files import check_regular, open_regular
-from repalign.parquet import declared_bytes, open_parquet, reading_arrow, text_lengths
+from repalign.exceptions import InputError
+from repalign.expansion import check_copy
+from repalign.files import check_regular
+from repalign.npy import NpzArchive
+from repalign.parquet import ParquetTable, reading_arrow, text_lengths
 from repalign.printable import counted
 
 if TYPE_CHECKING:
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet")
 LETTER_BYTES = 4  # of an array of numpy, whose texts are all as long as the longest
-_NO_TABLE = "not a readable table"
-# Told how many bytes values take, before they are read; raises if these are too many.
-CheckBytes = Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +65,6 @@ def read_columns(
     *,
     id_column: str | None = None,
     only: Sequence[str] | None = None,
-    check_bytes: CheckBytes = lambda n_bytes: None,
 ) -> ColumnTable:
     """Read a table of columns.
 
@@ -80,11 +75,10 @@ def read_columns(
         id_column: the column of ids; by default one that is called ``id``, ``ids`` or
             ``sample_id``, or an index that does not merely count the rows.
         only: the columns wanted; by default all.
-        check_bytes: refuses what a compressed file may not become.
 
     Raises:
-        InputError: no such file or column, an unknown layout, columns of unequal length, or more
-            of them than can be meant.
+        InputError: no such file or column, an unknown layout, columns of unequal length, more of
+            them than can be meant, or a file that expands to more than it may.
         MissingExtraError: Parquet without pyarrow.
     """
     source = Path(path)
@@ -93,9 +87,9 @@ def read_columns(
     if suffix not in SUFFIXES:
         raise InputError(f"{source}: cannot be read; expected one of {', '.join(SUFFIXES)}")
     if suffix == ".npz":
-        columns, notes = _read_npz(source, check_bytes)
+        columns, notes = _read_npz(source)
     elif suffix == ".parquet":
-        columns, notes = _read_parquet(source, check_bytes)
+        columns, notes = _read_parquet(source)
     else:
         columns, notes = _read_text(source, id_column)
     return _checked_table(str(source), columns, id_column=id_column, only=only, notes=notes)
@@ -190,28 +184,21 @@ def _read_text(
     )
 
 
-def _read_parquet(
-    source: Path, check_bytes: CheckBytes
-) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
-    """Read the columns of single values; one of lists is no column."""
-    try:
-        from pyarrow import parquet, types
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", extra="parquet", purpose=f"reading {source}") from error
-    _check_parquet(source, check_bytes)
-    with reading_arrow(source, _NO_TABLE):
-        file = parquet.ParquetFile(source)
-    with file:
-        with reading_arrow(source, _NO_TABLE):
-            fields = [(field.name, field.type) for field in file.schema_arrow]
-        names = [name for name, kind in fields if not types.is_nested(kind)]
-        duplicates = [name for name, count in Counter(names).items() if count > 1]
-        if duplicates:
-            raise InputError(f"{source}: has two columns {duplicates[0]!r}; rename one")
-        with reading_arrow(source, _NO_TABLE):
-            table = file.read(columns=names)
-            # column by column: what pandas says in the metadata of the table may be damaged
-            columns = {name: table[name].to_pandas().to_numpy() for name in table.column_names}
+def _read_parquet(source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+    """Read the columns of single values, after checking what they become; lists are no columns."""
+    with ParquetTable(source) as table:
+        from pyarrow import types
+
+        _check_width(table.n_leaves, source)
+        names = table.schema.names
+        table.check_size(names)
+        for group in range(len(table.group_rows)):
+            columns = table.group(group).columns
+            with reading_arrow(source):
+                longest = max((text_lengths(column)[1] for column in columns), default=0)
+            check_copy(source, LETTER_BYTES * table.n_rows * longest, label=str(source))
+        names = [field.name for field in table.schema if not types.is_nested(field.type)]
+        columns = table.columns(names)
     return _with_index({name: _plain(values) for name, values in columns.items()}), ()
 
 
@@ -231,96 +218,42 @@ def _with_index(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {ID_NAMES[0]: np.array(index), **columns}
 
 
-def _check_parquet(source: Path, check_bytes: CheckBytes) -> None:
-    """Check what a table becomes: a value that repeats takes next to nothing in the file."""
-    with reading_arrow(source, _NO_TABLE), open_parquet(source) as plain:
-        names = plain.schema_arrow.names
-    with reading_arrow(source, _NO_TABLE):
-        file = open_parquet(source, names)
-    with file:
-        _check_width(file.metadata.num_columns, source)
-        with reading_arrow(source, _NO_TABLE):
-            n_bytes = declared_bytes(file, names)
-        check_bytes(max(8 * file.metadata.num_rows * len(names), n_bytes))
-        for group in range(file.metadata.num_row_groups):
-            with reading_arrow(source, _NO_TABLE):
-                columns = file.read_row_group(group).columns
-                longest = max((text_lengths(column)[1] for column in columns), default=0)
-            check_bytes(LETTER_BYTES * file.metadata.num_rows * longest)
-
-
 def _check_width(n_columns: int, source: Path) -> None:
     if n_columns > MAX_COLUMNS:
         raise InputError(f"{source}: has {n_columns} columns; at most {MAX_COLUMNS} are read")
 
 
-def _read_npz(
-    source: Path, check_bytes: CheckBytes
-) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
-    with open_regular(source) as stream:
-        with _npz_damage(source):
-            file = np.load(stream, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise InputError(f"{source}: is no npz file but one array; expected arrays with names")
-        return _npz_columns(file, source, check_bytes)
-
-
-def _npz_damage(source: Path) -> AbstractContextManager[None]:
-    """Map what numpy and zipfile raise for a damaged file, as ``reading`` does."""
-    # KeyError of a member under another name
-    errors = (*NPY_ERRORS, *ZIP_ERRORS, KeyError)
-    return reading(source, *errors, problem="not a readable npz file")
-
-
-def _npz_columns(
-    file: Any, source: Path, check_bytes: CheckBytes
-) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+def _read_npz(source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     columns: dict[str, NDArray[Any]] = {}
     notes = []
     n_bytes = 0
-    for name in file.files:
-        if name.endswith("_names") and name.removesuffix("_names") in file.files:
-            continue
-        shape, dtype = _npz_header(source, name)
-        if dtype.hasobject or len(shape) not in (1, 2):
-            notes.append(f"{source}: the array {name} of shape {shape} is no column, passed over")
-            continue
-        n_bytes += math.prod(shape) * dtype.itemsize
-        check_bytes(n_bytes)
-        _check_width(shape[1] if len(shape) == 2 else 1, source)
-        with _npz_damage(source):
-            values = file[name]
-        if values.ndim == 1:
-            columns[name] = _plain(values)
-            continue
-        titles = [f"{name}.{j}" for j in range(values.shape[1])]
-        if f"{name}_names" in file.files:
-            with _npz_damage(source):
-                names = file[f"{name}_names"]
-            titles = [str(title) for title in names.reshape(-1).tolist()]
-        if len(titles) != values.shape[1]:
-            raise InputError(
-                f"{source}: {len(titles)} names for {values.shape[1]} columns of {name}"
-            )
-        columns.update(zip(titles, values.T, strict=True))
+    with NpzArchive(source) as archive:
+        for name in archive.names:
+            if name.endswith("_names") and name.removesuffix("_names") in archive.names:
+                continue
+            shape, _, dtype = archive.header(name)
+            if dtype.hasobject or len(shape) not in (1, 2):
+                notes.append(
+                    f"{source}: the array {name} of shape {shape} is no column, passed over"
+                )
+                continue
+            n_bytes += math.prod(shape) * dtype.itemsize
+            check_copy(source, n_bytes, label=str(source))
+            _check_width(shape[1] if len(shape) == 2 else 1, source)
+            values = archive.read(name)
+            if values.ndim == 1:
+                columns[name] = _plain(values)
+                continue
+            titles = [f"{name}.{j}" for j in range(values.shape[1])]
+            if f"{name}_names" in archive.names:
+                names = archive.read(f"{name}_names")
+                titles = [str(title) for title in names.reshape(-1).tolist()]
+            if len(titles) != values.shape[1]:
+                raise InputError(
+                    f"{source}: {len(titles)} names for {values.shape[1]} columns of {name}"
+                )
+            columns.update(zip(titles, values.T, strict=True))
     return columns, tuple(notes)
-
-
-def _npz_header(source: Path, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Read shape and type of an array without its values, which may be images."""
-    with (
-        _npz_damage(source),
-        zipfile.ZipFile(source) as archive,
-        archive.open(f"{name}.npy") as stream,
-    ):
-        version = np.lib.format.read_magic(stream)
-        read = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
-        )
-        shape, _, dtype = read(stream)
-        return shape, dtype
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

@@ -4,27 +4,22 @@ import gzip
 import hashlib
 import math
 import struct
-import zipfile
 import zlib
 from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.damage_errors import NPY_ERRORS, ZIP_ERRORS
+from repalign.damage_errors import NPY_ERRORS
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError, reading
 from repalign.files import check_regular, file_sha256, open_regular
 from repalign.limits import MAX_HELD_BYTES, MAX_PIXELS
+from repalign.npy import NOT_NPY, NpzArchive, read_header
 
 _NAMES = ("images", "x", "X", "data", "arr_0")
-_NOT_NPZ = "is not a readable .npz file"
-_NPY_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 
 
 class ArrayImages:
@@ -85,25 +80,17 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
     Raises InputError when there is no such array, it is too large, or it cannot be read.
     """
     check_regular(path)
-    with reading(path.name, *ZIP_ERRORS, problem=_NOT_NPZ):
-        archive = zipfile.ZipFile(path)
-    with archive:
-        arrays = [file.removesuffix(".npy") for file in archive.namelist()]
-        names = [column] if column else [name for name in _NAMES if name in arrays]
-        if not names or names[0] not in arrays:
+    with NpzArchive(path) as archive:
+        names = [column] if column else [name for name in _NAMES if name in archive.names]
+        if not names or names[0] not in archive.names:
             raise InputError(
                 f"no array {column or 'of images'} in {path.name}; found "
-                f"{', '.join(arrays) or 'none'}: choose one with --column"
+                f"{', '.join(archive.names) or 'none'}: choose one with --column"
             )
-        member = archive.infolist()[arrays.index(names[0])]
-        with _open_member(archive, member, path.name) as stream:
-            shape = _check_npy(stream, f"{path.name}::{names[0]}")
-        _check_held(math.prod(shape), path.name)
-        with (
-            _open_member(archive, member, path.name) as stream,
-            reading(path.name, *NPY_ERRORS, *ZIP_ERRORS, problem=_NOT_NPZ),
-        ):
-            array = np.lib.format.read_array(stream, allow_pickle=False)
+        header = archive.header(names[0])
+        check_images(header.shape, header.dtype, f"{path.name}::{names[0]}")
+        _check_held(math.prod(header.shape), path.name)
+        array = archive.read(names[0])
     description: dict[str, object] = {
         "format": "npz",
         "name": path.name,
@@ -113,20 +100,15 @@ def open_npz(path: Path, column: str | None = None) -> ArrayImages:
     return ArrayImages(array, description)
 
 
-def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> IO[bytes]:
-    with reading(name, *ZIP_ERRORS, problem=_NOT_NPZ):
-        return archive.open(member)
-
-
 def open_npy(path: Path) -> ArrayImages:
     """Images from a .npy file, read as they are needed.
 
     Raises InputError when it holds anything else or cannot be read.
     """
     with open_regular(path) as file:
-        _check_npy(file, path.name)
-    problem = "is not a readable array of images; save uint8 images"
-    with reading(path.name, *NPY_ERRORS, problem=problem):
+        header = read_header(file, path.name)
+    check_images(header.shape, header.dtype, path.name)
+    with reading(path.name, *NPY_ERRORS, problem=NOT_NPY):
         array = np.load(path, allow_pickle=False, mmap_mode="r")
     description: dict[str, object] = {
         "format": "npy",
@@ -134,22 +116,6 @@ def open_npy(path: Path) -> ArrayImages:
         "sha256": file_sha256(path),
     }
     return ArrayImages(array, description)
-
-
-def _check_npy(stream: IO[bytes], name: str) -> tuple[int, ...]:
-    """Return the shape of the images that the header of an array announces.
-
-    Raises InputError for another header or other values.
-    """
-    problem = "is not a readable npy array"
-    with reading(name, *NPY_ERRORS, *ZIP_ERRORS, problem=problem):
-        version = np.lib.format.read_magic(stream)
-    if version not in _NPY_HEADERS:
-        raise InputError(f"{name} is of version {version} of the npy format; expected 1 or 2")
-    with reading(name, *NPY_ERRORS, *ZIP_ERRORS, problem=problem):
-        shape, _, dtype = _NPY_HEADERS[version](stream)
-    check_images(shape, dtype, name)
-    return shape
 
 
 def _check_held(n_bytes: int, name: str) -> None:

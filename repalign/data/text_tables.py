@@ -8,10 +8,10 @@ import numpy as np
 
 from repalign.data.samples import Sample, checked_label, text_sample
 from repalign.delimited import open_delimited
-from repalign.exceptions import InputError, MissingExtraError, reading
+from repalign.exceptions import InputError, reading
 from repalign.expansion import check_copy
 from repalign.files import file_sha256
-from repalign.parquet import declared_bytes, open_parquet, reading_arrow, text_lengths
+from repalign.parquet import ParquetTable, reading_arrow, text_lengths
 
 
 class CsvColumn:
@@ -64,26 +64,14 @@ class ParquetColumn:
     """
 
     def __init__(self, path: Path, column: str | None, id_column: str | None) -> None:
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError(
-                "pyarrow", extra="parquet", purpose="reading .parquet"
-            ) from error
         self._path = path
         self._column = column or "text"
         self._id_column = id_column
         self._columns = [name for name in (self._column, id_column) if name is not None]
-        with reading_arrow(path.name):
-            self._file = open_parquet(path, self._columns)
-            names = self._file.schema_arrow.names
-        check_columns(names, self._column, id_column, path.name)
-        with reading_arrow(path.name):
-            n_bytes = declared_bytes(self._file, self._columns)
-        check_copy(path, n_bytes, label=path.name)
-        metadata = self._file.metadata
-        sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
-        self._starts = np.cumsum([0, *sizes])
+        self._table = ParquetTable(path, path.name)
+        check_columns(self._table.schema.names, self._column, id_column, path.name)
+        self._table.check_size(self._columns)
+        self._starts = np.cumsum([0, *self._table.group_rows])
         self._lock = threading.Lock()
         self._held: tuple[int, list[Any], list[Any] | None] = (-1, [], None)
 
@@ -115,8 +103,8 @@ class ParquetColumn:
     def _group(self, group: int) -> tuple[list[Any], list[Any] | None]:
         with self._lock:
             if self._held[0] != group:
+                table = self._table.group(group, self._columns)
                 with reading_arrow(self._path.name):
-                    table = self._file.read_row_group(group, columns=self._columns)
                     n_bytes = sum(text_lengths(column)[0] for column in table.columns)
                 check_copy(self._path, n_bytes, label=self._path.name)
                 with reading_arrow(self._path.name):

@@ -82,8 +82,7 @@ class Portion:
 
     def finish(self, counts: Made) -> ExtractResult:
         """Complete the store; ``counts`` are those of all shards."""
-        if not self._writer.is_complete:
-            self._writer.finish_when_whole()
+        self._writer.finish()
         tally = Tally(self._job, None)
         tally.samples, tally.rows = counts.samples, counts.rows
         tally.n_units, tally.n_cut = counts.n_units, counts.n_cut

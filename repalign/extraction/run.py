@@ -47,13 +47,9 @@ def extract(settings: ExtractSettings, on_progress: OnExtract | None = None) -> 
             if number not in writer.committed
         ]
         tally = Tally(job, on_progress, numbers)
-        try:
+        with writer:
             make_shards(job, writer, numbers, tally)
-        except BaseException:
-            writer.abandon()
-            raise
-        writer.close()
-        writer.finish_when_whole()
+        writer.finish()
         return result_of_job(job, writer, tally)
 
 

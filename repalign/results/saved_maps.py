@@ -14,7 +14,7 @@ from repalign.comparison.results import CompareResult
 from repalign.core.affine import AffineMap, MappedRows
 from repalign.engine.machine import OnStage, ignore_stage
 from repalign.exceptions import InputError, StoreError
-from repalign.files import check_output, made_folder, protecting
+from repalign.files import check_output, ensure_directory, protecting
 from repalign.store import WriteOptions, write_store
 from repalign.store.exchange.imports import stored_type
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
@@ -90,7 +90,7 @@ def save_result_maps(
             f"the maps of {len(result.pairs)} pairs were not kept, which would take more than half "
             "of the memory cap; raise it (--memory), or compare fewer pairs"
         )
-    where = made_folder(folder)
+    where = ensure_directory(folder)
     written = []
     results = zip(result.pairs, result.maps, result.fitted_rows, strict=True)
     for number, (pair, maps, rows) in enumerate(results, start=1):

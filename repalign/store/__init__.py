@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from repalign.store.reader import Store, open_store, verify_store
-    from repalign.store.writing.arrays import write_store
     from repalign.store.writing.files import pack_store
     from repalign.store.writing.options import WriteOptions
-    from repalign.store.writing.writer import StoreWriter
+    from repalign.store.writing.writer import StoreWriter, write_store
 
 __all__ = [
     "Store",
@@ -28,7 +27,7 @@ _LAZY = {
     "open_store": "reader",
     "pack_store": "writing.files",
     "verify_store": "reader",
-    "write_store": "writing.arrays",
+    "write_store": "writing.writer",
 }
 
 

@@ -11,8 +11,9 @@ from typer.testing import CliRunner, Result
 import repalign
 from repalign.cli.app import app
 from repalign.results.saved_maps import save_result_maps
-from repalign.store import StoreWriter, WriteOptions, open_store
+from repalign.store import StoreWriter, open_store
 from repalign.store.writing import shard_directory
+from tests.shards import SmallShards
 
 X = np.random.default_rng(0).laplace(size=(50, 3))
 # The process ends before an output gets its name.
@@ -80,7 +81,7 @@ def test_shards_beside_a_finished_store_are_removed(
 
 
 def test_an_unfinished_store_of_other_rows_is_kept(folder: Path) -> None:
-    options = WriteOptions(shard_rows=10)
+    options = SmallShards(shard_rows=10)
     writer = StoreWriter("out.h5", spec={"model": "mine"}, views={"x": 3}, options=options)
     writer.append({"x": X[:20]})
     writer.close()

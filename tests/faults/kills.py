@@ -20,12 +20,14 @@ from pathlib import Path
 import numpy as np
 
 from repalign.engine.cache import SUFFIX, Cache
-from repalign.store import StoreWriter, WriteOptions, open_store, verify_store
 from repalign.store.index import RowIndex
+from repalign.store.reader import open_store, verify_store
+from repalign.store.writing.writer import StoreWriter
 from tests.faults.counts import Counts, Outcome
 from tests.faults.forks import Ended, Limits, forked, import_all
 from tests.faults.lines import make_files, run_apart
 from tests.faults.stages import CHEAP, MODEL, RECORDED, Stage, long_stages, stages
+from tests.shards import SmallShards
 
 CALLS = (
     "openat", "write", "pwrite64", "rename", "unlink", "unlinkat", "rmdir", "mkdir", "fsync",
@@ -180,7 +182,7 @@ def _run(
 
 def _write(path: Path) -> None:
     """Begin a store of five shards, or continue it."""
-    options = WriteOptions(shard_rows=40)
+    options = SmallShards(shard_rows=40)
     with StoreWriter(
         path, resume=True, spec={"seed": 1}, views={"a": 20, "b": 3}, options=options
     ) as to:

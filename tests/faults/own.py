@@ -15,12 +15,14 @@ from repalign.engine.cache import SUFFIX, Cache
 from repalign.exceptions import InputError, StoreError
 from repalign.report.page import make_report
 from repalign.results.files import Results, read_results
-from repalign.store import StoreWriter, WriteOptions, verify_store, write_store
 from repalign.store.exchange.map_file import SavedMap, load_map, save_map
 from repalign.store.index import RowIndex
+from repalign.store.reader import verify_store
+from repalign.store.writing.writer import StoreWriter, write_store
 from tests.faults.counts import Counts
 from tests.faults.damage import damaged_bytes, damaged_csv, damaged_json
 from tests.faults.targets import Target, damage_all
+from tests.shards import SmallShards
 from tests.store.fuzz_worker import content
 
 SMALL = CompareSettings(n_null=3, n_rotations=1, n_halves=0)
@@ -61,7 +63,7 @@ def store_targets(folder: Path) -> list[Target]:
 
     def write(name: str, n_rows: int, **options: Any) -> Path:
         views, index = rows(n_rows)
-        settings = WriteOptions(licence="none", **options)
+        settings = SmallShards(licence="none", **options)
         write_store(folder / name, views, index=index, spec=SPEC, options=settings)
         return folder / name
 
@@ -75,7 +77,7 @@ def store_targets(folder: Path) -> list[Target]:
     whole = write("whole", 200, shard_rows=64)
     begun = folder / "begun.h5.parts"
     views, index = rows(100)
-    options = WriteOptions(licence="none", shard_rows=40)
+    options = SmallShards(licence="none", shard_rows=40)
     writer = StoreWriter(
         folder / "begun.h5", resume=True, spec=SPEC, views={"v": 3}, options=options
     )

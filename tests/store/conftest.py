@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from repalign.store import WriteOptions, write_store
 from repalign.store.index import RowIndex
+from repalign.store.writing.writer import write_store
+from tests.shards import SmallShards
 
 SPEC = {"model": {"id": "tiny", "layer": "final"}, "seed": 7}
 
@@ -23,7 +24,7 @@ class Example:
     index: RowIndex
 
     def write(self, path: Path, **options: Any) -> Path:
-        write_store(path, self.views, index=self.index, spec=SPEC, options=WriteOptions(**options))
+        write_store(path, self.views, index=self.index, spec=SPEC, options=SmallShards(**options))
         return path
 
 

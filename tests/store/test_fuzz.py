@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from repalign.store import WriteOptions, write_store
 from repalign.store.index import RowIndex
+from repalign.store.writing.writer import write_store
+from tests.shards import SmallShards
 
 WORKER = Path(__file__).with_name("fuzz_worker.py")
 LICENCE = "for research only"
@@ -32,7 +33,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             sample_sha=rng.integers(0, 256, (n_rows, 16), dtype=np.uint8),
             ids=np.array([f"id{i}" for i in range(n_rows)]),
         )
-        settings = WriteOptions(licence=LICENCE, **options)
+        settings = SmallShards(licence=LICENCE, **options)
         write_store(folder / name, views, index=index, spec={"seed": 1}, options=settings)
         return folder / name
 

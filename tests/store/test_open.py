@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from repalign.exceptions import InputError, RowMismatchError, StoreError
-from repalign.store import StoreWriter, write_store
 from repalign.store.index import RowIndex, encode_ids
 from repalign.store.matching import join_sources
 from repalign.store.open import is_store, open_embeddings
+from repalign.store.writing.writer import StoreWriter, write_store
+from tests.shards import SmallShards
 
 N_ROWS = 40_000
 VALUES = np.random.default_rng(0).standard_normal((N_ROWS, 8)).astype(np.float32)
@@ -56,7 +57,8 @@ def test_directories_of_shards_are_stores(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_store_is_refused(tmp_path: Path) -> None:
-    writer = StoreWriter(tmp_path / "run", spec={}, views={"final": 8})
+    options = SmallShards(shard_rows=5)
+    writer = StoreWriter(tmp_path / "run", spec={}, views={"final": 8}, options=options)
     writer.append({"final": VALUES[:10]})
     writer.close()
 

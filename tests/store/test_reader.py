@@ -11,8 +11,9 @@ import pytest
 
 from repalign.aliases import Rows
 from repalign.exceptions import InputError, StoreError
-from repalign.store import Store, StoreWriter, WriteOptions, open_store, write_store
+from repalign.store import Store, StoreWriter, open_store, write_store
 from repalign.store.index import RowIndex
+from tests.shards import SmallShards
 
 
 @pytest.fixture(params=["packed", "sharded"])
@@ -126,7 +127,7 @@ else:
 
 def test_more_shards_than_are_kept_open(tmp_path: Path) -> None:
     values = np.arange(4000, dtype=np.float32).reshape(400, 10)
-    write_store(tmp_path / "run", values, options=WriteOptions(shard_rows=10))
+    write_store(tmp_path / "run", values, options=SmallShards(shard_rows=10))
 
     with open_store(tmp_path / "run") as store:
         assert store.info.n_shards == 40
@@ -136,7 +137,7 @@ def test_more_shards_than_are_kept_open(tmp_path: Path) -> None:
 
 def test_an_unfinished_store_is_read_only_on_request(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    writer = StoreWriter(path, spec={}, views={"x": 2}, options=WriteOptions(shard_rows=4))
+    writer = StoreWriter(path, spec={}, views={"x": 2}, options=SmallShards(shard_rows=4))
     with pytest.raises(StoreError, match="no rows"):
         open_store(path)
     writer.append({"x": np.arange(20, dtype=np.float32).reshape(10, 2)})
@@ -150,7 +151,7 @@ def test_an_unfinished_store_is_read_only_on_request(tmp_path: Path) -> None:
 
 
 def test_shards_behind_a_gap_are_not_read(tmp_path: Path) -> None:
-    options = WriteOptions(n_shards=3)
+    options = SmallShards(n_shards=3)
     with StoreWriter(tmp_path / "run", spec={}, views={"x": 1}, options=options) as writer:
         for number in (0, 2):
             index = RowIndex(np.array([number]), np.array([-1]))

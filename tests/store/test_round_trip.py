@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repalign.store import StoreWriter, WriteOptions, open_store, pack_store, verify_store
 from repalign.store.index import RowIndex
+from repalign.store.reader import open_store, verify_store
+from repalign.store.writing.files import pack_store
+from repalign.store.writing.writer import StoreWriter
+from tests.shards import SmallShards
 
 
 @st.composite
@@ -29,7 +32,7 @@ def written_stores(draw: st.DrawFn) -> dict:
         ids=np.array([f"{stems[i % len(stems)]}-{i}" for i in range(n_rows)]) if with_ids else None,
     )
     cuts = sorted({0, n_rows, *draw(st.lists(st.integers(0, n_rows), max_size=4))})
-    options = WriteOptions(
+    options = SmallShards(
         dtype=dtype,
         shard_rows=draw(st.sampled_from([None, 64, 100])),
     )
@@ -75,8 +78,8 @@ def test_fingerprint_does_not_depend_on_shards_or_packing(stored: dict) -> None:
         for number, options in enumerate(
             [
                 stored["options"],
-                WriteOptions(dtype=dtype, shard_rows=77),
-                WriteOptions(dtype=dtype, shard_rows=4096),
+                SmallShards(dtype=dtype, shard_rows=77),
+                SmallShards(dtype=dtype, shard_rows=4096),
             ]
         ):
             path = Path(folder) / f"run{number}"
@@ -94,7 +97,7 @@ def test_fingerprint_does_not_depend_on_shards_or_packing(stored: dict) -> None:
 def test_fingerprint_depends_on_everything_else(change: str, tmp_path: Path) -> None:
     index = RowIndex(np.arange(3), np.zeros(3, int), ids=np.array(["a", "b", "c"]))
     stored = {"views": {"x": np.zeros((3, 2), np.float32)}, "index": index}
-    stored |= {"cuts": [0, 3], "options": WriteOptions()}
+    stored |= {"cuts": [0, 3], "options": SmallShards()}
     other = dict(stored)
     if change == "value":
         other["views"] = {"x": np.eye(3, 2, dtype=np.float32)}
@@ -107,7 +110,7 @@ def test_fingerprint_depends_on_everything_else(change: str, tmp_path: Path) -> 
     elif change == "view name":
         other["views"] = {"y": stored["views"]["x"]}
     else:
-        other["options"] = WriteOptions(dtype="float16")
+        other["options"] = SmallShards(dtype="float16")
 
     write(tmp_path / "a.h5", stored)
     write(tmp_path / "b.h5", other)

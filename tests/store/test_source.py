@@ -11,13 +11,15 @@ import torch
 
 from repalign.exceptions import InputError
 from repalign.rows import ArrayRows
-from repalign.store import WriteOptions, open_store, write_store
 from repalign.store.exchange.exports import export_store
 from repalign.store.exchange.imports import import_store
 from repalign.store.index import RowIndex, pooled_index
 from repalign.store.matching import join_sources
 from repalign.store.open import as_source, check_is_store, open_embeddings
+from repalign.store.reader import open_store
 from repalign.store.source import parse_locator, row_blocks
+from repalign.store.writing.writer import write_store
+from tests.shards import SmallShards
 
 VALUES = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
 NAMES = [f"cat-{row}" for row in range(6)]
@@ -201,7 +203,7 @@ def test_shards_of_any_size_have_the_fingerprint_of_the_whole(tmp_path: Path) ->
     index = RowIndex(np.arange(300)[::-1], np.arange(300) % 3)
     prints = set()
     for shard_rows in (128, 100, 300):
-        options = WriteOptions(shard_rows=shard_rows)
+        options = SmallShards(shard_rows=shard_rows)
         where = tmp_path / f"run{shard_rows}"
         write_store(where, values, index=index, options=options)
         source = open_embeddings(where)

@@ -15,7 +15,7 @@ from repalign.cli.talk import talk_of
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.settings import ReproduceSettings
 from repalign.figures.style import default_style
-from repalign.files import made_folder, open_regular
+from repalign.files import ensure_directory, open_regular
 from repalign.printable import printable
 from repalign.tables.formats import shown_records
 from repalign.tables.records import as_csv, as_json
@@ -160,7 +160,7 @@ def _check_folder(where: Path, wanted: tuple[str, str, str]) -> None:
     """
     import json
 
-    made_folder(where)
+    ensure_directory(where)
     output.check_figure(where / "figure.png")
     path = where / "results.json"
     if not path.exists():

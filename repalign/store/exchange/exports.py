@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,18 +89,14 @@ def export_store(
     source, out = as_source(source), Path(out)
     format_name = _choose_format(out, file_format)
     ids_path, lines = None, ""
-    is_file = check_output(out) is not None
-    if format_name in WITHOUT_INDEX and source.index.ids is not None and is_file:
-        ids_path = out.with_name(out.stem + SIDECAR_SUFFIX)
-        lines = _id_lines(source)
-    if not overwrite:
-        check_output(out, overwrite=False)
-        if ids_path is not None and not _has_text(ids_path, lines):
-            check_output(ids_path, overwrite=False)
     report = on_progress or (lambda done, total: None)
     with protecting([] if source.path is None else [source.path]):
-        if ids_path is not None:  # before the work: it may be refused
-            check_output(ids_path)
+        is_file = check_output(out, overwrite=overwrite) is not None
+        if format_name in WITHOUT_INDEX and source.index.ids is not None and is_file:
+            ids_path, lines = out.with_name(out.stem + SIDECAR_SUFFIX), _id_lines(source)
+            # exports of one set can share their ids
+            is_same = ids_path.is_file() and ids_path.read_bytes() == lines.encode()
+            check_output(ids_path, overwrite=overwrite or is_same)
         with writing(out) as whole:
             _WRITERS[format_name](whole, source, report)
         if ids_path is not None:
@@ -118,17 +114,10 @@ def export_store(
 
 def _choose_format(out: Path, file_format: ExportFormat | None) -> ExportFormat:
     name = file_format or out.suffix.removeprefix(".").lower()
-    for known in get_args(ExportFormat):
+    for known in _WRITERS:
         if name == known:
             return known
-    raise InputError(
-        f"{out}: the format {name!r} is not written; choose {', '.join(get_args(ExportFormat))}"
-    )
-
-
-def _has_text(path: Path, text: str) -> bool:
-    """Return whether a file has just this text: exports of one set can share their ids."""
-    return path.is_file() and path.read_bytes() == text.encode()
+    raise InputError(f"{out}: the format {name!r} is not written; choose {', '.join(_WRITERS)}")
 
 
 def _id_lines(source: EmbeddingSource) -> str:

@@ -13,8 +13,8 @@ from repalign.store.format import VIEW_NAME, StoredDtype
 from repalign.store.open import IMPORTED, Embeddings, as_source, is_store
 from repalign.store.reader import StoreInfo
 from repalign.store.source import EmbeddingSource
-from repalign.store.writing.arrays import write_store
 from repalign.store.writing.options import WriteOptions
+from repalign.store.writing.writer import write_store
 
 MAX_VIEW_NAME = 64
 

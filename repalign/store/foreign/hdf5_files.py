@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
 from repalign.expansion import check_expansion
-from repalign.store.foreign.array_trees import read_tree
+from repalign.store.foreign.array_trees import (
+    ArrayTree,
+    observation_columns,
+    read_anndata,
+    read_column,
+    read_observation_ids,
+    read_tree,
+)
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
 from repalign.store.hdf5 import check_stored_inside, h5py, reading_hdf5
 
@@ -30,21 +37,42 @@ def read_hdf5(request: ForeignRequest) -> ForeignMatrix:
         return read_tree(request, tree)
 
 
-class Hdf5Tree:
-    """The datasets of a file by path, reached by hard links only.
+def read_h5ad(request: ForeignRequest) -> ForeignMatrix:
+    """Open one dense matrix of an AnnData file; the ids are the names of the observations."""
+    with Hdf5Tree(request.path, layout="AnnData") as tree:
+        return read_anndata(request, tree)
 
-    Args:
-        path: the file.
-        layout: what reports call it.
+
+def read_observations(
+    path: Path, *, id_column: str | None = None
+) -> tuple[dict[str, NDArray[Any]], list[str] | None]:
+    """Return the columns of ``obs`` of an AnnData file, without those of rare types, and the ids.
+
+    Raises:
+        InputError: there are no observations, or they cannot be read.
+    """
+    with Hdf5Tree(path, layout="AnnData") as tree:
+        ids, ids_from = read_observation_ids(ForeignRequest(path, id_column=id_column), tree)
+        names = observation_columns(tree)
+        if not names or "__categories" in names:
+            raise InputError(
+                f"{path}::obs: is not there, or older than AnnData 0.8; write it again"
+            )
+        columns = {
+            name: read_column(tree, f"obs/{name}") for name in names if f"obs/{name}" != ids_from
+        }
+    return {name: values for name, values in columns.items() if values is not None}, ids
+
+
+class Hdf5Tree(ArrayTree):
+    """The datasets of a file by path, reached by hard links only; use it as a context.
 
     Raises:
         InputError: no HDF5 file, or one with soft or external links, which could lead anywhere.
     """
 
-    def __init__(self, path: Path, *, layout: str) -> None:
-        self.path = path
-        self.layout = layout
-        self.arrays: dict[str, Any] = {}
+    def __init__(self, path: Path, layout: str) -> None:
+        super().__init__(path, layout)
         self._file = _open_file(path)
         try:
             self._list_datasets()

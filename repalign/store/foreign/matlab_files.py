@@ -44,14 +44,15 @@ def read_matlab(request: ForeignRequest) -> ForeignMatrix:
             )
         return ForeignMatrix(
             view=ROWS_VIEW,
-            raw=ArrayRows(np.concatenate(_load(path, shapes))),
+            raw=ArrayRows(np.concatenate(_load(path, shapes, label=str(path)))),
             layout="MATLAB file, one variable per row",
             ids=list(shapes),
             ids_from=f"{path} (names of the variables)",
         )
     view = choose_view(request, shapes)
-    check_matrix_shape(shapes[view], label=f"{path}::{view}")
-    (values,) = _load(path, {view: shapes[view]})
+    label = f"{path}::{view}"
+    check_matrix_shape(shapes[view], label=label)
+    (values,) = _load(path, {view: shapes[view]}, label=label)
     return ForeignMatrix(view=view, raw=ArrayRows(values), layout="MATLAB file")
 
 
@@ -71,11 +72,10 @@ def _list_variables(path: Path) -> dict[str, tuple[int, ...]]:
     return {name: tuple(shape) for name, shape, kind in variables if kind in NUMBERS}
 
 
-def _load(path: Path, shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
+def _load(path: Path, shapes: dict[str, tuple[int, ...]], *, label: str) -> list[NDArray[Any]]:
     """Return variables of numbers, which are expanded in memory."""
     import scipy.io
 
-    label = f"{path}::{next(iter(shapes))}" if len(shapes) == 1 else str(path)
     check_copy(path, LARGEST_NUMBER * sum(map(math.prod, shapes.values())), label=label)
     with (
         reading(label, *SCIPY_ERRORS, scipy.io.matlab.MatReadError, problem=_UNREADABLE),
@@ -83,8 +83,7 @@ def _load(path: Path, shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
     ):
         warnings.simplefilter("error", np.exceptions.ComplexWarning)
         content = scipy.io.loadmat(path, variable_names=list(shapes), mat_dtype=True)
-    arrays = [content.get(name) for name in shapes]
-    for array, (name, shape) in zip(arrays, shapes.items(), strict=True):
-        if not isinstance(array, np.ndarray) or array.shape != shape:
+    for name, shape in shapes.items():
+        if np.shape(content.get(name)) != shape:
             raise InputError(f"{path}::{name}: is not as the file lists it; is it damaged?")
-    return [array for array in arrays if array is not None]
+    return [content[name] for name in shapes]

@@ -4,18 +4,24 @@ A column per dimension, or one column of lists.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.exceptions import InputError, MissingExtraError
-from repalign.expansion import check_copy, check_expansion, check_identities
+from repalign.exceptions import InputError
+from repalign.expansion import check_expansion, check_identities
 from repalign.files import check_regular, open_regular
-from repalign.parquet import declared_bytes, open_parquet, reading_arrow, text_lengths
+from repalign.parquet import (
+    BATCH_ROWS,
+    ParquetTable,
+    read_batches,
+    reading_arrow,
+    text_lengths,
+)
 from repalign.store.foreign.contents import (
     ID_NAMES,
     ForeignMatrix,
@@ -30,30 +36,42 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS_VIEW = "columns"  # name of the matrix that the columns of numbers form together
-BATCH_ROWS, BATCH_BYTES = 8192, 2**27
 STATE, SPLITS = "state.json", "dataset_dict.json"
 STATE_BYTES = 2**26
 _DAMAGED = "holds values that cannot be read"
 _NOT_ARROW = "not a readable Arrow file"
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table that is read in batches.
+class ArrowStreams:
+    """Files of Arrow as one table that is read in batches.
 
     Args:
-        layout: its format, for reports.
-        schema: names and types of its columns.
-        n_rows: number of rows.
-        n_stored: bytes of its files.
-        batches: yields the rows of some columns in order.
+        paths: the files, in order.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        InputError: no regular files, not files of Arrow, or of different columns.
     """
 
-    layout: str
-    schema: "pa.Schema"
-    n_rows: int
-    n_stored: int
-    batches: "Callable[[Sequence[str]], Iterator[pa.RecordBatch]]"
+    layout = "Arrow"
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        for path in paths:
+            check_regular(path)
+        schemas = [_read_schema(path) for path in paths]
+        if any(schema != schemas[0] for schema in schemas):
+            raise InputError(f"{paths[0].parent}: its Arrow files have different columns")
+        self.schema = schemas[0]
+        self.n_rows = sum(len(batch) for path in paths for batch in _arrow_batches(path))
+        self.n_stored = sum(path.stat().st_size for path in paths)
+
+    def batches(self, columns: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+        """Yield columns in batches of rows."""
+        for path in self._paths:
+            for batch in _arrow_batches(path):
+                for start in range(0, len(batch), BATCH_ROWS):
+                    yield batch.slice(start, BATCH_ROWS).select(columns)
 
 
 def read_parquet(request: ForeignRequest) -> ForeignMatrix:
@@ -63,30 +81,8 @@ def read_parquet(request: ForeignRequest) -> ForeignMatrix:
     view ``columns``. Ids are the column ``id_column``, one named ``id``, ``ids`` or
     ``sample_id``, or the only column of text. Other columns are left out.
     """
-    path = request.path
-    _require_arrow(path)
-    with reading_arrow(path), open_parquet(path) as file:
-        schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        _ = schema.names  # decoded now
-
-    def read_batches(columns: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-        with reading_arrow(path):
-            file = open_parquet(path, columns)
-        with file:
-            with reading_arrow(path):
-                n_bytes = declared_bytes(file, columns)
-            check_copy(path, n_bytes, label=str(path))
-            batch_rows = max(1, min(BATCH_ROWS, BATCH_BYTES * n_rows // max(n_bytes, 1)))
-            batches = file.iter_batches(batch_rows, columns=columns)
-            while True:
-                with reading_arrow(path):
-                    batch = next(batches, None)
-                if batch is None:
-                    return
-                yield batch
-
-    n_stored = path.stat().st_size
-    return _read_table(request, Table("parquet", schema, n_rows, n_stored, read_batches))
+    with ParquetTable(request.path) as table:
+        return _read_table(request, table)
 
 
 def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
@@ -98,7 +94,6 @@ def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
             f"{root}: holds {len(splits)} splits, {', '.join(map(str, splits))}; give one: "
             f"{root / str(splits[0])}"
         )
-    _require_arrow(root)
     if _read_list(root / STATE, "_indices_data_files"):
         raise InputError(
             f"{root}: its rows were chosen or shuffled and lie in the old order; save it again "
@@ -108,29 +103,7 @@ def read_saved_dataset(request: ForeignRequest) -> ForeignMatrix:
     names = [str(entry.get("filename")) if isinstance(entry, dict) else "" for entry in entries]
     if not names or any(Path(name).name != name or "\0" in name for name in names):
         raise InputError(f"{root}: {STATE} names no Arrow files of this directory")
-    paths = [root / name for name in names]
-    for path in paths:
-        check_regular(path)
-    schemas = [_read_schema(path) for path in paths]
-    if any(schema != schemas[0] for schema in schemas):
-        raise InputError(f"{root}: its Arrow files have different columns")
-
-    def read_batches(columns: Sequence[str]) -> Iterator["pa.RecordBatch"]:
-        for path in paths:
-            for batch in _arrow_batches(path):
-                for start in range(0, len(batch), BATCH_ROWS):
-                    yield batch.slice(start, BATCH_ROWS).select(columns)
-
-    n_rows = sum(len(batch) for path in paths for batch in _arrow_batches(path))
-    n_stored = sum(path.stat().st_size for path in paths)
-    return _read_table(request, Table("Arrow", schemas[0], n_rows, n_stored, read_batches))
-
-
-def _require_arrow(path: Path) -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", extra="parquet", purpose=f"reading {path}") from error
+    return _read_table(request, ArrowStreams([root / name for name in names]))
 
 
 def _read_list(path: Path, key: str) -> list[Any]:
@@ -146,37 +119,26 @@ def _read_list(path: Path, key: str) -> list[Any]:
 
 
 def _read_schema(path: Path) -> "pa.Schema":
-    import pyarrow as pa
+    with reading_arrow(path, _NOT_ARROW):
+        import pyarrow as pa
 
-    with (
-        reading_arrow(path, _NOT_ARROW),
-        pa.memory_map(str(path)) as source,
-        pa.ipc.open_stream(source) as stream,
-    ):
-        _ = stream.schema.names  # decoded now
-        return stream.schema
+        with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
+            _ = stream.schema.names  # decoded now
+            return stream.schema
 
 
 def _arrow_batches(path: Path) -> Iterator["pa.RecordBatch"]:
-    import pyarrow as pa
-
     with reading_arrow(path, _NOT_ARROW):
+        import pyarrow as pa
+
         source = pa.memory_map(str(path))
     with source:
         with reading_arrow(path, _NOT_ARROW):
             stream = pa.ipc.open_stream(source)
-        with stream:
-            while True:
-                with reading_arrow(path, _NOT_ARROW):
-                    batch = next(stream, None)
-                    if batch is not None:
-                        batch.validate(full=True)  # or Arrow would read beyond the file
-                if batch is None:
-                    return
-                yield batch
+        yield from read_batches(stream, path, _NOT_ARROW)
 
 
-def _read_table(request: ForeignRequest, table: Table) -> ForeignMatrix:
+def _read_table(request: ForeignRequest, table: ParquetTable | ArrowStreams) -> ForeignMatrix:
     """Read one matrix of a table of columns."""
     names = table.schema.names
     id_name = _id_column(request, table.schema)
@@ -194,11 +156,7 @@ def _read_table(request: ForeignRequest, table: Table) -> ForeignMatrix:
     dtype = float_type(first.dtype, label=label)
     check_expansion(table.n_stored, shape[0] * shape[1] * dtype.itemsize, label=label)
     raw = spool_blocks(
-        _checked_width(first, blocks, label=label),
-        n_rows=shape[0],
-        n_columns=shape[1],
-        dtype=dtype,
-        label=label,
+        chain([first], blocks), n_rows=shape[0], n_columns=shape[1], dtype=dtype, label=label
     )
     is_columns = view == COLUMNS_VIEW
     return ForeignMatrix(
@@ -212,20 +170,6 @@ def _read_table(request: ForeignRequest, table: Table) -> ForeignMatrix:
         columns=columns if is_columns else None,
         left_out=[name for name in names if name not in (*columns, *extra)] if is_columns else (),
     )
-
-
-def _checked_width(
-    first: NDArray[Any], blocks: Iterator[NDArray[Any]], *, label: str
-) -> Iterator[NDArray[Any]]:
-    """Yield all blocks and check that they have one width."""
-    yield first
-    for block in blocks:
-        if block.shape[1] != first.shape[1]:
-            raise InputError(
-                f"{label}: has lists of {first.shape[1]} and of {block.shape[1]} values; "
-                "expected one length"
-            )
-        yield block
 
 
 def _id_column(request: ForeignRequest, schema: "pa.Schema") -> str | None:
@@ -252,7 +196,7 @@ def _id_column(request: ForeignRequest, schema: "pa.Schema") -> str | None:
 
 
 def _views(
-    request: ForeignRequest, table: Table, id_name: str | None
+    request: ForeignRequest, table: ParquetTable | ArrowStreams, id_name: str | None
 ) -> dict[str, tuple[tuple[int, ...], list[str]]]:
     """Return shape and columns of every matrix of the table; a width of 0 is not known yet."""
     import pyarrow.types as kinds
@@ -277,14 +221,15 @@ def _views(
 
 
 def _value_blocks(
-    table: Table,
+    table: ParquetTable | ArrowStreams,
     columns: list[str],
     extra: list[str],
     *,
     identities: RowIdentities,
     label: str,
 ) -> Iterator[NDArray[Any]]:
-    row = 0
+    """Yield the values in blocks of one width, and collect what identifies the rows."""
+    row, width = 0, None
     for batch in table.batches([*columns, *extra]):
         for name in extra:
             with reading_arrow(label, _DAMAGED):
@@ -298,27 +243,29 @@ def _value_blocks(
             if array.null_count:
                 missing = row + int(np.flatnonzero(array.is_null().to_numpy(False))[0])
                 raise InputError(f"{label}: row {missing} has no value in {name!r}; remove it")
-        yield _block(arrays, label=label, first_row=row)
+        block = _block(arrays, label=label, first_row=row)
+        if width not in (None, block.shape[1]):
+            raise InputError(
+                f"{label}: has lists of {width} and of {block.shape[1]} values; expected one length"
+            )
+        width = block.shape[1]
+        yield block
         row += len(batch)
 
 
 def _block(arrays: list["pa.Array"], *, label: str, first_row: int) -> NDArray[Any]:
     """Return a block of columns, or of one column of lists, as a matrix."""
-    import pyarrow.types as kinds
-
     array = arrays[0]
-    is_lists = kinds.is_fixed_size_list(array.type) or hasattr(array.type, "value_type")
-    if not is_lists:
+    if not hasattr(array, "value_lengths"):  # single numbers
         with reading_arrow(label, _DAMAGED):
             blocks = [column.to_numpy(zero_copy_only=False) for column in arrays]
         return np.stack(blocks, axis=1)
     with reading_arrow(label, _DAMAGED):
-        values = array.flatten()
+        values, lengths = array.flatten(), np.asarray(array.value_lengths())
     if values.null_count:
         raise InputError(f"{label}: a list from row {first_row} on has an empty value; remove it")
     with reading_arrow(label, _DAMAGED):
         numbers = values.to_numpy(zero_copy_only=False)
-        lengths = np.asarray(array.value_lengths())
     if len(lengths) and (lengths != lengths[0]).any():
         row = int(np.flatnonzero(lengths != lengths[0])[0])
         raise InputError(

@@ -1,6 +1,8 @@
 """Tensors in ``.pt`` and ``.safetensors`` files, mapped into memory; no code of a file is run."""
 
+import json
 import re
+import struct
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -8,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from repalign.damage_errors import PICKLE_ERRORS, ZIP_ERRORS
@@ -25,13 +28,26 @@ from repalign.store.rows import MappedRows
 
 if TYPE_CHECKING:
     import torch
-import json
-import struct
-
-import numpy as np
 
 LAYERED_KEY = "feats"  # the platonic-rep layout: {"feats": (rows, layers, columns), …}
 MAX_DEPTH = 3  # of containers in each other
+IDS_KEY = "ids"  # of the metadata of safetensors: JSON list of ids
+# safetensors names for the types that numpy can hold; all little endian
+TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+    "BOOL": "?",
+}
 
 
 def read_torch(request: ForeignRequest) -> ForeignMatrix:
@@ -101,13 +117,11 @@ def _load(path: Path) -> Any:
     """
     import torch
 
-    problem = "not a readable torch file"
-    with reading(path, *ZIP_ERRORS, problem=problem):
-        is_archive = zipfile.is_zipfile(path)
     members: list[zipfile.ZipInfo] = []
-    if is_archive:
-        with reading(path, *ZIP_ERRORS, problem=problem), zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
+    with reading(path, *ZIP_ERRORS, problem="not a readable torch file"):
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                members = archive.infolist()
     if any(info.compress_type for info in members):  # torch would map the packed bytes
         raise InputError(
             f"{path}: is a compressed archive, which torch does not write; unpack it and save the "
@@ -118,13 +132,13 @@ def _load(path: Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # on what it checks, for sparse tensors
-            content = torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=bool(members))
     except PICKLE_ERRORS as error:
         raise InputError(
             f"{path}: holds no plain tensors ({type(error).__name__} while reading it with "
             "weights_only); save a tensor or a dict of tensors"
         ) from error
-    if is_archive:
+    if members:
         _check_stored(content, sum(info.file_size for info in members), path=path)
     return content
 
@@ -182,34 +196,15 @@ def _read_ids(request: ForeignRequest, content: Any) -> tuple[list[str] | None, 
         return None, ""
     names = ID_NAMES if request.id_column is None else (request.id_column,)
     name = next((name for name in names if isinstance(content.get(name), list | tuple)), None)
+    if name is None and request.id_column is not None:
+        raise InputError(
+            f"{request.path}: has no list {request.id_column!r} of ids; "
+            f"it has {', '.join(str(key) for key in content)}"
+        )
     if name is None:
-        if request.id_column is not None:
-            raise InputError(
-                f"{request.path}: has no list {request.id_column!r} of ids; "
-                f"it has {', '.join(str(key) for key in content)}"
-            )
         return None, ""
     label = f"{request.path}::{name}"
     return texts_of(content[name], label=label), label
-
-
-# safetensors names for the types that numpy can hold; all little endian
-TYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "BF16": "<u2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "u1",
-    "BOOL": "?",
-}
-IDS_KEY = "ids"  # of the metadata: JSON list of ids
 
 
 def read_safetensors(request: ForeignRequest) -> ForeignMatrix:

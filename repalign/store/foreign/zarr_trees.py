@@ -15,8 +15,7 @@ from repalign.damage_errors import ZARR_ERRORS
 from repalign.exceptions import InputError, MissingExtraError, reading
 from repalign.expansion import check_expansion
 from repalign.files import check_regular
-from repalign.store.foreign.anndata_files import read_anndata
-from repalign.store.foreign.array_trees import read_tree
+from repalign.store.foreign.array_trees import ArrayTree, read_anndata, read_tree
 from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_matrix_shape
 
 _UNREADABLE = "not a readable zarr directory"
@@ -32,49 +31,48 @@ def read_zarr(request: ForeignRequest) -> ForeignMatrix:
         import zarr  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("zarr", extra="zarr", purpose=f"reading {request.path}") from error
-    tree = ZarrTree(request.path)
+    tree = ZarrTree(request.path, "zarr")
     if tree.attribute("", "encoding-type") == "anndata":
         tree.layout = "AnnData in zarr"
         return read_anndata(request, tree)
     return read_tree(request, tree)
 
 
-class ZarrTree:
+class ZarrTree(ArrayTree):
     """The arrays of a directory by path.
-
-    Args:
-        path: the directory.
 
     Raises:
         InputError: no zarr directory, or one with links, pipes or devices in it.
     """
 
-    layout = "zarr"
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, layout: str) -> None:
         import zarr
 
+        super().__init__(path, layout)
         for member in path.rglob("*"):
             if member.is_symlink():
                 raise InputError(f"{member}: is a link, which is not followed; put a copy there")
             if not member.is_dir():
                 check_regular(member)
-        self.path = path
         with reading(path, *ZARR_ERRORS, problem=_UNREADABLE):
             root: Any = zarr.open(str(path), mode="r")
             is_array = isinstance(root, zarr.Array)
-            members = [] if is_array else list(root.members(max_depth=None))
-        self._root = root
-        self._groups = {name: member for name, member in members if isinstance(member, zarr.Group)}
-        self.arrays: dict[str, Any] = {path.stem: root} if is_array else {}
-        self.arrays |= {name: member for name, member in members if name not in self._groups}
+            members = {} if is_array else dict(root.members(max_depth=None))
+        self._groups = {
+            name: member for name, member in members.items() if isinstance(member, zarr.Group)
+        }
+        self._groups[""] = root
+        arrays = {path.stem: root} if is_array else members
+        self.arrays = {
+            name: array for name, array in arrays.items() if isinstance(array, zarr.Array)
+        }
         for name, array in self.arrays.items():
             with reading(f"{path}::{name}", *ZARR_ERRORS, problem=_UNREADABLE):
                 _ = array.shape, array.ndim, array.size, array.dtype.kind, array.dtype.itemsize
 
     def attribute(self, group: str, name: str) -> Any:
         """Return an attribute of a group; None where it is not there."""
-        member = self._groups.get(group) if group else self._root
+        member = self._groups.get(group)
         with reading(f"{self.path}::{group}", *ZARR_ERRORS, problem=_UNREADABLE):
             return None if member is None else dict(member.attrs).get(name)
 

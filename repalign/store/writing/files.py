@@ -3,8 +3,7 @@
 import errno
 import os
 import resource
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,10 +12,9 @@ from numpy.typing import NDArray
 
 from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
-from repalign.files import UNFINISHED, check_output, private_folder
+from repalign.files import check_output, writing
 from repalign.printable import byte_size
 from repalign.store.digests import column_root, digest_table, leaf_digest, sha256_of
-from repalign.store.directory import sync_file, temporary_path
 from repalign.store.format import DIGESTS, FORMAT, FORMAT_VERSION, HEADER, PARTS_SUFFIX, Column
 from repalign.store.hdf5 import check_sizes, h5py
 from repalign.store.header import Description, Header, IndexLayout, columns_of
@@ -59,8 +57,17 @@ class FileWriter:
         # v110: all metadata has checksums, so that HDF5 itself notices most damage.
         # No chunk cache: whole chunks are written once.
         self._file = h5py.File(path, "x", libver=("v110", "v110"), rdcc_nbytes=0)
-        # kept open: closing a dataset after every chunk costs more than writing the chunk
-        self._datasets = {column.path: self._create_dataset(column) for column in self._columns}
+        # stay open: closing a dataset after every chunk costs more than writing the chunk
+        self._datasets = {
+            column.path: self._file.create_dataset(
+                column.path,
+                shape=column.shape(n_rows),
+                dtype=column.dtype,
+                chunks=column.chunks(n_rows),
+                track_times=False,
+            )
+            for column in self._columns
+        }
 
     def __enter__(self) -> Self:
         return self
@@ -83,16 +90,6 @@ class FileWriter:
                 str(path),
             )
 
-    def _create_dataset(self, column: Column) -> Any:
-        """Return the new, empty dataset of a column."""
-        return self._file.create_dataset(
-            column.path,
-            shape=column.shape(self._n_rows),
-            dtype=column.dtype,
-            chunks=column.chunks(self._n_rows),
-            track_times=False,
-        )
-
     def write(self, column: Column, start: int, values: NDArray[Any]) -> None:
         """Write rows from ``start`` on; all but the last call give whole leaves."""
         dataset = self._datasets[column.path]
@@ -110,7 +107,9 @@ class FileWriter:
     def finish(self) -> Header:
         """Write digests and, last of all, the header; return it."""
         for path, leaves in self._leaves.items():
-            self._plain(f"{DIGESTS}/{path}", digest_table(leaves))
+            self._file.create_dataset(
+                f"{DIGESTS}/{path}", data=digest_table(leaves), track_times=False
+            )
         header = Header(
             self._description,
             self._index,
@@ -119,16 +118,12 @@ class FileWriter:
             {path: column_root(leaves) for path, leaves in self._leaves.items()},
         )
         text = header.to_text()
-        encoded = text.encode("utf-8", errors="surrogatepass")
-        self._plain(HEADER, np.frombuffer(encoded, dtype=np.uint8))
+        encoded = np.frombuffer(text.encode("utf-8", errors="surrogatepass"), dtype=np.uint8)
+        self._file.create_dataset(HEADER, data=encoded, track_times=False)
         self._file.attrs["format"] = np.bytes_(FORMAT)
         self._file.attrs["format_version"] = np.int64(FORMAT_VERSION)
         self._file.attrs["header_sha256"] = np.bytes_(sha256_of(text))
         return header
-
-    def _plain(self, path: str, values: NDArray[Any]) -> None:
-        """Write a small contiguous dataset."""
-        self._file.create_dataset(path, data=values, track_times=False)
 
 
 OnProgress = Callable[[int, int], None]
@@ -168,19 +163,16 @@ def pack_store(
     directory = Path(directory)
     if not directory.is_dir():
         raise StoreError(f"{directory}: not a directory; only a directory of shards is packed")
-    target = default_target(directory) if target is None else Path(target)
+    if target is None:
+        folder = directory.resolve() if directory.name in ("", "..") else directory
+        if not folder.name:
+            raise InputError(f"{folder}: has no name to call the file by; name the file too")
+        name = folder.name.removesuffix(PARTS_SUFFIX)
+        target = folder.with_name(name if name.endswith(".h5") else f"{folder.stem}.h5")
+    target = Path(target)
     check_target(target, overwrite=overwrite)
     with Store(directory) as store:
         return pack_opened(store, target, on_progress)
-
-
-def default_target(directory: Path) -> Path:
-    """Return the file that a directory store is packed into."""
-    directory = directory.resolve() if directory.name in ("", "..") else directory
-    if not directory.name:
-        raise InputError(f"{directory}: has no name to call the file by; name the file too")
-    name = directory.name.removesuffix(PARTS_SUFFIX)
-    return directory.with_name(name if name.endswith(".h5") else f"{directory.stem}.h5")
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
@@ -192,17 +184,9 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     """
     if path.suffix != ".h5":
         raise InputError(f"{path}: a packed store is named *.h5; choose such a name")
-    _resolve_target(path, overwrite=overwrite)
-
-
-def _resolve_target(path: Path, *, overwrite: bool = True) -> Path:
-    """Return the file that a store is packed into, links followed; its folder may come later."""
-    if not path.parent.exists():
-        return path
-    target = check_output(path, overwrite=overwrite)
-    if target is None:
+    # the folder may come later
+    if path.parent.exists() and check_output(path, overwrite=overwrite) is None:
         raise InputError(f"{path}: is a pipe or a device, and a store is a file; choose another")
-    return target
 
 
 def pack_opened(
@@ -218,58 +202,29 @@ def pack_opened(
         store: the directory store.
         target: the file.
         on_progress: called with the leaves done and their total.
-        scratch: directory on the same disk for the unfinished file; by default a new one.
-    """
-    check_space(target, store.info.n_bytes)
-    with new_file(target, scratch) as temporary:
-        columns = columns_of(store.description, store.index_layout)
-        with FileWriter(
-            temporary, store.description, store.index_layout, n_rows=len(store), shard=None
-        ) as file:
-            total = sum(column.n_leaves(len(store)) for column in columns)
-            done = 0
-            for column in columns:
-                for _ in _copy(store, column, file):
-                    done += 1
-                    if on_progress:
-                        on_progress(done, total)
-            packed = file.finish()
-        check_sizes(packed, temporary.stat().st_size, str(target))
-    return target
-
-
-@contextmanager
-def new_file(target: Path, scratch: Path | None = None) -> Iterator[Path]:
-    """Give a temporary path whose file gets the name of the target if all goes well.
-
-    A link is followed and stays; a file that is replaced keeps its permissions.
+        scratch: directory for the unfinished file; by default a new one.
 
     Raises:
-        InputError: the target is an input, or no file.
-        StoreError: the file cannot be written.
+        StoreError: the file cannot be written, or the directory is damaged.
     """
-    file = _resolve_target(target)
-    is_elsewhere = file.parent != target.parent.resolve()  # the link may lead to another disk
+    check_space(target, store.info.n_bytes)
+    columns = columns_of(store.description, store.index_layout)
+    total, done = sum(column.n_leaves(len(store)) for column in columns), 0
     try:
-        with ExitStack() as stack:
-            if scratch is None or is_elsewhere:
-                scratch = stack.enter_context(private_folder(file.parent, UNFINISHED))
-            temporary = temporary_path(scratch / file.name)
-            stack.callback(temporary.unlink, missing_ok=True)
-            yield temporary
-            if file.exists():
-                temporary.chmod(file.stat().st_mode & 0o777)
-            sync_file(temporary)
-            temporary.replace(file)
-        sync_file(file.parent)
+        with writing(target, failure=StoreError, scratch=scratch) as whole:
+            with FileWriter(
+                whole, store.description, store.index_layout, n_rows=len(store), shard=None
+            ) as file:
+                for column in columns:
+                    for start in range(0, len(store), column.leaf_rows):
+                        stop = min(len(store), start + column.leaf_rows)
+                        file.write(column, start, store.read_column(column, start, stop))
+                        done += 1
+                        if on_progress:
+                            on_progress(done, total)
+                header = file.finish()
+            check_sizes(header, whole.stat().st_size, str(target))
     except (OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:160]
         raise StoreError(f"{target}: cannot be written ({reason})") from error
-
-
-def _copy(store: Store, column: Column, file: FileWriter) -> Iterator[None]:
-    """Copy a column leaf by leaf, checking each."""
-    for start in range(0, len(store), column.leaf_rows):
-        stop = min(len(store), start + column.leaf_rows)
-        file.write(column, start, store.read_column(column, start, stop))
-        yield
+    return target

@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from repalign.options import Settings, option
 from repalign.store.format import INDEX_LEAF_ROWS, StoredDtype
-from repalign.store.rows import check_space
 
 _SHARD_BYTES = 2**27
 
@@ -37,9 +35,6 @@ class WriteOptions(Settings):
         help="What to record besides the versions of python, numpy, h5py and HDF5.",
         flag="",
     )
-    shard_rows: int | None = option(
-        None, "Rows of one shard.", least=1, absent="about 128 MiB", flag=""
-    )
     n_shards: int | None = option(
         None, "Planned number of shards, for several writers of one store.", least=1, flag=""
     )
@@ -52,20 +47,7 @@ class WriteOptions(Settings):
 
     def rows_of_shard(self, row_bytes: int) -> int:
         """Return the rows of one shard, whole digests of every column where that is possible."""
-        if self.shard_rows is not None:
-            return self.shard_rows
         fitting = max(1, _SHARD_BYTES // row_bytes)
         power: int = 1 << (fitting.bit_length() - 1)
         # narrow rows: enough of them to make opening a shard worth while
         return min(max(64, power), 256 * INDEX_LEAF_ROWS)
-
-    def check_disk(self, path: Path, row_bytes: int, n_present: int, *, is_packed: bool) -> None:
-        """Refuse a store that the disk cannot hold; packing needs the room of all rows again.
-
-        Raises:
-            StoreError: too little is free.
-        """
-        if self.expected_rows is not None:
-            to_write = max(0, self.expected_rows - n_present)
-            to_pack = self.expected_rows if is_packed else 0
-            check_space(path, (to_write + to_pack) * row_bytes)

@@ -1,11 +1,10 @@
-"""The directory in which a store is written: begun or taken over, locked, made complete."""
+"""The directory in which a store is written: begun or continued, locked, made complete."""
 
 import fcntl
 import os
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +30,11 @@ from repalign.store.reader import Store, check_file
 from repalign.store.writing.files import OnProgress, check_target, pack_opened
 from repalign.store.writing.options import WriteOptions
 
+GONE = (
+    "is gone, another process completed or removed this store; write to another path, or one "
+    "process at a time"
+)
 _SHOWN = 5
-
-
-@dataclass(frozen=True)
-class ResumeState:
-    """What was there when a writer began.
-
-    Args:
-        numbers: the committed shards.
-        n_rows: rows that a reader would find.
-        is_complete: whether nothing is left to write.
-    """
-
-    numbers: frozenset[int] = frozenset()
-    n_rows: int = 0
-    is_complete: bool = False
 
 
 class ShardDirectory:
@@ -60,6 +48,12 @@ class ShardDirectory:
         description: how the rows are made.
         options: plan of the shards and of the writers.
 
+    Attributes:
+        path: the directory.
+        numbers: the shards that were committed before.
+        n_rows: rows that a reader would find at the start.
+        is_complete: whether nothing is left to write.
+
     Raises:
         InputError: the store would be standard output.
     """
@@ -67,9 +61,12 @@ class ShardDirectory:
     def __init__(self, target: Path, description: Description, options: WriteOptions) -> None:
         if target == STDOUT:
             raise InputError("-: is standard output, into which no store goes; choose a path")
-        self.target = target
         self.path = parts_directory(target)
         self.is_packed = self.path != target
+        self.numbers: list[int] = []
+        self.n_rows = 0
+        self.is_complete = False
+        self._target = target
         self._description = description
         self._options = options
         self._unlock: Callable[[], object] | None = None
@@ -87,12 +84,13 @@ class ShardDirectory:
         """
         if self.path.is_dir():
             self._take_lock()
-        if restart and not overwrite:
-            self._remove_unfinished()
+        if restart and not overwrite and self._is_unfinished():
+            with suppress(StoreError):  # damaged or of other settings: it stays
+                self._check_settings(read_directory(self.path).description, self.path)
+                remove_directory(self.path)
         if self.is_packed:
-            check_target(self.target, overwrite=overwrite)
-        is_free = restart and self.path.is_dir() and is_unused(self.path)
-        if self.path.exists() and not is_free:
+            check_target(self._target, overwrite=overwrite)
+        if self.path.exists() and not (self.path.is_dir() and is_unused(self.path)):
             if not overwrite:
                 raise InputError(f"{self.path}: {self._explain_existing(restart=restart)}")
             if not self.path.is_dir():
@@ -101,22 +99,17 @@ class ShardDirectory:
             remove_directory(self.path)
         self._begin()
 
-    def _remove_unfinished(self) -> None:
-        """Remove what a killed writer of the same store left; nothing else is touched."""
-        if not (self.path / DESCRIPTION).is_file() or (self.path / MANIFEST).exists():
-            return
-        with suppress(StoreError):  # damaged or of other settings: it stays
-            check_same_settings(read_directory(self.path).description, self._description, self.path)
-            remove_directory(self.path)
+    def _is_unfinished(self) -> bool:
+        return (self.path / DESCRIPTION).is_file() and not (self.path / MANIFEST).exists()
 
     def _explain_existing(self, *, restart: bool) -> str:
-        if not (self.path / DESCRIPTION).is_file() or (self.path / MANIFEST).exists():
+        if not self._is_unfinished():
             return "is there already; choose another path, or allow overwriting"
         if restart:
             return "is an unfinished store of other settings; remove it, or allow overwriting"
         return "is an unfinished store; continue it (resume=True), or allow overwriting"
 
-    def resume(self) -> ResumeState:
+    def resume(self) -> None:
         """Continue what is there, after checking that it is the same store, or begin it.
 
         Raises:
@@ -127,76 +120,99 @@ class ShardDirectory:
             self._take_lock()
         has_shards = (self.path / DESCRIPTION).exists()
         content = read_directory(self.path) if has_shards else None
-        identity = file_identity(self.target) if self.is_packed else None
+        identity = file_identity(self._target) if self.is_packed else None
         if identity and (content is None or content.replaces != identity):
-            # The packed file is the result. Shards beside it are a rest, unless the file was
+            # The packed file is the result. Shards beside it are left over, unless the file was
             # there before them and is being replaced.
-            with Store(self.target) as store:
-                check_same_settings(store.description, self._description, self.target)
-                n_rows = len(store)
+            with Store(self._target) as store:
+                self._check_settings(store.description, self._target)
+                self.n_rows = len(store)
             if self.path.exists():
                 remove_directory(self.path)
             self.release()
-            return ResumeState(n_rows=n_rows, is_complete=True)
-        if content is None:
-            if self.path.exists() and not (self.path.is_dir() and is_unused(self.path)):
-                if (self.path / DESCRIPTION).exists():
-                    return self.resume()  # another writer has begun the store meanwhile
-                raise InputError(f"{self.path}: exists and is not a store; choose another path")
+            self.is_complete = True
+        elif content is not None:
+            self._check_settings(content.description, self.path)
+            if content.shards:
+                with Store(self.path, allow_incomplete=True) as store:
+                    for number in range(store.n_files):
+                        check_file(store, number, "quick")
+            self.numbers = committed_numbers(self.path)
+            self.n_rows = sum(shard.n_rows for shard in content.shards)
+            self.is_complete = content.fingerprint is not None
+        elif not self.path.exists() or (self.path.is_dir() and is_unused(self.path)):
             self._begin()
-            return ResumeState()
-        check_same_settings(content.description, self._description, self.path)
-        if content.shards:
-            with Store(self.path, allow_incomplete=True) as store:
-                for number in range(store.n_files):
-                    check_file(store, number, "quick")
-        return ResumeState(
-            numbers=frozenset(committed_numbers(self.path)),
-            n_rows=sum(shard.n_rows for shard in content.shards),
-            is_complete=content.fingerprint is not None,
-        )
+        elif (self.path / DESCRIPTION).exists():
+            self.resume()  # another writer has begun the store meanwhile
+        else:
+            raise InputError(f"{self.path}: exists and is not a store; choose another path")
 
     def complete(self, on_progress: OnProgress | None = None) -> None:
-        """Pack the shards, or write the manifest of a store that stays a directory.
+        """Complete the store, unless shards of the plan are missing yet.
+
+        Shards are packed, or get the manifest of a store that stays a directory. Of several
+        writers that come here one does it and the others wait.
 
         Raises:
             InputError: there are no rows.
-            StoreError: shards are missing, too many or damaged, or the disk is full.
+            StoreError: shards have a gap, are too many or damaged, or the disk is full.
         """
-        check_all_there(self.path, self._options.n_shards)
-        # nobody writes any more, and a killed packing leaves a large file
+        try:
+            handle = os.open(self.path / DESCRIPTION, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            if self._options.n_shards is None:
+                raise StoreError(f"{self.path}: {GONE}") from error
+            # another writer removes the directory of a file that it packed
+            self.is_complete = is_finished(self._target) or self._target.is_file()
+            return
+        try:
+            # not the lock of the directory, which others may hold that only have to close
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if is_finished(self._target):
+                self.is_complete = True
+            elif self._has_all_shards():
+                self._pack_or_describe(on_progress)
+                self.is_complete = True
+        finally:
+            os.close(handle)
+
+    def _has_all_shards(self) -> bool:
+        """Return whether shards 0 to the last are there, and no others.
+
+        Raises:
+            InputError: there are none, and no plan.
+            StoreError: one before the last is missing without a plan, or one is beyond it.
+        """
+        numbers, n_planned = committed_numbers(self.path), self._options.n_shards
+        if not numbers and n_planned is None:
+            raise InputError(f"{self.path}: no rows were written; a store has at least one")
+        if n_planned and numbers and numbers[-1] >= n_planned:
+            raise StoreError(
+                f"{self.path}: {shard_name(numbers[-1])} is beyond the {n_planned} planned "
+                "shards; it belongs to another run"
+            )
+        expected = range(n_planned or numbers[-1] + 1)
+        missing = sorted(set(expected) - set(numbers))
+        if missing and n_planned is None:
+            raise StoreError(
+                f"{self.path}: {len(missing)} of {len(expected)} shards are missing, the first is "
+                f"{shard_name(missing[0])}; write them, then finish"
+            )
+        return not missing
+
+    def _pack_or_describe(self, on_progress: OnProgress | None) -> None:
+        # no process writes any more, and a killed packing leaves a large file
         remove_leftovers(self.path)
         with Store(self.path, allow_incomplete=True) as store:
             if self.is_packed:
-                pack_opened(store, self.target, on_progress, scratch=self.path)
+                pack_opened(store, self._target, on_progress, scratch=self.path)
             else:
                 shards, fingerprint = store.shards, store.fingerprint
                 layout = store.index_layout
                 write_manifest(self.path, store.description, layout, shards, fingerprint)
         if self.is_packed:
             remove_directory(self.path)
-
-    def complete_when_whole(self, on_progress: OnProgress | None = None) -> bool:
-        """Complete the store if all planned shards are there; return whether it is complete.
-
-        Of several writers that come here one completes it and the others wait.
-        """
-        try:
-            handle = os.open(self.path / DESCRIPTION, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return is_finished(self.target) or self.target.is_file()  # another removes the rest
-        try:
-            # not the lock of the directory, which others may hold that only have to close
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            if is_finished(self.target):
-                return True
-            if committed_numbers(self.path) != list(range(self._options.n_shards or 0)):
-                return False
-            self.complete(on_progress)
-            return True
-        finally:
-            os.close(handle)
 
     def remove_if_empty(self) -> None:
         """Remove the directory if no shard is in it and no other process writes any."""
@@ -212,7 +228,7 @@ class ShardDirectory:
 
     def _begin(self) -> None:
         """Write the description; a file that is to be replaced is remembered."""
-        replaces = file_identity(self.target) if self.is_packed else None
+        replaces = file_identity(self._target) if self.is_packed else None
         self.path.mkdir(parents=True, exist_ok=True)
         self._take_lock()
         if not (self.path / DESCRIPTION).exists():
@@ -239,59 +255,35 @@ class ShardDirectory:
         except OSError:
             pass  # a file system without locks
 
+    def _check_settings(self, stored: Description, where: Path) -> None:
+        """Refuse to continue a store that was made in another way.
 
-def check_all_there(directory: Path, n_shards: int | None) -> None:
-    """Check that shards 0 to the last are present and no others.
-
-    Raises:
-        InputError: there are none.
-        StoreError: one is missing, or beyond the plan.
-    """
-    numbers = committed_numbers(directory)
-    if not numbers:
-        raise InputError(f"{directory}: no rows were written; a store has at least one")
-    expected = range(n_shards or numbers[-1] + 1)
-    missing = sorted(set(expected) - set(numbers))
-    if missing:
-        raise StoreError(
-            f"{directory}: {len(missing)} of {len(expected)} shards are missing, the first is "
-            f"{shard_name(missing[0])}; write them, then finish"
+        Raises:
+            StoreError: spec or views differ; the message names the keys.
+        """
+        old, new = stored.to_json(), self._description.to_json()
+        changes = _list_changes(
+            {"spec": old["spec"], "views": old["views"]},
+            {"spec": new["spec"], "views": new["views"]},
         )
-    if numbers[-1] >= len(expected):
-        raise StoreError(
-            f"{directory}: {shard_name(numbers[-1])} is beyond the {len(expected)} planned shards; "
-            "it belongs to another run"
-        )
+        if changes:
+            more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+            raise StoreError(
+                f"{where}: was written with other settings: {'; '.join(changes[:_SHOWN])}{more}; "
+                "use the same, write to another path, or allow overwriting"
+            )
 
 
-def check_same_settings(there: Description, expected: Description, where: Path) -> None:
-    """Refuse to continue a store that was made in another way, and say in which.
-
-    Raises:
-        StoreError: spec or views differ; the message names the keys.
-    """
-    old, new = there.to_json(), expected.to_json()
-    changed = changed_keys(
-        {"spec": old["spec"], "views": old["views"]},
-        {"spec": new["spec"], "views": new["views"]},
-    )
-    if changed:
-        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
-        raise StoreError(
-            f"{where}: was written with other settings: {'; '.join(changed[:_SHOWN])}{more}; use "
-            "the same, write to another path, or allow overwriting"
-        )
-
-
-def changed_keys(old: Any, new: Any, prefix: str = "") -> list[str]:
+def _list_changes(old: Any, new: Any, prefix: str = "") -> list[str]:
     """Return what differs between two JSON values, as ``key: old → new`` with dotted keys."""
     if isinstance(old, dict) and isinstance(new, dict):
-        changes = []
-        for key in sorted(old.keys() | new.keys()):
-            changes += changed_keys(
+        return [
+            change
+            for key in sorted(old.keys() | new.keys())
+            for change in _list_changes(
                 old.get(key, "(absent)"), new.get(key, "(absent)"), f"{prefix}.{key}".lstrip(".")
             )
-        return changes
+        ]
     if old == new and type(old) is type(new):
         return []
     return [f"{prefix}: {_short(old)} → {_short(new)}"]

@@ -1,27 +1,38 @@
 """Writing a store: shards first, then one file, so that nothing committed is ever lost."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from repalign.aliases import FloatArray
-from repalign.arguments import checked
+from repalign.aliases import FloatArray, Rows
+from repalign.arguments import checked, is_a, listed
 from repalign.exceptions import InputError, StoreError
-from repalign.store.directory import commit_shard, shard_name, temporary_path
+from repalign.files import protecting
+from repalign.printable import printable
+from repalign.store.directory import (
+    commit_shard,
+    parts_directory,
+    remove_directory,
+    shard_name,
+    temporary_path,
+)
 from repalign.store.hdf5 import check_sizes, describe_environment
 from repalign.store.header import Description, IndexLayout, ViewInfo
 from repalign.store.index import RowIndex, concatenate_index, pooled_index
 from repalign.store.reader import Store, StoreInfo
-from repalign.store.rows import is_all_finite, unmasked
-from repalign.store.writing.background import BackgroundThread
+from repalign.store.rows import check_space, is_all_finite, unmasked
 from repalign.store.writing.files import FileWriter, OnProgress
 from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.shard_directory import ResumeState, ShardDirectory
+from repalign.store.writing.shard_directory import GONE, ShardDirectory
+
+_BLOCK_ROWS = 8192
+DEFAULT_VIEW = "embedding"
 
 
 class StoreWriter:
@@ -33,11 +44,12 @@ class StoreWriter:
     ``resume`` continues after them; where there are none, nothing is left behind.
 
     Rows come in order by :meth:`append`, or as whole shards by number with :meth:`write_shard`,
-    which several processes may do at once for different numbers (give ``options.n_shards`` and
-    ``options.n_writers``, and let each call :meth:`finish_when_whole`).
+    which several processes may do at once for different numbers: give ``options.n_shards`` and
+    ``options.n_writers``. Leaving the context then only commits, and the last process to call
+    :meth:`finish` completes the store.
 
-    A shard is synced and named in the background while the next one is written, at most two
-    behind, and only after the one before it: what a killed writer leaves is a prefix.
+    A shard is synced and named in the background while the next one is written, and only after
+    the one before it: what a killed writer leaves is a prefix.
 
     Args:
         path: where the store will be.
@@ -76,32 +88,40 @@ class StoreWriter:
     ) -> None:
         self.path = Path(path)
         self.options = options or WriteOptions()
-        described = tuple(
+        self._views = tuple(
             ViewInfo(name, int(dim), self.options.dtype) for name, dim in views.items()
         )
         environment = describe_environment() | dict(self.options.environment)
-        self._description = Description(described, spec, environment, self.options.licence)
-        row_bytes = sum(view.column.row_bytes for view in described)
+        self._description = Description(self._views, spec, environment, self.options.licence)
+        row_bytes = sum(view.column.row_bytes for view in self._views)
         self._shards = ShardDirectory(self.path, self._description, self.options)
         try:
-            present = self._shards.resume() if resume else ResumeState()
-            if not present.is_complete:
-                is_packed = self._shards.is_packed
-                self.options.check_disk(self.path, row_bytes, present.n_rows, is_packed=is_packed)
+            if resume:
+                self._shards.resume()
+            if not self._shards.is_complete:
+                self._check_disk(row_bytes)
             if not resume:
                 self._shards.begin(overwrite=overwrite, restart=restart)
         except BaseException:
             self._shards.release()
             raise
-        self.is_complete = present.is_complete
-        self.n_rows = present.n_rows
-        self._committed = set(present.numbers)
+        self.n_rows = self._shards.n_rows
+        self._committed = set(self._shards.numbers)
         # rows of the next shard, and how many are there
         self._capacity = self.options.rows_of_shard(row_bytes)
         self._buffers: dict[str, FloatArray] = {}
         self._indexes: list[RowIndex] = []
         self._n_buffered = 0
-        self._background = None if self.is_complete else BackgroundThread("repalign-commit")
+        self._thread = ThreadPoolExecutor(1, "repalign-commit")
+        self._commit: Future[None] | None = None
+
+    def _check_disk(self, row_bytes: int) -> None:
+        """Refuse a store that the disk cannot hold; packing needs the room of all rows again."""
+        n_rows = self.options.expected_rows
+        if n_rows is not None:
+            to_pack = n_rows if self._shards.is_packed else 0
+            to_write = max(0, n_rows - self._shards.n_rows)
+            check_space(self.path, (to_write + to_pack) * row_bytes)
 
     def __enter__(self) -> Self:
         return self
@@ -109,10 +129,8 @@ class StoreWriter:
     def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         if kind is None and self.options.n_shards is None:
             self.finish()
-        elif kind is None:
-            self.close()
         else:
-            self.abandon()
+            self.close()
 
     @property
     def directory(self) -> Path:
@@ -123,6 +141,11 @@ class StoreWriter:
     def committed(self) -> tuple[int, ...]:
         """Numbers of the shards that were there at the start or were committed since."""
         return tuple(sorted(self._committed))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to write."""
+        return self._shards.is_complete
 
     def append(self, views: Mapping[str, ArrayLike], index: RowIndex | None = None) -> None:
         """Add rows after those that are there.
@@ -138,7 +161,7 @@ class StoreWriter:
         self._check_open()
         if self.committed != tuple(range(len(self._committed))):
             raise StoreError(f"{self.directory}: shards have a gap; write the missing ones first")
-        arrays = _check_rows(views, index, self._description.views)
+        arrays = _check_rows(views, index, self._views)
         n_rows = len(next(iter(arrays.values())))
         if index is None:
             index = pooled_index(n_rows, start=self.n_rows)
@@ -168,11 +191,10 @@ class StoreWriter:
             raise StoreError(f"{self.directory}: shard {number} is already there; skip it")
         if not len(index):
             raise InputError(f"shard {number} has no rows; give at least one")
-        arrays = _check_rows(views, index, self._description.views)
-        stored = {
-            view.name: _cast_rows(arrays[view.name], view) for view in self._description.views
-        }
-        self._write_shard(number, stored, index)
+        arrays = _check_rows(views, index, self._views)
+        self._write_shard(
+            number, {view.name: _cast_rows(arrays[view.name], view) for view in self._views}, index
+        )
         self.n_rows += len(index)
 
     def flush(self) -> None:
@@ -181,78 +203,55 @@ class StoreWriter:
         Raises:
             StoreError: one of them could not be.
         """
-        if self._background is not None:
-            self._background.wait()
+        if self._commit is not None:
+            self._commit.result()
 
-    def finish(self, on_progress: OnProgress | None = None) -> StoreInfo:
+    def finish(self, on_progress: OnProgress | None = None) -> StoreInfo | None:
         """Write what is left and make the store complete; return what it says of itself.
+
+        Of several processes that write shards each calls it after its last one, and the last of
+        them completes the store.
 
         Args:
             on_progress: called with the blocks packed and their total.
 
+        Returns:
+            What the store says of itself, or None if shards of the plan are missing yet.
+
         Raises:
             InputError: there are no rows.
-            StoreError: shards are missing or damaged, or the disk is full.
+            StoreError: shards have a gap or are damaged, or the disk is full.
         """
         if not self.is_complete:
             if self._n_buffered:
                 self._write_buffered()
-            self._stop_background()
+            self._stop_thread()
             self._shards.complete(on_progress)
             self._shards.release()
-            self.is_complete = True
-        return self._read_info()
-
-    def finish_when_whole(self, on_progress: OnProgress | None = None) -> StoreInfo | None:
-        """Make the store complete if all planned shards are there, whoever wrote them.
-
-        Every process that writes shards calls it after its last one: the last of them completes
-        the store.
-
-        Returns:
-            What the store says of itself, or None if shards are missing yet.
-
-        Raises:
-            StoreError: shards are damaged, or the disk is full.
-        """
-        if self.options.n_shards is None:
-            return self.finish(on_progress)
         if not self.is_complete:
-            self.close()
-            self.is_complete = self._shards.complete_when_whole(on_progress)
-        return self._read_info() if self.is_complete else None
-
-    def close(self) -> None:
-        """Commit whole shards and stop; rows of an unfinished shard are dropped.
-
-        Raises:
-            StoreError: a shard could not be committed.
-        """
-        try:
-            self._stop_background()
-        finally:
-            self._shards.release()
-
-    def abandon(self) -> None:
-        """Stop after a failure: what is committed stays, and where nothing is, nothing stays.
-
-        Raises:
-            StoreError: a shard could not be committed.
-        """
-        try:
-            if not self.is_complete:
-                self._stop_background()
-                self._shards.remove_if_empty()
-        finally:
-            self._shards.release()
-
-    def _stop_background(self) -> None:
-        if self._background is not None:
-            self._background.close()
-
-    def _read_info(self) -> StoreInfo:
+            return None
         with Store(self.path) as store:
             return store.info
+
+    def close(self) -> None:
+        """Commit whole shards and stop; where there are none, nothing stays.
+
+        Rows of an unfinished shard are dropped.
+
+        Raises:
+            StoreError: a shard could not be committed.
+        """
+        try:
+            self._stop_thread()
+            self._shards.remove_if_empty()
+        finally:
+            self._shards.release()
+
+    def _stop_thread(self) -> None:
+        try:
+            self.flush()
+        finally:
+            self._thread.shutdown()
 
     def _check_open(self) -> None:
         """Refuse rows after the end."""
@@ -262,7 +261,7 @@ class StoreWriter:
     def _buffer(self, block: Mapping[str, FloatArray], index: RowIndex) -> None:
         """Copy rows to those of the next shard, which has room for them."""
         start, stop = self._n_buffered, self._n_buffered + len(index)
-        for view in self._description.views:
+        for view in self._views:
             if view.name not in self._buffers:
                 shape = (self._capacity, view.dim)
                 self._buffers[view.name] = np.empty(shape, dtype=view.column.dtype)
@@ -280,34 +279,27 @@ class StoreWriter:
 
     def _write_shard(self, number: int, arrays: Mapping[str, FloatArray], index: RowIndex) -> None:
         """Write the file of a shard and leave its commit to the background."""
-        assert self._background is not None, "the store is open"
         shard = self.directory / shard_name(number)
         temporary = temporary_path(shard)
         id_bytes = 0 if index.ids is None else max(1, index.ids.dtype.itemsize)
         layout = IndexLayout(tuple(index.columns), id_bytes)
-        with (
-            _removed_on_failure(temporary, shard),
-            FileWriter(
-                temporary, self._description, layout, n_rows=len(index), shard=number
-            ) as file,
-        ):
-            for dataset, values in zip(layout.datasets(), index.columns.values(), strict=True):
-                file.write(dataset, 0, values)
-            for view in self._description.views:
-                file.write(view.column, 0, arrays[view.name])
-            header = file.finish()
         with _removed_on_failure(temporary, shard):
+            with FileWriter(
+                temporary, self._description, layout, n_rows=len(index), shard=number
+            ) as file:
+                for dataset, values in zip(layout.datasets(), index.columns.values(), strict=True):
+                    file.write(dataset, 0, values)
+                for view in self._views:
+                    file.write(view.column, 0, arrays[view.name])
+                header = file.finish()
             check_sizes(header, temporary.stat().st_size, str(shard))
-        self._background.put(
-            partial(self._commit, temporary, number),
-            # a shard that failed is not followed by another
-            otherwise=partial(temporary.unlink, missing_ok=True),
-        )
+            self.flush()  # a shard that failed is not followed by another
+        self._commit = self._thread.submit(self._commit_shard, temporary, shard, number)
         self._committed.add(number)
 
-    def _commit(self, temporary: Path, number: int) -> None:
+    def _commit_shard(self, temporary: Path, shard: Path, number: int) -> None:
         """Make a written shard durable and give it its name."""
-        with _removed_on_failure(temporary, self.directory / shard_name(number)):
+        with _removed_on_failure(temporary, shard):
             commit_shard(self.directory, temporary, number)
 
 
@@ -319,10 +311,7 @@ def _removed_on_failure(temporary: Path, shard: Path) -> Iterator[None]:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if not shard.parent.is_dir():
-            raise StoreError(
-                f"{shard.parent}: is gone, another process completed or removed this store; write "
-                "to another path, or one process at a time"
-            ) from error
+            raise StoreError(f"{shard.parent}: {GONE}") from error
         if isinstance(error, OSError | RuntimeError):
             reason = " ".join(str(error).split())[:160]
             raise StoreError(f"{shard}: cannot be written ({reason})") from error
@@ -367,16 +356,164 @@ def _cast_rows(values: FloatArray, view: ViewInfo, out: FloatArray | None = None
             out = np.ascontiguousarray(values, dtype=view.column.dtype)
         else:
             np.copyto(out, values, casting="same_kind")
-    if not is_all_finite(out):
-        row, place = (int(i[0]) for i in np.nonzero(~np.isfinite(out)))
-        value = float(values[row, place])
-        if np.isfinite(value):
-            raise InputError(
-                f"view {view.name}: {value:g} in row {row} does not fit {view.dtype}; "
-                "store a wider type"
-            )
+    if is_all_finite(out):
+        return out
+    row, place = (int(i[0]) for i in np.nonzero(~np.isfinite(out)))
+    value = float(values[row, place])
+    if np.isfinite(value):
         raise InputError(
-            f"view {view.name}: row {row} of the rows given holds {value}; leave such rows out or "
-            "repair what made them"
+            f"view {view.name}: {value:g} in row {row} does not fit {view.dtype}; "
+            "store a wider type"
         )
-    return out
+    raise InputError(
+        f"view {view.name}: row {row} of the rows given holds {value}; leave such rows out or "
+        "repair what made them"
+    )
+
+
+@checked
+def write_store(
+    path: str | Path,
+    views: ArrayLike | Rows | Mapping[str, ArrayLike | Rows],
+    *,
+    spec: Mapping[str, Any] | None = None,
+    ids: Sequence[str] | None = None,
+    index: RowIndex | None = None,
+    options: WriteOptions | None = None,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> StoreInfo:
+    """Write arrays as a store.
+
+    A call with a spec begins again over what the same call left when its process was killed.
+
+    Args:
+        path: the store; a file if it ends in ``.h5``, else a directory.
+        views: ``(rows, dim)`` arrays by name, or one array, whose view is named ``embedding``.
+            Anything that is read in slices (:class:`repalign.aliases.Rows`) is copied in blocks.
+        spec: everything that determines the values, as JSON values.
+        ids: one text a row.
+        index: a whole row index, in place of ids; by default pooled samples numbered in row order.
+        options: types, sizes, notes.
+        overwrite: replace what is there.
+        on_progress: called with the rows written and their total.
+
+    Returns:
+        What the store says of itself.
+
+    Raises:
+        InputError: arrays that are no embeddings of the same rows, not one id a row, an argument
+            of another kind, rows that are read from what would be replaced, or something exists
+            there.
+        StoreError: the store cannot be written.
+
+    Example:
+        >>> import numpy as np
+        >>> info = write_store("digits.h5", np.eye(3), spec={"model": "identity"})
+        >>> info.n_rows
+        3
+        >>> import repalign
+        >>> info = repalign.write_store("named.h5", np.eye(2), ids=["cat", "dog"])
+        >>> repalign.open_embeddings("named.h5").identity
+        'ids'
+    """
+    sources = _sources(views)
+    n_rows = next(iter(sources.values())).shape[0]
+    index = _make_index(n_rows, ids, index)
+    for name, rows in sources.items():
+        if rows.shape[0] != len(index):
+            raise InputError(
+                f"view {name} has {rows.shape[0]} rows, the index has {len(index)}; every row has "
+                "one identity"
+            )
+    with protecting(_source_paths(sources.values())):
+        writer = StoreWriter(
+            path,
+            spec=spec or {},
+            views={name: rows.shape[1] for name, rows in sources.items()},
+            options=replace(options or WriteOptions(), n_shards=None),
+            overwrite=overwrite,
+            restart=bool(spec),  # without one nothing says that it is the same store
+        )
+        try:
+            with writer:
+                for start in range(0, n_rows, _BLOCK_ROWS):
+                    stop = min(n_rows, start + _BLOCK_ROWS)
+                    block = {name: _read(rows, start, stop) for name, rows in sources.items()}
+                    writer.append(block, index.slice(start, stop))
+                    if on_progress:
+                        on_progress(stop, n_rows)
+        except BaseException:
+            # there is nothing to continue from: the caller has all rows
+            directory = parts_directory(writer.path)
+            if directory.exists():
+                remove_directory(directory)
+            raise
+        info = writer.finish()
+        assert info is not None, "a store without a plan is complete"
+        return info
+
+
+def _source_paths(sources: Iterable[Any]) -> Iterator[Path]:
+    """Yield the files and folders that rows or an index are read from, whatever wraps them."""
+    for source in sources:
+        attributes = list(vars(source).values()) if hasattr(source, "__dict__") else []
+        attributes += [
+            part for value in attributes if isinstance(value, list | tuple) for part in value
+        ]
+        yield from (value for value in attributes if isinstance(value, Path))
+        yield from _source_paths(value for value in attributes if isinstance(value, Rows | Store))
+
+
+def _make_index(n_rows: int, ids: Any, index: RowIndex | None) -> RowIndex:
+    """Return the identities of the rows."""
+    if index is not None:
+        if ids is not None:
+            raise InputError("ids: got them together with index; expected one of the two")
+        return index
+    if ids is None:
+        return pooled_index(n_rows)
+    texts = listed("ids", ids, "texts, one a row")
+    wrong = [(row, text) for row, text in enumerate(texts) if not isinstance(text, str)]
+    if wrong:
+        row, value = wrong[0]
+        raise InputError(f"ids: got {value!r} for row {row}, expected a text")
+    if len(texts) != n_rows:
+        raise InputError(f"ids: got {len(texts)} for {n_rows} rows; expected one a row")
+    return pooled_index(n_rows, ids=texts)
+
+
+def _sources(views: Any) -> dict[str, Any]:
+    """Return every view as something with a two-dimensional shape."""
+    named = views if isinstance(views, Mapping) else {DEFAULT_VIEW: views}
+    if not named:
+        raise InputError("no views given; a store has at least one")
+    sources = {
+        name: rows if isinstance(rows, Rows) else _array(rows, f"view {name}")
+        for name, rows in named.items()
+    }
+    for name, rows in sources.items():
+        if len(rows.shape) != 2 or rows.dtype.kind != "f":
+            raise InputError(
+                f"view {name}: got {rows.dtype} of shape {tuple(rows.shape)}; expected floating "
+                "numbers of shape (rows, dim)"
+            )
+    return sources
+
+
+def _array(rows: Any, label: str) -> Any:
+    if is_a(rows, "torch", "Tensor"):
+        rows = rows.detach()
+    try:
+        np.asarray(rows)  # lists of unequal lengths, tensors elsewhere
+    except (TypeError, ValueError, RuntimeError) as failure:
+        raise InputError(
+            f"{label}: {type(rows).__name__} is not a matrix of numbers "
+            f"({printable(str(failure))}); give an array of shape (rows, dim)"
+        ) from failure
+    return unmasked(rows, label=label)
+
+
+def _read(rows: Any, start: int, stop: int) -> Any:
+    """Return a block of an array or of rows that are read in slices."""
+    return rows.read(start, stop) if isinstance(rows, Rows) else rows[start:stop]

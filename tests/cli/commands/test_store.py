@@ -14,9 +14,11 @@ from typer.testing import CliRunner, Result
 
 from repalign.cli.app import RepalignGroup, app, root
 from repalign.cli.commands import store
-from repalign.store import StoreWriter, WriteOptions, open_store, write_store
 from repalign.store.index import RowIndex, encode_ids, pooled_index
 from repalign.store.open import open_embeddings
+from repalign.store.reader import open_store
+from repalign.store.writing.writer import StoreWriter, write_store
+from tests.shards import SmallShards
 
 VALUES = np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32)
 NAMES = [f"cat-{row}" for row in range(40)]
@@ -119,7 +121,7 @@ def test_info_of_a_folder_of_modules_lists_them(tmp_path: Path) -> None:
 
 
 def test_info_of_an_unfinished_store(tmp_path: Path) -> None:
-    options = WriteOptions(shard_rows=16)
+    options = SmallShards(shard_rows=16)
     writer = StoreWriter(tmp_path / "a.h5", spec={}, views={"deep": 9}, options=options)
     writer.append({"deep": VALUES})
     writer.close()

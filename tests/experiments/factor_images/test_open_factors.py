@@ -128,5 +128,5 @@ def test_what_is_no_known_data_set_or_damaged_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\(5, 3\)"):
         read_factor_images(GivenData("dSprites", path), 2, 0)
     path.write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(InputError, match="'latents_classes'"):
+    with pytest.raises(InputError, match="dsprites"):
         read_factor_images(GivenData("dSprites", path), 2, 0)

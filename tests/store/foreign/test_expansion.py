@@ -222,7 +222,7 @@ def test_wide_parquet_tables_are_read_in_batches_that_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr("repalign.store.foreign.tables.BATCH_BYTES", 2**12)
+    monkeypatch.setattr("repalign.parquet.BATCH_BYTES", 2**12)
     values = np.random.default_rng(0).standard_normal((100, 64))
     frame = pd.DataFrame(values, columns=[f"x{place}" for place in range(64)])
     frame.to_parquet(tmp_path / "a.parquet")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from repalign.data.factors import read_columns
 from repalign.exceptions import InputError
 from repalign.store.open import open_embeddings
 
@@ -121,6 +122,16 @@ def test_lists_of_other_lengths_in_a_later_batch_are_refused(tmp_path: Path) -> 
 
     with pytest.raises(InputError, match=r"lists of 1 .* 2 "):
         open_embeddings(path)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], [[1.0], [2.0]]])
+def test_two_columns_of_one_name_are_refused(tmp_path: Path, values: list) -> None:
+    columns = [pa.array(values), pa.array([3.0, 4.0])]
+    pq.write_table(pa.Table.from_arrays(columns, names=["x", "x"]), tmp_path / "a.parquet")
+
+    for read in (open_embeddings, read_columns):
+        with pytest.raises(InputError, match="two columns"):
+            read(tmp_path / "a.parquet")
 
 
 def test_damaged_files_are_refused(tmp_path: Path) -> None:

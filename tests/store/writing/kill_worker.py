@@ -14,14 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from repalign.store import StoreWriter, WriteOptions, open_store, verify_store, write_store
 from repalign.store.index import RowIndex
+from repalign.store.reader import open_store, verify_store
+from repalign.store.writing.writer import StoreWriter, write_store
+from tests.shards import SmallShards
 
 SHARD_ROWS, N_SHARDS = 256, 12
 N_ROWS = SHARD_ROWS * N_SHARDS - 100
 SPEC = {"seed": 1}
 VIEWS = {"a": 40, "b": 3}
-OPTIONS = WriteOptions(shard_rows=SHARD_ROWS)
+OPTIONS = SmallShards(shard_rows=SHARD_ROWS)
 
 
 def rows(start: int, stop: int) -> tuple[dict[str, np.ndarray], RowIndex]:

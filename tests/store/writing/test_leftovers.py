@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from repalign.store import StoreWriter, WriteOptions, open_store
 from repalign.store.index import pooled_index
+from repalign.store.reader import open_store
+from repalign.store.writing.writer import StoreWriter
+from tests.shards import SmallShards
 
 VALUES = np.eye(3, dtype=np.float32)
 
@@ -24,7 +26,7 @@ def test_unfinished_packed_files_are_removed_when_packing_again(tmp_path: Path) 
 
 @pytest.mark.parametrize("rest", [[], ["part-00002.h5", "store.json"], ["store.json"]])
 def test_a_removal_of_shards_that_was_interrupted_is_ended(tmp_path: Path, rest: list) -> None:
-    options = WriteOptions(shard_rows=1)
+    options = SmallShards(shard_rows=1)
     with StoreWriter(tmp_path / "run.h5", spec={}, views={"x": 3}, options=options) as writer:
         writer.append({"x": VALUES})
         writer.flush()

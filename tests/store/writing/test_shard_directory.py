@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 
 from repalign.exceptions import InputError, StoreError
-from repalign.store import StoreWriter, WriteOptions, open_store
 from repalign.store.index import pooled_index
+from repalign.store.reader import open_store
 from repalign.store.writing import shard_directory
+from repalign.store.writing.writer import StoreWriter
+from tests.shards import SmallShards
 
 ROWS = np.arange(24, dtype=np.float32).reshape(12, 2)
 
 
 def writer_of(path: Path, **options) -> StoreWriter:
-    return StoreWriter(path, resume=True, spec={}, views={"x": 2}, options=WriteOptions(**options))
+    return StoreWriter(path, resume=True, spec={}, views={"x": 2}, options=SmallShards(**options))
 
 
 def write(writer: StoreWriter, number: int) -> None:
@@ -78,14 +80,14 @@ def test_the_last_of_several_writers_completes_the_store(tmp_path: Path, name: s
     for number in range(4):
         write(writers[number % 2], number)
 
-    first = writers[0].finish_when_whole()
-    last = writers[1].finish_when_whole()
+    first = writers[0].finish()
+    last = writers[1].finish()
 
     assert last is not None
     assert last.n_rows == 12
     # the shards of the second were on their way when the first asked
     assert first is None or first.n_rows == 12
-    assert writers[0].finish_when_whole() is not None
+    assert writers[0].finish() is not None
     with open_store(tmp_path / name) as store:
         np.testing.assert_array_equal(store.view().read(0, 12), ROWS)
 
@@ -94,7 +96,7 @@ def test_a_store_that_lacks_shards_is_not_completed(tmp_path: Path) -> None:
     writer = writer_of(tmp_path / "run.h5", n_shards=4)
     write(writer, 0)
 
-    assert writer.finish_when_whole() is None
+    assert writer.finish() is None
     assert not writer.is_complete
     assert (writer.directory / "part-00000.h5").is_file()
 
@@ -117,14 +119,14 @@ def test_a_writer_joins_a_store_that_another_begins_at_that_moment(
         write(writer if number % 2 else others[1], number)
     others[1].flush()  # its shards are committed in the background
 
-    assert writer.finish_when_whole() is not None
+    assert writer.finish() is not None
 
 
 def _share(path: Path, rank: int) -> None:
     with writer_of(path, n_shards=4, n_writers=2) as writer:
         for number in range(rank, 4, 2):
             write(writer, number)
-        writer.finish_when_whole()
+        writer.finish()
 
 
 def test_processes_that_finish_together_complete_it_once(tmp_path: Path) -> None:

@@ -9,15 +9,15 @@ import pytest
 from repalign.exceptions import InputError, StoreError
 from repalign.store import (
     StoreWriter,
-    WriteOptions,
     open_store,
     pack_store,
     verify_store,
     write_store,
 )
 from repalign.store.index import RowIndex, pooled_index
+from tests.shards import SmallShards
 
-SMALL = WriteOptions(shard_rows=4)
+SMALL = SmallShards(shard_rows=4)
 
 
 def numbers(start: int, stop: int) -> np.ndarray:
@@ -157,7 +157,7 @@ def test_damaged_shards_are_not_continued(tmp_path: Path) -> None:
 
 
 def test_several_writers_share_a_store(tmp_path: Path) -> None:
-    options = WriteOptions(n_shards=5)
+    options = SmallShards(n_shards=5)
     for rank in range(2):
         with StoreWriter(
             tmp_path / "run.h5", resume=True, spec={}, views={"x": 2}, options=options
@@ -179,7 +179,7 @@ def test_several_writers_share_a_store(tmp_path: Path) -> None:
 
 
 def test_a_planned_directory_is_complete_without_a_manifest(tmp_path: Path) -> None:
-    options = WriteOptions(n_shards=1)
+    options = SmallShards(n_shards=1)
     with StoreWriter(tmp_path / "run", spec={}, views={"x": 2}, options=options) as writer:
         writer.write_shard(0, {"x": numbers(0, 3)}, pooled_index(3))
 
@@ -194,7 +194,7 @@ def test_a_planned_directory_is_complete_without_a_manifest(tmp_path: Path) -> N
 
 
 def test_shards_are_written_once_and_within_the_plan(tmp_path: Path) -> None:
-    options = WriteOptions(n_shards=2)
+    options = SmallShards(n_shards=2)
     with StoreWriter(tmp_path / "run", spec={}, views={"x": 2}, options=options) as writer:
         writer.write_shard(1, {"x": numbers(0, 3)}, pooled_index(3))
         writer.flush()
@@ -207,15 +207,15 @@ def test_shards_are_written_once_and_within_the_plan(tmp_path: Path) -> None:
             writer.write_shard(0, {"x": numbers(0, 0)}, pooled_index(0))
         with pytest.raises(StoreError, match="gap"):
             writer.append({"x": numbers(0, 1)})
-    with pytest.raises(StoreError, match=r"1 of 2 .*part-00000.h5"):
-        StoreWriter(
-            tmp_path / "run", resume=True, spec={}, views={"x": 2}, options=options
-        ).finish()
+    without_plan = {"resume": True, "spec": {}, "views": {"x": 2}}
+    assert StoreWriter(tmp_path / "run", options=options, **without_plan).finish() is None
+    with pytest.raises(StoreError, match="part-00000"):
+        StoreWriter(tmp_path / "run", **without_plan).finish()
 
 
 def test_shards_beyond_the_plan_are_noticed(tmp_path: Path) -> None:
     with StoreWriter(
-        tmp_path / "run", spec={}, views={"x": 2}, options=WriteOptions(n_shards=1)
+        tmp_path / "run", spec={}, views={"x": 2}, options=SmallShards(n_shards=1)
     ) as writer:
         writer.write_shard(0, {"x": numbers(0, 3)}, pooled_index(3))
         writer.flush()
@@ -387,7 +387,7 @@ def test_rows_that_are_no_embeddings_are_refused(tmp_path: Path, views, message:
 def test_values_that_half_precision_cannot_hold_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"70000 .*row 1 .*float16"):
         write_store(
-            tmp_path / "a.h5", np.array([[1.0], [70000.0]]), options=WriteOptions(dtype="float16")
+            tmp_path / "a.h5", np.array([[1.0], [70000.0]]), options=SmallShards(dtype="float16")
         )
 
 
@@ -409,14 +409,14 @@ def test_values_that_half_precision_cannot_hold_are_refused(tmp_path: Path) -> N
 )
 def test_views_that_no_store_has_are_refused(tmp_path, views, options, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        StoreWriter(tmp_path / "a.h5", spec={}, views=views, options=WriteOptions(**options))
+        StoreWriter(tmp_path / "a.h5", spec={}, views=views, options=SmallShards(**options))
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["shard_rows", "n_shards", "n_writers", "expected_rows"])
+@pytest.mark.parametrize("name", ["n_shards", "n_writers", "expected_rows"])
 def test_options_below_one_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"{name}: got 0"):
-        WriteOptions(**{name: 0})
+        SmallShards(**{name: 0})
 
 
 def test_a_misspelt_mode_is_refused(tmp_path: Path) -> None:
@@ -446,7 +446,7 @@ def test_a_store_without_rows_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_too_small_is_noticed_before_writing(tmp_path: Path) -> None:
-    options = WriteOptions(expected_rows=10**13)
+    options = SmallShards(expected_rows=10**13)
 
     with pytest.raises(StoreError, match=r"168000\.00 GB"):
         StoreWriter(tmp_path / "a.h5", spec={}, views={"x": 2}, options=options)
