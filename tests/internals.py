@@ -24,7 +24,6 @@ INTERNALS = (
     "repalign.core.moment_sums",
     "repalign.core.similarity.held_rows",
     "repalign.experiments.papers.reports",
-    "repalign.experiments.reproduce.units",
     "repalign.options",
     "repalign.process_state",
     "repalign.store.rows",
