@@ -12,7 +12,8 @@ from repalign.core.batches.folds import BatchFold, permute_within
 from repalign.core.batches.judge import FoldMeasure, FoldSettings, judge_fold
 from repalign.core.batches.protocols import BatchedLabels, protocol_called
 from repalign.core.batches.trees import BoostingSettings, balanced_accuracy
-from repalign.core.conditions.fit import Condition, ConditionFitter, ConditionSettings
+from repalign.core.conditions.fit import Condition, ConditionFitter
+from repalign.core.ica.settings import IcaSettings
 from repalign.core.score import Score
 from repalign.deconfounding.settings import BatchSettings
 from repalign.deconfounding.tasks import LabelTask
@@ -52,7 +53,7 @@ class FoldInputs:
         fitted: Every condition, fitted on all rows.
         batches: Batch of every row.
         settings: What was asked for.
-        condition_settings: How conditions are fitted.
+        ica: How ICA is fitted.
         machine: Device, and cap on working memory.
         kept: Rows of the conditions that fit into the memory at once; the others are made again
             by every unit, of its own rows.
@@ -62,7 +63,7 @@ class FoldInputs:
     fitted: Mapping[str, Condition]
     batches: NDArray[Any]
     settings: BatchSettings
-    condition_settings: ConditionSettings
+    ica: IcaSettings
     machine: Machine
     kept: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -155,7 +156,7 @@ def unit_key(unit: FoldUnit, inputs: FoldInputs) -> dict[str, Any]:
         "reason": unit.fold.reason,
         "permutation": unit.permutation,
         "seed": settings.seed,
-        "condition_settings": asdict(inputs.condition_settings),
+        "ica": asdict(inputs.ica),
         "boosting": asdict(boosting),
         "top_shares": settings.top_shares if unit.kind == "fold" else (),
         "fit_on": settings.fit_on,
@@ -195,5 +196,6 @@ def _values(unit: FoldUnit, inputs: FoldInputs) -> NDArray[Any]:
     train = np.isin(inputs.batches, np.unique(inputs.batches[rows[unit.fold.train]]))
     machine = inputs.machine
     share = max(1, machine.memory_bytes // inputs.settings.workers)
-    fitter = ConditionFitter(inputs.raw[train], inputs.condition_settings, share, machine.device)
-    return fitter.fit(unit.condition).transform.apply(inputs.raw[rows])
+    fitter = ConditionFitter(inputs.raw[train], inputs.ica, share, machine.device)
+    condition = fitter.fit(unit.condition, inputs.settings.seed)
+    return condition.transform.apply(inputs.raw[rows])
