@@ -16,7 +16,7 @@ from repalign.conditions.columns import (
 from repalign.conditions.fit import fit_conditions
 from repalign.conditions.keywords import DECONFOUND, BatchKeywords
 from repalign.core.conditions.fit import Condition, ConditionFitter
-from repalign.deconfounding.records import Answer, batch_records
+from repalign.deconfounding.records import batch_records
 from repalign.deconfounding.results import DeconfoundResult
 from repalign.deconfounding.settings import BatchSettings
 from repalign.deconfounding.tasks import label_tasks
@@ -120,11 +120,11 @@ def deconfound(
             key=None if cache is None else key_of_fold,
             shared=lambda unit: (inputs,),
         )
-    answers = [Answer(unit, measures) for unit, measures in zip(units, results, strict=True)]
+    outcomes = list(zip(units, results, strict=True))
     return DeconfoundResult(
-        records=batch_records(source, answers, inputs),
+        records=batch_records(source, outcomes, inputs),
         settings=asdict(settings) | {"labels": list(labels), "batch": batch},
-        warnings=(*features, *aligned.notes, *notes, *_warnings(fitted, answers)),
+        warnings=(*features, *aligned.notes, *notes, *_warnings(fitted, units)),
         transforms={
             (source.name, source.view, name): one.transform for name, one in fitted.items()
         },
@@ -135,13 +135,13 @@ def _trees_version() -> str:
     return next((package.version for package in distributions(name="lightgbm")), "")
 
 
-def _warnings(fitted: Mapping[str, Condition], answers: list[Answer]) -> tuple[str, ...]:
+def _warnings(fitted: Mapping[str, Condition], units: list[FoldUnit]) -> tuple[str, ...]:
     notes = [f"{name}: {text}" for name, one in fitted.items() for text in one.warnings]
     lost: dict[str, int] = {}
-    for answer in answers:
-        if answer.unit.kind == "fold" and answer.unit.fold.reason:
-            text = f"{answer.unit.task.title}, {answer.unit.protocol}, {answer.unit.fold.name}"
-            lost[f"{text}: {answer.unit.fold.reason}"] = 1
+    for unit in units:
+        if unit.kind == "fold" and unit.fold.reason:
+            text = f"{unit.task.title}, {unit.protocol}, {unit.fold.name}"
+            lost[f"{text}: {unit.fold.reason}"] = 1
     notes += [f"not scored: {text}" for text in lost]
     if any(one.converged is False for one in fitted.values()):
         notes.append("an ICA did not converge: its row of the table may be far from the optimum's")

@@ -8,9 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.core.batches.folds import BatchFold, permute_within
-from repalign.core.batches.judge import FoldMeasure, FoldSettings, judge_fold
-from repalign.core.batches.protocols import BatchedLabels, protocol_called
+from repalign.core.batches.folds import BatchFold, batch_folds, permute_within
+from repalign.core.batches.judge import FoldMeasure, judge_fold
 from repalign.core.batches.trees import BoostingSettings, balanced_accuracy
 from repalign.core.conditions.fit import Condition, ConditionFitter
 from repalign.core.ica.settings import IcaSettings
@@ -137,8 +136,8 @@ def run_unit(machine: Machine, unit: FoldUnit, inputs: FoldInputs) -> tuple[Fold
         rng = np.random.default_rng([seed, unit.permutation])
         labels = permute_within(labels, inputs.batches[unit.task.rows], rng)
         shares = ()
-    settings = FoldSettings(BoostingSettings(rounds=inputs.settings.rounds), shares, seed)
-    return judge_fold(values, labels, unit.fold, settings)
+    boosting = BoostingSettings(rounds=inputs.settings.rounds)
+    return judge_fold(values, labels, unit.fold, boosting=boosting, top_shares=shares, seed=seed)
 
 
 def unit_key(unit: FoldUnit, inputs: FoldInputs) -> dict[str, Any]:
@@ -166,9 +165,9 @@ def unit_key(unit: FoldUnit, inputs: FoldInputs) -> dict[str, Any]:
 def _folds(
     task: LabelTask, protocol: str, batches: NDArray[Any], settings: BatchSettings
 ) -> tuple[BatchFold, ...]:
-    own = BatchedLabels(task.labels, batches[task.rows], settings.n_folds, settings.seed)
+    labels, batches = task.labels, batches[task.rows]
     try:
-        return protocol_called(protocol).folds(own)
+        return batch_folds(protocol, labels, batches, n_folds=settings.n_folds, seed=settings.seed)
     except InputError as refusal:
         # One impossible question must not cost the answers to the others.
         nothing = np.zeros(0, dtype=np.int64)

@@ -7,6 +7,7 @@ from typing import Unpack
 import numpy as np
 
 from repalign.aliases import IntArray
+from repalign.comparison.row_labels import group_numbers
 from repalign.conditions.columns import (
     Columns,
     align_columns,
@@ -21,11 +22,10 @@ from repalign.data.factors import ColumnTable
 from repalign.disentanglement.grouping import (
     Groups,
     RowGroups,
-    column_groups,
     draw_rows,
-    given_groups,
     open_groups,
     sample_groups,
+    to_groups,
 )
 from repalign.disentanglement.results import DisentangleResult
 from repalign.disentanglement.scoring import ScoredRows, score_source
@@ -139,9 +139,9 @@ class _Study:
             targets = {name: aligned.columns[name] for name in names}
             check_features(source, source.rows.take(rows), targets)
         if column is not None:
-            groups = column_groups(aligned.columns[column])
+            groups = to_groups(aligned.columns[column])
         elif asked is not None:
-            groups = given_groups(asked, source, rows)
+            groups = to_groups(group_numbers(asked, source)[rows])
         else:
             groups = sample_groups(source, rows)
         drawn, notes = _drawn(groups, settings)

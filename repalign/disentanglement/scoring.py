@@ -22,7 +22,7 @@ from repalign.core.factors.judging import (
 from repalign.core.factors.scores import FactorScores, ScoreSettings, score_factors, score_names
 from repalign.core.factors.shuffles import FactorShuffle, plan_shuffle
 from repalign.core.inference.arrangements import FEWEST_ARRANGEMENTS
-from repalign.core.inference.jackknife import GroupCount
+from repalign.core.inference.jackknife import count_groups
 from repalign.core.maps.affine import AffineMap
 from repalign.disentanglement.grouping import RowGroups
 from repalign.disentanglement.results import InformationMatrix, ScoreRecord
@@ -113,7 +113,7 @@ def score_source(
     warnings = [
         *scored.notes,
         *factors.notes,
-        *_group_notes(shuffle, groups.worth, settings),
+        *_group_notes(shuffle, groups, settings),
         *notes,
     ]
     for task, of_condition in zip(tasks, scores, strict=True):
@@ -263,11 +263,8 @@ def _record(
     )
 
 
-def _group_notes(shuffle: FactorShuffle, worth: float, settings: FactorSettings) -> list[str]:
-    """Say what groups do to nulls and intervals, where there are any.
-
-    ``worth``: as many groups of one size as they are worth.
-    """
+def _group_notes(shuffle: FactorShuffle, groups: RowGroups, settings: FactorSettings) -> list[str]:
+    """Say what groups do to nulls and intervals, where there are any."""
     notes = []
     n_groups, n_rows = shuffle.n_groups, shuffle.n_rows
     if settings.n_null and shuffle.scheme == "runs of groups":
@@ -281,7 +278,7 @@ def _group_notes(shuffle: FactorShuffle, worth: float, settings: FactorSettings)
             f"no p-value: the factors of {n_groups} groups can be dealt in "
             f"{shuffle.n_arrangements:.0f} ways only, expected at least {FEWEST_ARRANGEMENTS}"
         )
-    refusal = GroupCount(n_groups, worth).refusal
+    refusal = count_groups(groups.member).refusal
     if settings.n_halves and refusal is not None:
         notes.append(refusal)
     return notes
