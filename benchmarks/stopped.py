@@ -61,7 +61,7 @@ def commands(stores: list[Path]) -> dict[str, Command]:
         ),
         "reproduce": Command(
             ("reproduce", "gaussian-null", "--seeds", "2", *ray, "--workers", "2", "-o", "out"),
-            "out/units/*",
+            "out/cases/*",
             lambda place: (place / "out" / "summary.csv").read_text(),
         ),
     }

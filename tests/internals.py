@@ -24,7 +24,6 @@ INTERNALS = (
     "repalign.core.moments",
     "repalign.core.neighbours",
     "repalign.experiments.papers.reports",
-    "repalign.experiments.reproduce.units",
     "repalign.options",
     "repalign.process_state",
     "repalign.comparison.draws",

@@ -36,6 +36,16 @@ RayAddressOption = Annotated[
     ),
     SHOWN,
 ]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Processes that share the work out, each with one thread and the memory cap; 1 is "
+        "this one, with all its threads.",
+        show_default="1; with --engine ray all processors of the cluster",
+        rich_help_panel=PANEL,
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -1,45 +1,63 @@
-"""Conditions fitted as a run asks for them; one that cannot be fitted does not cost the others."""
+"""Conditions fitted by an engine; one that cannot be fitted does not cost the others."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
 
-from repalign.aliases import FloatArray
-from repalign.conditions.settings import TransformSettings
-from repalign.core.conditions.fit import Condition, ConditionFitter, ConditionSettings
+from repalign.core.conditions.fit import Condition, ConditionFitter
+from repalign.engine.cache import cache_key
+from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 
-
-@dataclass(frozen=True)
-class FittedConditions:
-    """What could be fitted, by name, and notes on what could not."""
-
-    conditions: dict[str, Condition]
-    notes: tuple[str, ...]
+ConditionSeed = tuple[str, int]
+"""Name of a condition, and the seed of what is random in it."""
 
 
 def fit_conditions(
-    names: Sequence[str], values: FloatArray, how: ConditionSettings, machine: Machine
-) -> FittedConditions:
-    """Fit what can be fitted.
+    wanted: Iterable[ConditionSeed],
+    fitter: ConditionFitter,
+    engine: Engine,
+    machine: Machine,
+    origin: Any,
+) -> tuple[dict[ConditionSeed, Condition], tuple[str, ...]]:
+    """Return what can be fitted, by name and seed, and notes on what cannot.
+
+    Args:
+        wanted: Names and seeds.
+        fitter: The rows, and how.
+        engine: What computes; it keeps fits that take long.
+        machine: Device, memory and progress.
+        origin: Names the values of the rows, for the cache.
 
     Raises:
         InputError: none of the conditions can be fitted.
     """
-    fitter = ConditionFitter(values, how, machine.memory_bytes, machine.device)
-    fitted: dict[str, Condition] = {}
-    notes = []
-    for name in names:
-        try:
-            fitted[name] = fitter.fit(name)
-        except InputError as refusal:
-            notes.append(f"{name} was left out: {refusal}")
-    if not fitted:
+    wanted = list(wanted)
+    results = engine.map(
+        "conditions",
+        fit_condition,
+        wanted,
+        machine,
+        key=lambda item: cache_key("condition", origin, item, asdict(fitter.ica)),
+        shared=lambda item: (fitter,),
+        only_slow=True,
+    )
+    by_item = dict(zip(wanted, results, strict=True))
+    conditions = {item: fit for item, fit in by_item.items() if not isinstance(fit, str)}
+    notes = dict.fromkeys(
+        f"{name} was left out: {fit}" for (name, _), fit in by_item.items() if isinstance(fit, str)
+    )
+    if not conditions:
         raise InputError("; ".join(notes))
-    return FittedConditions(fitted, tuple(notes))
+    return conditions, tuple(notes)
 
 
-def condition_settings(settings: TransformSettings, seed: int) -> ConditionSettings:
-    """Return how the conditions are fitted in the repetition of this seed."""
-    ica = replace(settings.ica, max_rank=settings.components, seed=seed, start="random")
-    return ConditionSettings(ica=ica, seed=seed)
+def fit_condition(
+    machine: Machine, item: ConditionSeed, fitter: ConditionFitter
+) -> Condition | str:
+    """Return a fitted condition, or why it cannot be fitted."""
+    try:
+        return fitter.fit(*item)
+    except InputError as refusal:
+        return str(refusal)

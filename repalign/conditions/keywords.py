@@ -54,7 +54,7 @@ class BatchKeywords(StudyKeywords, total=False):
 
 
 DISENTANGLE = Spoken(
-    "disentangle", FactorSettings(), beside=("factors", "groups", "settings", "machine")
+    "disentangle", FactorSettings(), beside=("factors", "groups", "settings", "machine", "executor")
 )
 DECONFOUND = Spoken(
     "deconfound",

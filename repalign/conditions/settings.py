@@ -49,6 +49,11 @@ class TransformSettings(Settings):
                 "condition ica instead"
             )
 
+    @property
+    def fitted_ica(self) -> IcaSettings:
+        """How ICA is fitted, on the leading directions where they are limited."""
+        return replace(self.ica, max_rank=self.components, start="random")
+
 
 @dataclass(frozen=True)
 class StudySettings(Settings):

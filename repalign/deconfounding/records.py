@@ -1,7 +1,7 @@
 """From folds to the records of the deconfounding table."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,25 +16,21 @@ from repalign.store.source import EmbeddingSource
 MEAN_LABEL = "(mean over labels)"
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """A unit and what came out of it."""
-
-    unit: FoldUnit
-    measures: tuple[FoldMeasure, ...]
+Outcome = tuple[FoldUnit, tuple[FoldMeasure, ...]]
+"""A unit and what came out of it."""
 
 
 def batch_records(
     source: EmbeddingSource,
-    answers: Sequence[Answer],
+    outcomes: Sequence[Outcome],
     inputs: FoldInputs,
 ) -> tuple[BatchRecord, ...]:
     """Average over folds; with several labels, also over the labels."""
-    groups: dict[tuple[str, str, str, str], list[Answer]] = {}
-    for answer in answers:
-        unit = answer.unit
+    groups: dict[tuple[str, str, str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        unit = outcome[0]
         key = (unit.kind, unit.task.title, unit.condition, unit.protocol)
-        groups.setdefault(key, []).append(answer)
+        groups.setdefault(key, []).append(outcome)
     records: list[BatchRecord] = []
     for (kind, _, condition, _), members in groups.items():
         found = _group_records(source, members, inputs, inputs.fitted[condition])
@@ -46,14 +42,14 @@ def batch_records(
 
 
 def _group_records(
-    source: EmbeddingSource, members: list[Answer], inputs: FoldInputs, condition: Condition
+    source: EmbeddingSource, members: list[Outcome], inputs: FoldInputs, condition: Condition
 ) -> list[BatchRecord]:
-    unit = members[0].unit
+    unit = members[0][0]
     values: dict[tuple[str, float | None], list[float]] = {}
     reasons: dict[tuple[str, float | None], str] = {}
-    for answer in members:
-        for measure in answer.measures:
-            if answer.unit.kind == "permuted" and measure.score.name != "AUROC":
+    for _, measures in members:
+        for measure in measures:
+            if unit.kind == "permuted" and measure.score.name != "AUROC":
                 continue
             key = (measure.score.name, measure.top_share)
             values.setdefault(key, [])

@@ -1,12 +1,11 @@
 """What ``deconfound`` returns: tidy records and the fitted transforms."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.deconfounding.settings import BatchSettings
-from repalign.options import recorded_columns
-from repalign.results.tidy import TidyResult
+from repalign.results.tidy import TidyResult, record_columns, record_row
 from repalign.tables.table import Table
 
 if TYPE_CHECKING:
@@ -47,13 +46,10 @@ class BatchRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Return one row of the CSV."""
-        told = {name: getattr(self, name) for name in _OWN_COLUMNS}
-        return told | {name: self.conventions[name] for name in CONVENTIONS}
+        return record_row(self)
 
 
-_OWN_COLUMNS = tuple(each.name for each in fields(BatchRecord) if each.name != "conventions")
-CONVENTIONS = tuple(name for name in recorded_columns(BatchSettings) if name not in _OWN_COLUMNS)
-COLUMNS = (*_OWN_COLUMNS, *CONVENTIONS)
+COLUMNS = record_columns(BatchRecord, BatchSettings)
 
 
 @dataclass(frozen=True, repr=False)

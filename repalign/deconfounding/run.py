@@ -5,7 +5,6 @@ from dataclasses import asdict
 from importlib.metadata import distributions
 from typing import Unpack
 
-from repalign.aliases import IntArray
 from repalign.arguments import listed
 from repalign.conditions.columns import (
     Columns,
@@ -14,10 +13,10 @@ from repalign.conditions.columns import (
     feature_notes,
     open_columns,
 )
-from repalign.conditions.fit import condition_settings, fit_conditions
+from repalign.conditions.fit import fit_conditions
 from repalign.conditions.keywords import DECONFOUND, BatchKeywords
-from repalign.core.conditions.fit import Condition
-from repalign.deconfounding.records import Answer, batch_records
+from repalign.core.conditions.fit import Condition, ConditionFitter
+from repalign.deconfounding.records import batch_records
 from repalign.deconfounding.results import DeconfoundResult
 from repalign.deconfounding.settings import BatchSettings
 from repalign.deconfounding.tasks import label_tasks
@@ -34,7 +33,6 @@ from repalign.engine.engine import Engine, ThreadPool
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.store.open import Embeddings, as_source
-from repalign.store.source import EmbeddingSource
 
 
 @DECONFOUND.speaks_python
@@ -98,15 +96,19 @@ def deconfound(
     raw = source.rows.take(aligned.rows)
     check_features(source, raw, aligned.columns, aligned.columns[batch])
     features = feature_notes(source, table, not_features, is_own=is_own)
-    how = condition_settings(settings.transform, settings.seed)
-    fitted = fit_conditions(settings.transform.conditions, raw, how, machine)
+    origin = source.fingerprint, digest(aligned.rows)
+    fitter = ConditionFitter(
+        raw, settings.transform.fitted_ica, machine.memory_bytes, machine.device
+    )
+    wanted = [(name, settings.seed) for name in settings.transform.conditions]
+    fits, notes = fit_conditions(wanted, fitter, Engine(cache), machine, origin)
+    fitted = {name: condition for (name, _), condition in fits.items()}
     batches = aligned.columns[batch]
-    inputs = keep_transformed(FoldInputs(raw, fitted.conditions, batches, settings, how, machine))
-    units = list(list_units(tasks, tuple(fitted.conditions), batches, settings))
-    origin = _origin(source, aligned.rows)
+    inputs = keep_transformed(FoldInputs(raw, fitted, batches, settings, fitter.ica, machine))
+    units = list(list_units(tasks, tuple(fitted), batches, settings))
 
     def key_of_fold(unit: FoldUnit) -> str:
-        return cache_key("fold", origin, unit_key(unit, inputs))
+        return cache_key("fold", origin, _trees_version(), unit_key(unit, inputs))
 
     workers = settings.workers
     with ThreadPool(workers, cache) if workers > 1 else Engine(cache) as engine:
@@ -118,31 +120,28 @@ def deconfound(
             key=None if cache is None else key_of_fold,
             shared=lambda unit: (inputs,),
         )
-    answers = [Answer(unit, measures) for unit, measures in zip(units, results, strict=True)]
+    outcomes = list(zip(units, results, strict=True))
     return DeconfoundResult(
-        records=batch_records(source, answers, inputs),
+        records=batch_records(source, outcomes, inputs),
         settings=asdict(settings) | {"labels": list(labels), "batch": batch},
-        warnings=(*features, *aligned.notes, *fitted.notes, *_warnings(fitted.conditions, answers)),
+        warnings=(*features, *aligned.notes, *notes, *_warnings(fitted, units)),
         transforms={
-            (source.name, source.view, name): one.transform
-            for name, one in fitted.conditions.items()
+            (source.name, source.view, name): one.transform for name, one in fitted.items()
         },
     )
 
 
-def _origin(source: EmbeddingSource, rows: IntArray) -> tuple[str, str, str]:
-    """Name the values that the folds are made of, and the version of the trees."""
-    trees = next((found.version for found in distributions(name="lightgbm")), "")
-    return source.fingerprint, digest(rows), trees
+def _trees_version() -> str:
+    return next((package.version for package in distributions(name="lightgbm")), "")
 
 
-def _warnings(fitted: Mapping[str, Condition], answers: list[Answer]) -> tuple[str, ...]:
+def _warnings(fitted: Mapping[str, Condition], units: list[FoldUnit]) -> tuple[str, ...]:
     notes = [f"{name}: {text}" for name, one in fitted.items() for text in one.warnings]
     lost: dict[str, int] = {}
-    for answer in answers:
-        if answer.unit.kind == "fold" and answer.unit.fold.reason:
-            text = f"{answer.unit.task.title}, {answer.unit.protocol}, {answer.unit.fold.name}"
-            lost[f"{text}: {answer.unit.fold.reason}"] = 1
+    for unit in units:
+        if unit.kind == "fold" and unit.fold.reason:
+            text = f"{unit.task.title}, {unit.protocol}, {unit.fold.name}"
+            lost[f"{text}: {unit.fold.reason}"] = 1
     notes += [f"not scored: {text}" for text in lost]
     if any(one.converged is False for one in fitted.values()):
         notes.append("an ICA did not converge: its row of the table may be far from the optimum's")

@@ -8,7 +8,7 @@ from repalign.conditions.settings import (
     StudySettings,
     TransformSettings,
 )
-from repalign.core.batches.protocols import PROTOCOL_NAMES
+from repalign.core.batches.folds import PROTOCOLS
 from repalign.core.resampling.kinds import null_option
 from repalign.options import nested, option
 
@@ -41,11 +41,11 @@ class BatchSettings(StudySettings):
 
     transform: TransformSettings = nested(BATCH_TRANSFORM)
     protocols: tuple[str, ...] = option(
-        PROTOCOL_NAMES[:1],
+        PROTOCOLS[:1],
         "leave-batches-out deals the batches into folds; train-on-one trains on one batch and "
         "tests on all others; or both, separated by a comma.",
         panel=BATCHES,
-        choices=PROTOCOL_NAMES,
+        choices=PROTOCOLS,
         metavar="NAMES",
     )
     n_folds: int = option(5, "Folds of batches.", flag="folds", panel=BATCHES, least=2)

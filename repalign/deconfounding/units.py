@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.core.batches.folds import BatchFold, permute_within
-from repalign.core.batches.judge import FoldMeasure, FoldSettings, judge_fold
-from repalign.core.batches.protocols import BatchedLabels, protocol_called
+from repalign.core.batches.folds import BatchFold, batch_folds, permute_within
+from repalign.core.batches.judge import FoldMeasure, judge_fold
 from repalign.core.batches.trees import BoostingSettings, balanced_accuracy
-from repalign.core.conditions.fit import Condition, ConditionFitter, ConditionSettings
+from repalign.core.conditions.fit import Condition, ConditionFitter
+from repalign.core.ica.settings import IcaSettings
 from repalign.core.score import Score
 from repalign.deconfounding.settings import BatchSettings
 from repalign.deconfounding.tasks import LabelTask
@@ -52,7 +52,7 @@ class FoldInputs:
         fitted: Every condition, fitted on all rows.
         batches: Batch of every row.
         settings: What was asked for.
-        condition_settings: How conditions are fitted.
+        ica: How ICA is fitted.
         machine: Device, and cap on working memory.
         kept: Rows of the conditions that fit into the memory at once; the others are made again
             by every unit, of its own rows.
@@ -62,7 +62,7 @@ class FoldInputs:
     fitted: Mapping[str, Condition]
     batches: NDArray[Any]
     settings: BatchSettings
-    condition_settings: ConditionSettings
+    ica: IcaSettings
     machine: Machine
     kept: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -136,8 +136,8 @@ def run_unit(machine: Machine, unit: FoldUnit, inputs: FoldInputs) -> tuple[Fold
         rng = np.random.default_rng([seed, unit.permutation])
         labels = permute_within(labels, inputs.batches[unit.task.rows], rng)
         shares = ()
-    settings = FoldSettings(BoostingSettings(rounds=inputs.settings.rounds), shares, seed)
-    return judge_fold(values, labels, unit.fold, settings)
+    boosting = BoostingSettings(rounds=inputs.settings.rounds)
+    return judge_fold(values, labels, unit.fold, boosting=boosting, top_shares=shares, seed=seed)
 
 
 def unit_key(unit: FoldUnit, inputs: FoldInputs) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def unit_key(unit: FoldUnit, inputs: FoldInputs) -> dict[str, Any]:
         "reason": unit.fold.reason,
         "permutation": unit.permutation,
         "seed": settings.seed,
-        "condition_settings": asdict(inputs.condition_settings),
+        "ica": asdict(inputs.ica),
         "boosting": asdict(boosting),
         "top_shares": settings.top_shares if unit.kind == "fold" else (),
         "fit_on": settings.fit_on,
@@ -165,9 +165,9 @@ def unit_key(unit: FoldUnit, inputs: FoldInputs) -> dict[str, Any]:
 def _folds(
     task: LabelTask, protocol: str, batches: NDArray[Any], settings: BatchSettings
 ) -> tuple[BatchFold, ...]:
-    own = BatchedLabels(task.labels, batches[task.rows], settings.n_folds, settings.seed)
+    labels, batches = task.labels, batches[task.rows]
     try:
-        return protocol_called(protocol).folds(own)
+        return batch_folds(protocol, labels, batches, n_folds=settings.n_folds, seed=settings.seed)
     except InputError as refusal:
         # One impossible question must not cost the answers to the others.
         nothing = np.zeros(0, dtype=np.int64)
@@ -195,5 +195,6 @@ def _values(unit: FoldUnit, inputs: FoldInputs) -> NDArray[Any]:
     train = np.isin(inputs.batches, np.unique(inputs.batches[rows[unit.fold.train]]))
     machine = inputs.machine
     share = max(1, machine.memory_bytes // inputs.settings.workers)
-    fitter = ConditionFitter(inputs.raw[train], inputs.condition_settings, share, machine.device)
-    return fitter.fit(unit.condition).transform.apply(inputs.raw[rows])
+    fitter = ConditionFitter(inputs.raw[train], inputs.ica, share, machine.device)
+    condition = fitter.fit(unit.condition, inputs.settings.seed)
+    return condition.transform.apply(inputs.raw[rows])

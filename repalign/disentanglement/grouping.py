@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.arguments import check_path, listed
-from repalign.comparison.row_labels import group_numbers
-from repalign.core.resampling.intervals import effective_groups
 from repalign.data.factors import ColumnTable
 from repalign.data.files import read_text
 from repalign.exceptions import InputError
@@ -34,18 +32,13 @@ class RowGroups:
         return int(self.member.max()) + 1
 
     @property
-    def worth(self) -> float:
-        """As many groups of one size as the unequal ones are worth."""
-        return effective_groups(np.bincount(self.member))
-
-    @property
     def has_groups(self) -> bool:
         """Whether any group has two rows."""
         return self.n_groups < self.member.size
 
     def take(self, rows: IntArray) -> "RowGroups":
         """Return the groups of some rows."""
-        return RowGroups(_numbered(self.member[rows]), self.is_ordered)
+        return to_groups(self.member[rows], is_ordered=self.is_ordered)
 
 
 def open_groups(groups: Groups, table: ColumnTable) -> str | Sequence[Any] | None:
@@ -73,21 +66,12 @@ def sample_groups(source: EmbeddingSource, rows: IntArray) -> RowGroups:
     """Group some rows of embeddings by their sample: the tokens of a text, say."""
     index = source.index
     identity = index.sample if index.ids is None else index.ids
-    return RowGroups(_numbered(identity[rows]), bool((index.token[rows] != POOLED).any()))
+    return to_groups(identity[rows], is_ordered=bool((index.token[rows] != POOLED).any()))
 
 
-def given_groups(groups: Sequence[Any], source: EmbeddingSource, rows: IntArray) -> RowGroups:
-    """Group some rows of embeddings by the labels that were given for all.
-
-    Raises:
-        InputError: not one group for every row.
-    """
-    return RowGroups(_numbered(group_numbers(groups, source)[rows]))
-
-
-def column_groups(values: NDArray[Any]) -> RowGroups:
-    """Group rows by the values of a column."""
-    return RowGroups(_numbered(values))
+def to_groups(labels: NDArray[Any], *, is_ordered: bool = False) -> RowGroups:
+    """Group rows by a label of each."""
+    return RowGroups(np.unique(labels, return_inverse=True)[1].astype(np.int64), is_ordered)
 
 
 def draw_rows(groups: RowGroups, wanted: int, seed: int) -> IntArray:
@@ -102,7 +86,3 @@ def draw_rows(groups: RowGroups, wanted: int, seed: int) -> IntArray:
     sizes = np.bincount(groups.member)[order]
     n_drawn = max(1, int(np.searchsorted(np.cumsum(sizes), wanted, side="right")))
     return np.flatnonzero(np.isin(groups.member, order[:n_drawn]))
-
-
-def _numbered(labels: NDArray[Any]) -> IntArray:
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)

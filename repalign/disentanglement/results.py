@@ -1,14 +1,13 @@
 """What ``disentangle`` returns: tidy records, the matrices behind them, the fitted transforms."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.arguments import checked
 from repalign.disentanglement.settings import FactorSettings
-from repalign.options import recorded_columns
-from repalign.results.tidy import TidyResult
+from repalign.results.tidy import TidyResult, record_columns, record_row
 from repalign.tables.table import Table
 
 if TYPE_CHECKING:
@@ -53,13 +52,10 @@ class ScoreRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Return one row of the CSV."""
-        told = {name: getattr(self, name) for name in _OWN_COLUMNS}
-        return told | {name: self.conventions[name] for name in CONVENTIONS}
+        return record_row(self)
 
 
-_OWN_COLUMNS = tuple(each.name for each in fields(ScoreRecord) if each.name != "conventions")
-CONVENTIONS = tuple(name for name in recorded_columns(FactorSettings) if name not in _OWN_COLUMNS)
-COLUMNS = (*_OWN_COLUMNS, *CONVENTIONS)
+COLUMNS = record_columns(ScoreRecord, FactorSettings)
 
 
 @dataclass(frozen=True, eq=False)

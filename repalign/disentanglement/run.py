@@ -7,6 +7,7 @@ from typing import Unpack
 import numpy as np
 
 from repalign.aliases import IntArray
+from repalign.comparison.row_labels import group_numbers
 from repalign.conditions.columns import (
     Columns,
     align_columns,
@@ -16,21 +17,20 @@ from repalign.conditions.columns import (
     open_columns,
 )
 from repalign.conditions.keywords import DISENTANGLE, FactorKeywords
-from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.encoding import encode_factors
 from repalign.data.factors import ColumnTable
 from repalign.disentanglement.grouping import (
     Groups,
     RowGroups,
-    column_groups,
     draw_rows,
-    given_groups,
     open_groups,
     sample_groups,
+    to_groups,
 )
 from repalign.disentanglement.results import DisentangleResult
-from repalign.disentanglement.scoring import ScoredRows, Steps, score_source
+from repalign.disentanglement.scoring import ScoredRows, score_source
 from repalign.disentanglement.settings import FactorSettings
+from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.printable import byte_size, listing
@@ -50,6 +50,7 @@ def disentangle(
     groups: Groups = None,
     settings: FactorSettings | None = None,
     machine: Machine | None = None,
+    executor: Engine | None = None,
     **keywords: Unpack[FactorKeywords],
 ) -> DisentangleResult:
     """Score representations against the ground-truth factors of their rows.
@@ -66,7 +67,9 @@ def disentangle(
             factors' table, a file with a group a line, or a value for each row; by default rows
             of one sample. Shuffles and half-samples keep them together.
         settings: all conventions as one object, for programs; instead of keywords.
-        machine: device, cap on working memory, and who hears of progress.
+        machine: device, cap on working memory, and the callback of progress.
+        executor: what computes: this process by default, or a ``ProcessPool``; with a cache a
+            rerun computes what is missing only.
         keywords: options, as ``repalign disentangle --help`` explains them.
 
     Raises:
@@ -85,19 +88,15 @@ def disentangle(
         True
     """
     settings = DISENTANGLE.settings_of(settings, keywords)
-    machine = machine or Machine()
+    machine, engine = machine or Machine(), executor or Engine()
     sources = _sources(embeddings, named_columns(settings, groups))
     is_own = embeddings is factors
     study = _Study(open_columns(factors), settings, groups, is_own)
     chosen = [study.rows_of(source) for source in sources]
     for source, scored in zip(sources, chosen, strict=True):
         _check_memory(source, scored, machine)
-    names = settings.transform.conditions
-    n_random = sum(condition_kind(name).is_random for name in names)
-    runs = len(sources) * (len(names) + n_random * (settings.n_seeds - 1))
-    steps = Steps(runs * (1 + settings.n_null + settings.n_halves), machine.on_progress("scoring"))
     results = [
-        score_source(source, scored, settings, machine, steps)
+        score_source(source, scored, settings, engine, machine)
         for source, scored in zip(sources, chosen, strict=True)
     ]
     return DisentangleResult(
@@ -140,9 +139,9 @@ class _Study:
             targets = {name: aligned.columns[name] for name in names}
             check_features(source, source.rows.take(rows), targets)
         if column is not None:
-            groups = column_groups(aligned.columns[column])
+            groups = to_groups(aligned.columns[column])
         elif asked is not None:
-            groups = given_groups(asked, source, rows)
+            groups = to_groups(group_numbers(asked, source)[rows])
         else:
             groups = sample_groups(source, rows)
         drawn, notes = _drawn(groups, settings)

@@ -26,6 +26,7 @@ from repalign.engine.machine import Machine, parse_memory
 from repalign.exceptions import InputError, RepalignError, first_line, reading
 from repalign.files import open_regular, writing
 
+PACKAGE = Path(__file__).parents[1]
 HEADING = b"repalign result 1\n"
 SUFFIX = ".result"
 LIMIT = "4GiB"
@@ -203,18 +204,22 @@ def private_cache() -> Cache:
 
 def full_key(key: str, machine: Machine) -> str:
     """Return the name of a result: its key, and all else that its bits depend on."""
-    text = f"{key} {machine.device} {machine.memory_bytes} {_code()}"
+    code = code_digest("cli", "experiments", "models", "zoo")
+    text = f"{key} {machine.device} {machine.memory_bytes} {code}"
     kind = key.split("-")[0]
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 
 
 @functools.cache
-def _code() -> str:
-    """Return a digest of the code that computes: modules of the package, versions of libraries."""
+def code_digest(*skipped: str) -> str:
+    """Return a digest of the code that computes, and of the versions of its libraries.
+
+    Args:
+        skipped: Parts of the package whose modules do not count.
+    """
     digest = hashlib.sha256(repr([version(name) for name in VERSIONED]).encode())
-    package = Path(__file__).parents[2]
-    for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] not in ("cli", "zoo", "experiments", "models"):
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.relative_to(PACKAGE).parts[0] not in skipped:
             digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -233,6 +238,9 @@ def known_classes() -> dict[str, type]:
     from repalign.comparison.space import Scale, SpaceIca
     from repalign.core.affine import AffineMap
     from repalign.core.batches.judge import FoldMeasure
+    from repalign.core.conditions.fit import Condition
+    from repalign.core.factors.infomec import MutualInformation
+    from repalign.core.factors.scores import FactorScores
     from repalign.core.ica.components import IcaFit
     from repalign.core.ica.settings import IcaSettings
     from repalign.core.moments import PairMoments
@@ -245,7 +253,7 @@ def known_classes() -> dict[str, type]:
         *(PairMoments, Scale, SpaceIca, Diameter, IcaFit, IcaSettings, AffineMap),
         *(PairResult, ErrorRecord, MeasureRecord, PairReport, IcaReport),
         *(Resampled, Draws, Replicates, GroupCount),
-        *(FoldMeasure, Score),
+        *(Condition, FactorScores, MutualInformation, FoldMeasure, Score),
     )
     return {known.__name__: known for known in classes}
 

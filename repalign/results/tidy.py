@@ -1,9 +1,11 @@
 """Results that are tidy records: a row a record, the same columns in every rendering."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from repalign.exceptions import InputError
+from repalign.options import recorded_columns
 from repalign.printable import counted
 from repalign.tables.formats import OF_PAIRS, WRITERS, Shown
 from repalign.tables.render import as_html
@@ -14,6 +16,18 @@ if TYPE_CHECKING:
 
 # A notebook shows the first.
 MOST_WARNINGS = 10
+
+
+def record_columns(record: Any, settings: type) -> tuple[str, ...]:
+    """Return the columns of a class of records: its fields, then the recorded options."""
+    names = [field.name for field in fields(record) if field.name != "conventions"]
+    return tuple(dict.fromkeys([*names, *recorded_columns(settings)]))
+
+
+def record_row(record: Any) -> dict[str, Any]:
+    """Return a row of the CSV: the fields of a record, then its ``conventions``."""
+    row = {name: value for name, value in vars(record).items() if name != "conventions"}
+    return row | {name: v for name, v in record.conventions.items() if name not in row}
 
 
 class TidyResult:

@@ -184,7 +184,7 @@ def test_a_signal_ends_a_command_in_order(
         stderr=subprocess.PIPE,
         text=True,
     ) as command:
-        while not (tmp_path / "out" / "units").exists():
+        while not (tmp_path / "out" / "cases").exists():
             assert command.poll() is None
             time.sleep(0.1)
         command.send_signal(number)

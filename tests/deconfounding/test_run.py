@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
 
-from repalign.conditions.fit import condition_settings, fit_conditions
 from repalign.conditions.settings import TransformSettings
+from repalign.core.conditions.fit import ConditionFitter
 from repalign.deconfounding.run import deconfound
 from repalign.deconfounding.settings import BatchSettings
 from repalign.deconfounding.tasks import LabelTask
@@ -118,9 +118,9 @@ def test_a_fit_on_the_training_batches_is_blind_to_held_out_rows(
 
 
 def inputs_of(values: np.ndarray, plates: np.ndarray, settings: BatchSettings) -> FoldInputs:
-    how, machine = condition_settings(settings.transform, 0), Machine()
-    fitted = fit_conditions(("pca",), values, how, machine).conditions
-    return FoldInputs(values, fitted, plates, settings, how, machine)
+    fitter = ConditionFitter(values, settings.transform.fitted_ica)
+    fitted = {"pca": fitter.fit("pca")}
+    return FoldInputs(values, fitted, plates, settings, fitter.ica, Machine())
 
 
 def test_a_small_memory_changes_no_number_and_too_small_a_one_is_refused() -> None:

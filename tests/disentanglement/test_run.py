@@ -192,12 +192,15 @@ def test_rows_are_drawn_where_there_are_too_many() -> None:
     assert any("500 of 1500 rows" in text for text in result.warnings)
 
 
-def test_progress_counts_every_round() -> None:
+def test_progress_counts_the_tasks_of_every_stage() -> None:
     latents, factors = planted(0, n_rows=300)
     seen: list[tuple[str, int, int]] = []
     machine = Machine(on_stage=lambda stage, done, total: seen.append((stage, done, total)))
     disentangle(latents, factors, settings=QUICK, machine=machine)
-    assert seen == [("scoring", k, 14) for k in range(1, 15)]
+    stages = {stage: total for stage, _, total in seen}
+    assert stages == {"conditions": 2, "scores": 2, "shuffles and half-samples": 4}
+    for stage, total in stages.items():
+        assert [done for name, done, _ in seen if name == stage] == list(range(total))
 
 
 def test_codes_cannot_be_whitened() -> None:

@@ -7,10 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import repalign
 from repalign.comparison.results import CompareResult
 from repalign.comparison.run import compare
 from repalign.comparison.settings import CompareSettings
-from repalign.engine.cache import Cache, default_folder, full_key, open_cache
+from repalign.engine.cache import (
+    PACKAGE,
+    Cache,
+    code_digest,
+    default_folder,
+    full_key,
+    open_cache,
+)
 from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
@@ -147,6 +155,20 @@ def test_the_name_holds_what_the_bits_hang_on() -> None:
     assert plain == full_key("pair-1", Machine())
     assert plain != full_key("pair-1", Machine(memory_bytes=2**30))
     assert plain.startswith("pair-")
+
+
+def test_names_follow_the_code_of_the_package_and_no_other(monkeypatch, tmp_path: Path) -> None:
+    assert Path(repalign.__file__).parent == PACKAGE
+    monkeypatch.setattr("repalign.engine.cache.PACKAGE", tmp_path)
+    (tmp_path / "cli").mkdir()
+    (tmp_path / "cli" / "app.py").write_text("x = 1")
+    (tmp_path / "maths.py").write_text("x = 1")
+    digest = code_digest.__wrapped__
+    before = digest("cli"), digest()
+    (tmp_path / "cli" / "app.py").write_text("x = 2")
+    assert (digest("cli") == before[0], digest() == before[1]) == (True, False)
+    (tmp_path / "maths.py").write_text("x = 2")
+    assert digest("cli") != before[0]
 
 
 def test_the_folder_follows_the_environment(monkeypatch, tmp_path: Path) -> None:

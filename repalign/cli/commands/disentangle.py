@@ -8,7 +8,9 @@ import typer
 from repalign.cli import output
 from repalign.cli.commands.study_options import StudyOptions
 from repalign.cli.declared import Given, fields_of, options, standing_for
+from repalign.cli.engine import EngineOptions, WorkersOption
 from repalign.cli.inputs import WRITTEN
+from repalign.cli.options import NoCacheOption
 from repalign.cli.talk import talk_of
 from repalign.disentanglement.settings import FACTORS, TRUST, FactorSettings
 from repalign.store.foreign.formats import SUFFIX_LIST
@@ -21,7 +23,9 @@ def _moved(value: str | None) -> None:
         raise typer.BadParameter(MOVED)
 
 
-@standing_for(given=options(FactorSettings), shared=fields_of(StudyOptions))
+@standing_for(
+    given=options(FactorSettings), shared=fields_of(StudyOptions), place=fields_of(EngineOptions)
+)
 def disentangle(
     context: typer.Context,
     stores: Annotated[
@@ -50,6 +54,9 @@ def disentangle(
         ),
     ] = None,
     given: Given,
+    workers: WorkersOption = None,
+    place: EngineOptions,
+    no_cache: NoCacheOption = False,
     shared: StudyOptions,
     plot: Annotated[
         Path | None,
@@ -73,6 +80,7 @@ def disentangle(
     from repalign.conditions.columns import open_columns
     from repalign.disentanglement.run import disentangle as run
     from repalign.disentanglement.run import named_columns
+    from repalign.engine.cache import private_cache
     from repalign.store.open import open_embeddings
 
     chosen = shared.check_outputs()
@@ -86,15 +94,20 @@ def disentangle(
         *named_columns(settings, groups),
         *([shared.id_column] if shared.id_column else []),
     ]
-    talk = talk_of(context)
-    with talk.stages("disentangling") as on_stage:
+    talk, cache = talk_of(context), None if no_cache else private_cache()
+    place.warn(talk)
+    with talk.stages("disentangling") as on_stage, place.chosen(workers, cache) as engine:
         result = run(
             [open_embeddings(store, ids=shared.ids, leave_out=not_features) for store in stores],
             open_columns(factors, id_column=shared.id_column),
             groups=groups,
             settings=settings,
             machine=shared.machine(talk, on_stage),
+            executor=engine,
         )
+    if cache is not None:
+        cache.trim()
+        talk.detail(f"{engine.n_cached} results from the cache, {engine.n_computed} computed")
     shared.show(result, result.shown(), chosen, talk)
     if plot is not None:
         output.save_figure(result.plot(), plot, talk)

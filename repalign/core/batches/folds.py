@@ -8,6 +8,8 @@ from jaxtyping import Int
 
 from repalign.exceptions import InputError
 
+PROTOCOLS = ("leave-batches-out", "train-on-one")
+
 
 @dataclass(frozen=True, eq=False)
 class BatchFold:
@@ -17,6 +19,18 @@ class BatchFold:
     train: Int[np.ndarray, " a"]
     test: Int[np.ndarray, " b"]
     reason: str = ""
+
+
+def batch_folds(
+    protocol: str, labels: Int[np.ndarray, " n"], batches: Any, *, n_folds: int, seed: int
+) -> tuple[BatchFold, ...]:
+    """Return the folds of one of ``PROTOCOLS``.
+
+    Raises InputError where there are none.
+    """
+    if protocol == "train-on-one":
+        return train_on_one_batch(labels, batches)
+    return leave_batches_out(labels, batches, n_folds=n_folds, seed=seed)
 
 
 def leave_batches_out(

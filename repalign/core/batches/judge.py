@@ -1,6 +1,6 @@
 """One fold of the deconfounding table: AUROC on held-out batches, sparsity, concentration."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -9,15 +9,6 @@ from repalign.core.batches.folds import BatchFold
 from repalign.core.batches.sparsity import concentration, hoyer_sparsity, top_features
 from repalign.core.batches.trees import BoostingSettings, judge
 from repalign.core.score import Score
-
-
-@dataclass(frozen=True)
-class FoldSettings:
-    """How one fold is judged; ``top_shares`` are shares of features, most important first."""
-
-    boosting: BoostingSettings = field(default_factory=BoostingSettings)
-    top_shares: tuple[float, ...] = (0.05, 0.1, 0.25)
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -32,23 +23,25 @@ def judge_fold(
     values: Float[np.ndarray, "n d"],
     labels: Int[np.ndarray, " n"],
     fold: BatchFold,
-    settings: FoldSettings,
+    *,
+    boosting: BoostingSettings,
+    top_shares: tuple[float, ...],
+    seed: int,
 ) -> tuple[FoldMeasure, ...]:
     """Train on the fold's training rows and judge on its test rows.
 
-    AUROC, Hoyer sparsity of the split counts and, for every share, the AUROC of the most
-    important features (by the splits of the model on all features), of the rest, and the three
-    readings of their difference.
+    AUROC, Hoyer sparsity of the split counts and, for every one of ``top_shares``, the AUROC of
+    that share of the features (the most important by the splits of the model on all features),
+    of the rest, and the three readings of their difference.
     """
     train, test = values[fold.train], values[fold.test]
     train_labels, test_labels = labels[fold.train], labels[fold.test]
-    boosting, seed = settings.boosting, settings.seed
     verdict = judge((train, train_labels), (test, test_labels), boosting, seed=seed)
     measures = [
         FoldMeasure(Score("AUROC", verdict.auroc)),
         FoldMeasure(hoyer_sparsity(verdict.split_counts)),
     ]
-    for share in settings.top_shares if values.shape[1] > 1 else ():
+    for share in top_shares if values.shape[1] > 1 else ():
         sides = [
             judge(
                 (train[:, side], train_labels), (test[:, side], test_labels), boosting, seed=seed

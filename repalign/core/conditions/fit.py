@@ -17,17 +17,6 @@ from repalign.core.rows import DEFAULT_MEMORY, ArrayRows
 from repalign.exceptions import InputError
 
 
-@dataclass(frozen=True)
-class ConditionSettings:
-    """How whitening and ICA are fitted; ``seed`` draws the random rotation.
-
-    ``ica.max_rank`` limits every whitened condition to the leading principal directions.
-    """
-
-    ica: IcaSettings = field(default_factory=IcaSettings)
-    seed: int = 0
-
-
 @dataclass(frozen=True, eq=False)
 class Condition:
     """A representation's fitted transform, and what is to be known of the fit.
@@ -48,13 +37,14 @@ class ConditionFitter:
 
     Attributes:
         values: n×d; no label, factor or batch is ever seen.
-        settings: How.
+        ica: How ICA is fitted; its ``max_rank`` limits every whitened condition to the leading
+            principal directions.
         memory_bytes: Cap on the working memory of ICA.
         device: Where ICA computes.
     """
 
     values: Float[np.ndarray, "n d"]
-    settings: ConditionSettings = field(default_factory=ConditionSettings)
+    ica: IcaSettings = field(default_factory=IcaSettings)
     memory_bytes: int = DEFAULT_MEMORY
     device: str = "cpu"
 
@@ -63,47 +53,40 @@ class ConditionFitter:
         largest = check_finite_block(self.values, first_row=0, name="the representation")
         check_not_vanishing(largest, name="the representation")
 
-    def fit(self, name: str) -> Condition:
-        """Fit one condition.
+    def fit(self, name: str, seed: int = 0) -> Condition:
+        """Fit one condition; ``seed`` draws the random rotation and the start of ICA.
 
         Raises InputError when the rows do not vary, there is no such condition, or the rows
         are fewer than the columns for ``ica``.
         """
-        return condition_kind(name).fit(self)
+        kind = condition_kind(name)
+        ica = replace(self.ica, seed=seed)
+        if kind.name == "raw":
+            width = self.values.shape[1]
+            return Condition(name, AffineMap(name, np.eye(width), np.zeros(width)))
+        if kind.name == "pca+ica":
+            return self._unmixed(name, ica)
+        if kind.name == "ica":
+            return self._unmixed(name, self._without_whitening(ica))
+        matrix = self._whitening.matrix.T
+        if kind.name == "pca+rotation":
+            matrix = matrix @ random_rotation(self._whitening.rank, np.random.default_rng(seed))
+        mean, _ = self._moments
+        fitted = AffineMap(name, matrix, -mean @ matrix)
+        return Condition(name, fitted, warnings=self._rank_note(self._whitening.rank))
 
-    def raw(self) -> Condition:
-        """The identity."""
-        width = self.values.shape[1]
-        return Condition("raw", AffineMap("raw", np.eye(width), np.zeros(width)))
-
-    def whitened(self) -> Condition:
-        """Centred and whitened on all directions of the numerical rank."""
-        return self._turned("pca", self._whitening.matrix.T)
-
-    def whitened_and_turned(self) -> Condition:
-        """Whitened, then rotated at random."""
-        rng = np.random.default_rng(self.settings.seed)
-        turn = random_rotation(self._whitening.rank, rng)
-        return self._turned("pca+rotation", self._whitening.matrix.T @ turn)
-
-    def components(self) -> Condition:
-        """Whitened, then rotated to independent components."""
-        return self._unmixed("pca+ica", self.settings.ica)
-
-    def components_without_whitening(self) -> Condition:
-        """Centred and divided by one number, then rotated; inactive latents stay small."""
+    def _without_whitening(self, ica: IcaSettings) -> IcaSettings:
+        """Return how rows are only centred and divided by one number before they are rotated."""
         n_rows, width = self.values.shape
         if n_rows < width:
             raise InputError(
                 f"ICA without whitening needs at least as many rows as columns, got {n_rows} rows "
                 f"of {width}"
             )
-        asked = self.settings.ica
         # One solver can do it, in as many passes as the run allows.
-        ica = replace(
-            asked, whitening="none", solver="sklearn", max_rank=None, max_passes=asked.passes
+        return replace(
+            ica, whitening="none", solver="sklearn", max_rank=None, max_passes=ica.passes
         )
-        return self._unmixed("ica", ica)
 
     @cached_property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
@@ -120,13 +103,8 @@ class ConditionFitter:
             covariance,
             epsilon=float(np.finfo(self.values.dtype).eps),
             n_rows=self.values.shape[0],
-            max_rank=self.settings.ica.max_rank,
+            max_rank=self.ica.max_rank,
         )
-
-    def _turned(self, name: str, matrix: Float[np.ndarray, "d k"]) -> Condition:
-        mean, _ = self._moments
-        fitted = AffineMap(name, matrix, -mean @ matrix)
-        return Condition(name, fitted, warnings=self._rank_note(self._whitening.rank))
 
     def _unmixed(self, name: str, ica: IcaSettings) -> Condition:
         mean, covariance = self._moments
@@ -151,6 +129,6 @@ class ConditionFitter:
 
     def _rank_note(self, rank: int) -> tuple[str, ...]:
         width = self.values.shape[1]
-        if rank in (width, self.settings.ica.max_rank):
+        if rank in (width, self.ica.max_rank):
             return ()
         return (f"{rank} of {width} directions were kept: the others do not vary",)

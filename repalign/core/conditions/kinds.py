@@ -1,13 +1,8 @@
 """The conditions: the one list that settings, help, tables and docs follow."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from repalign.exceptions import InputError
-
-if TYPE_CHECKING:
-    from repalign.core.conditions.fit import Condition, ConditionFitter
 
 
 @dataclass(frozen=True)
@@ -18,7 +13,6 @@ class ConditionKind:
         name: What settings and records call it.
         title: Heading of its column.
         definition: What is judged, for people.
-        fit: Fits it; it sees rows, and no label, factor or batch.
         is_random: Another seed gives another transform.
         is_for_batches: Part of the deconfounding table.
     """
@@ -26,31 +20,27 @@ class ConditionKind:
     name: str
     title: str
     definition: str
-    fit: "Callable[[ConditionFitter], Condition]"
     is_random: bool = False
     is_for_batches: bool = True
 
 
 CONDITIONS = (
-    ConditionKind("raw", "raw", "the rows as they are", lambda fitter: fitter.raw()),
+    ConditionKind("raw", "raw", "the rows as they are"),
     ConditionKind(
         "pca",
         "pca",
         "centred and whitened on all directions of the numerical rank",
-        lambda fitter: fitter.whitened(),
     ),
     ConditionKind(
         "pca+ica",
         "pca+ica",
         "whitened, then rotated to independent components",
-        lambda fitter: fitter.components(),
         is_random=True,
     ),
     ConditionKind(
         "pca+rotation",
         "pca+random rotation",
         "whitened, then rotated at random: the control of `pca+ica`",
-        lambda fitter: fitter.whitened_and_turned(),
         is_random=True,
     ),
     ConditionKind(
@@ -59,7 +49,6 @@ CONDITIONS = (
         "centred, divided by one number for all columns, then rotated (scikit-learn's FastICA "
         "without whitening: the paper's setting for autoencoders with twice as many latents as "
         "factors)",
-        lambda fitter: fitter.components_without_whitening(),
         is_random=True,
         is_for_batches=False,
     ),

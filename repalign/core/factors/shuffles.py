@@ -39,25 +39,26 @@ class FactorShuffle:
         n_groups: Groups there are.
         n_arrangements: Shuffles that can be told apart, the given order among them; infinite
             where they are past counting.
+        orders: Orders of what changes places.
     """
 
     scheme: Scheme
     kept: Int[np.ndarray, " k"]
     n_groups: int
     n_arrangements: float
-    _orders: Arrangements
+    orders: Arrangements
     _dealt: Int[np.ndarray, " _"]
     _taker: Int[np.ndarray, " k"]
 
     @property
     def n_rows(self) -> int:
         """Rows there were to choose from."""
-        return self._taker.size if self.scheme != "runs of groups" else self._orders.n_rows
+        return self._taker.size if self.scheme != "runs of groups" else self.orders.n_rows
 
     @property
     def n_moving(self) -> int:
         """Groups (or single rows) that change places; the others keep their factors."""
-        return self._orders.n_moving
+        return self.orders.n_moving
 
     @property
     def is_sufficient(self) -> bool:
@@ -66,11 +67,11 @@ class FactorShuffle:
 
     def smallest_p(self, wanted: int) -> float:
         """Return the smallest p-value that so many shuffles can attain."""
-        return max(self._orders.smallest_p(wanted), 1 / self.n_arrangements)
+        return max(self.orders.smallest_p(wanted), 1 / self.n_arrangements)
 
     def draws(self, wanted: int, rng: np.random.Generator) -> Iterator[Int[np.ndarray, " k"]]:
         """Yield, shuffle by shuffle, the row whose factors every kept row gets."""
-        for order in self._orders.shuffles(wanted, rng):
+        for order in self.orders.shuffles(wanted, rng):
             yield self._dealt[order][self._taker]
 
 

@@ -194,5 +194,4 @@ EXPERIMENT = Experiment(
     find_data=find_factor_images,
     fetches=("Shapes3D",),
     select=select,
-    version=2,
 )

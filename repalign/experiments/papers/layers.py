@@ -270,5 +270,4 @@ EXPERIMENT = Experiment(
     plot=plot,
     # of all k in the files and in the figure
     shown=tuple(column(name, 32) for name in (*BETWEEN, UNRELATED)),
-    version=2,
 )

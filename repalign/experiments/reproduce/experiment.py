@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from repalign.experiments.reproduce.results import Reproduction
-    from repalign.experiments.reproduce.units import Outcome
 
 PresetName = Literal["small", "paper"]
 
@@ -42,6 +41,16 @@ class Measured:
     measure: str
     value: float
     at: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one case gave for one seed, and the processor seconds that it took."""
+
+    case: Case
+    seed: int
+    measured: tuple[Measured, ...]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -106,7 +115,6 @@ class Experiment:
         find_data: Tells what the data are that the user gave, or those that stand in where none
             were given; None if the experiment takes no data.
         fetches: Data sets that can be fetched for it, the paper's first.
-        version: Rises when the same case and seed give other numbers.
     """
 
     name: str
@@ -121,10 +129,9 @@ class Experiment:
     published: tuple[Published, ...] = ()
     shown: tuple[str, ...] = ()
     prepare: Callable[[Preset, Work], None] | None = None
-    select: "Callable[[Sequence[Outcome]], Sequence[Outcome]] | None" = None
+    select: Callable[[Sequence[Outcome]], Sequence[Outcome]] | None = None
     find_data: Callable[[Path | None], GivenData] | None = None
     fetches: tuple[str, ...] = ()
-    version: int = 1
 
     def preset(self, name: str) -> Preset:
         """Return a preset by name.

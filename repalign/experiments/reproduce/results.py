@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from repalign.experiments.reproduce.experiment import Experiment
+from repalign.experiments.reproduce.experiment import Experiment, Outcome
 from repalign.experiments.reproduce.given_data import GivenData
-from repalign.experiments.reproduce.units import Outcome
 
 VERSIONED = ("repalign", "numpy", "scipy", "torch")
 LEVEL = 0.95

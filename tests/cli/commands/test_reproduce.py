@@ -127,12 +127,12 @@ def test_a_killed_run_continues_where_it_was(finished, tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
-    while len(list(folder.glob("units/*.json"))) < 2 and time.monotonic() < deadline:
+    while len(list(folder.glob("cases/*.result"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    kept = {path: path.stat().st_mtime_ns for path in folder.glob("units/*.json")}
+    kept = {path: path.stat().st_ino for path in folder.glob("cases/*.result")}
     assert 2 <= len(kept) < 11
     ran = run("gaussian-null", "--seeds", "1", "-o", str(folder))
     assert rows(ran.stdout) == rows(finished[1].stdout)
-    assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
+    assert all(path.stat().st_ino == before for path, before in kept.items())

@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from repalign.core.conditions.fit import Condition, ConditionFitter, ConditionSettings
+from repalign.core.conditions.fit import Condition, ConditionFitter
 from repalign.core.conditions.kinds import CONDITION_NAMES, CONDITIONS
 from repalign.core.factors.recovery import mean_correlation
-from repalign.core.ica.settings import IcaSettings
 from repalign.exceptions import InputError
 
 
-def fit_condition(
-    name: str, values: np.ndarray, settings: ConditionSettings | None = None
-) -> Condition:
-    return ConditionFitter(values, settings or ConditionSettings()).fit(name)
+def fit_condition(name: str, values: np.ndarray, seed: int = 0) -> Condition:
+    return ConditionFitter(values).fit(name, seed)
 
 
 def rotation(seed: int) -> np.ndarray:
@@ -65,11 +62,8 @@ def test_raw_is_the_identity_to_the_bit() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_non_gaussian_sources_are_recovered_by_ica_and_by_nothing_else(seed: int) -> None:
     sources, values = rotated_sources(seed)
-    settings = ConditionSettings(seed=seed)
     recovered = {
-        name: mean_correlation(
-            sources, fit_condition(name, values, settings).transform.apply(values)
-        ).value
+        name: mean_correlation(sources, fit_condition(name, values).transform.apply(values)).value
         for name in CONDITION_NAMES
     }
     assert recovered["pca+ica"] > 0.99
@@ -137,8 +131,7 @@ def test_rows_that_do_not_vary_are_refused() -> None:
 def test_the_random_rotation_follows_the_seed() -> None:
     _, values = rotated_sources(0)
     first, again, other = (
-        fit_condition("pca+rotation", values, ConditionSettings(seed=seed)).transform.matrix
-        for seed in (1, 1, 2)
+        fit_condition("pca+rotation", values, seed).transform.matrix for seed in (1, 1, 2)
     )
     assert first.tolist() == again.tolist()
     assert first.tolist() != other.tolist()
@@ -147,12 +140,7 @@ def test_the_random_rotation_follows_the_seed() -> None:
 @pytest.mark.parametrize("kind", CONDITIONS, ids=lambda kind: kind.name)
 def test_a_condition_is_random_exactly_when_it_says_so(kind) -> None:
     _, values = rotated_sources(0, gaussian=True)
-    first, other = (
-        fit_condition(
-            kind.name, values, ConditionSettings(ica=IcaSettings(seed=seed), seed=seed)
-        ).transform.matrix
-        for seed in (1, 2)
-    )
+    first, other = (fit_condition(kind.name, values, seed).transform.matrix for seed in (1, 2))
     assert (np.abs(first - other).max() > 1e-3) == kind.is_random
 
 

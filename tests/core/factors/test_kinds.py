@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from repalign.core.factors.encoding import encode_factors
-from repalign.core.factors.evidence import Evidence
 from repalign.core.factors.infomec import PRESETS
 from repalign.core.factors.kinds import GROUPS, SCORES, InfoMecPreset, ScoreKind
+from repalign.core.factors.scores import SCORE_OF, ScoreInputs
 
 DOCS = Path(__file__).parents[3] / "docs" / "disentangle.md"
 SCALE_FREE = [kind for kind in SCORES if kind.is_scale_free]
@@ -47,23 +47,24 @@ def turned_round(latents: np.ndarray) -> np.ndarray:
 
 
 @cache
-def evidence(change: Change, n_rows: int) -> Evidence:
+def inputs(change: Change, n_rows: int) -> ScoreInputs:
     """Three factors, each in a latent of its own, and one of noise; scores of a group share."""
     rng = np.random.default_rng(0)
     shape, hue, size = rng.integers(0, 3, n_rows), rng.integers(0, 4, n_rows), rng.random(n_rows)
     factors = encode_factors({"shape": shape, "hue": hue, "size": size})
     signal = np.column_stack([shape, hue, 3 * size]) + 0.3 * rng.normal(size=(n_rows, 3))
-    return Evidence(factors, change(np.column_stack([signal, rng.normal(size=n_rows)])))
+    return ScoreInputs(factors, change(np.column_stack([signal, rng.normal(size=n_rows)])))
 
 
 def value(kind: ScoreKind, change: Change = as_it_is) -> float:
-    score = kind.compute(evidence(change, 150 if kind.name.startswith("DCI") else 600))
+    (score,) = inputs(change, 150 if kind.name.startswith("DCI") else 600).scores([kind.name])
     assert score.name == kind.name
     assert score.value is not None, score.reason
     return score.value
 
 
-def test_names_are_distinct() -> None:
+def test_names_are_distinct_and_each_has_its_function() -> None:
+    assert list(SCORE_OF) == [kind.name for kind in SCORES]
     assert len({kind.name for kind in SCORES}) == len(SCORES)
     assert len({group.name for group in GROUPS}) == len(GROUPS)
 
@@ -76,7 +77,7 @@ def test_a_score_prefers_a_latent_for_each_factor_to_a_mixture(kind: ScoreKind) 
 @pytest.mark.parametrize("kind", SCORES, ids=named)
 def test_equal_seeds_give_equal_values(kind: ScoreKind) -> None:
     first = value(kind)
-    evidence.cache_clear()
+    inputs.cache_clear()
     assert value(kind) == first
 
 

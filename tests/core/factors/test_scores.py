@@ -6,7 +6,7 @@ import pytest
 from repalign.core.factors.encoding import encode_factors
 from repalign.core.factors.infomec import infomec_preset
 from repalign.core.factors.kinds import DEFAULT_GROUPS
-from repalign.core.factors.scores import ScoreSettings, check_groups, score_factors
+from repalign.core.factors.scores import ScoreSettings, score_factors, score_names
 from repalign.exceptions import InputError
 
 QUICK = ScoreSettings(groups=("infomec", "mcc", "r2", "mig"))
@@ -70,8 +70,8 @@ def test_latents_that_cannot_be_scored_are_refused(latents, message: str) -> Non
 
 def test_unknown_groups_and_scores_are_refused() -> None:
     with pytest.raises(InputError, match=r"beta-vae.* infomec"):
-        check_groups(("beta-vae",))
+        score_names(("beta-vae",))
     with pytest.raises(InputError, match="no score group"):
-        check_groups(())
+        score_names(())
     with pytest.raises(InputError, match=r"InfoX.* MCC-pearson"):
         score_factors(*planted(0), ScoreSettings(groups=("mcc",))).value("InfoX")

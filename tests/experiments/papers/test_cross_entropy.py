@@ -14,9 +14,8 @@ from repalign.experiments.papers.cross_entropy import (
     SMALL,
     measure,
 )
-from repalign.experiments.reproduce.experiment import Measured, Work
+from repalign.experiments.reproduce.experiment import Measured, Outcome, Work
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.experiments.reproduce.units import Outcome
 from repalign.simulation.clusters import ClusterEncoder
 from repalign.simulation.fitting import Budget
 

@@ -23,10 +23,9 @@ from repalign.experiments.papers.reports.deconfound import (
     TITLES,
     sentences,
 )
-from repalign.experiments.reproduce.experiment import Measured, Work
+from repalign.experiments.reproduce.experiment import Measured, Outcome, Work
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.experiments.reproduce.units import Outcome
 
 
 def write_profiles(path: Path) -> None:

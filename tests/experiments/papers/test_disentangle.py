@@ -19,10 +19,9 @@ from repalign.experiments.papers.reports.disentangle import (
     select,
     sentences,
 )
-from repalign.experiments.reproduce.experiment import Measured, Work
+from repalign.experiments.reproduce.experiment import Measured, Outcome, Work
 from repalign.experiments.reproduce.given_data import GivenData
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.experiments.reproduce.units import Outcome
 
 
 def test_an_autoencoder_is_scored_before_along_and_after_training() -> None:

@@ -18,9 +18,8 @@ from repalign.experiments.papers.layers import (
     curve,
     measure,
 )
-from repalign.experiments.reproduce.experiment import Measured, Work
+from repalign.experiments.reproduce.experiment import Measured, Outcome, Work
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.experiments.reproduce.units import Outcome
 
 TINY = replace(SIZES.trained[0], width=16, heads=2, steps=3, batch_size=2)
 

@@ -16,9 +16,8 @@ from repalign.experiments.papers.patch_coding import (
     mean_cca,
     measure,
 )
-from repalign.experiments.reproduce.experiment import Experiment, Measured, Work
+from repalign.experiments.reproduce.experiment import Experiment, Measured, Outcome, Work
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.experiments.reproduce.units import Outcome
 from repalign.simulation.fitting import Budget
 from repalign.simulation.patches import PatchCoder
 

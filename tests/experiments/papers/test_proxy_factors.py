@@ -22,9 +22,8 @@ from repalign.experiments.papers.proxy_factors import (
     measure,
     prepare,
 )
-from repalign.experiments.reproduce.experiment import Measured, Preset, Work
+from repalign.experiments.reproduce.experiment import Measured, Outcome, Preset, Work
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.experiments.reproduce.units import Outcome
 from tests.experiments.test_imagenet_x import photographs
 
 

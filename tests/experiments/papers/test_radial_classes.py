@@ -15,9 +15,8 @@ from repalign.experiments.papers.radial_classes import (
     RadialCase,
     measure,
 )
-from repalign.experiments.reproduce.experiment import Measured, Work
+from repalign.experiments.reproduce.experiment import Measured, Outcome, Work
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.experiments.reproduce.units import Outcome
 from repalign.simulation.fitting import Budget
 from repalign.simulation.radial import RadialClasses
 

@@ -10,9 +10,8 @@ from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.experiments.papers.table1 import EXPERIMENT, STORES, PairCase, efficiency, measure
 from repalign.experiments.papers.table1_readings import ReadingCase, find_inputs
-from repalign.experiments.reproduce.experiment import Case, Measured, Preset, Work
+from repalign.experiments.reproduce.experiment import Case, Measured, Outcome, Preset, Work
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.experiments.reproduce.units import Outcome
 from repalign.experiments.table_one_pairs import PAIRS, paper_rows
 from repalign.models.presets import PRESETS
 

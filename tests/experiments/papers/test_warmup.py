@@ -21,9 +21,8 @@ from repalign.experiments.papers.reports.warmup import (
     sentences,
 )
 from repalign.experiments.papers.warmup import EXPERIMENT, PAPER, SMALL, measure
-from repalign.experiments.reproduce.experiment import Measured, Work
+from repalign.experiments.reproduce.experiment import Measured, Outcome, Work
 from repalign.experiments.reproduce.results import Reproduction
-from repalign.experiments.reproduce.units import Outcome
 from repalign.simulation.fitting import Budget
 
 HERE = Work(Path(), Machine())

@@ -5,7 +5,6 @@ import pytest
 
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.registry import experiments, find_experiment
-from repalign.experiments.reproduce.units import units_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "experiments.md").read_text(encoding="utf-8")
 
@@ -43,10 +42,11 @@ def test_cases_are_told_apart_and_published_numbers_are_of_cases(experiment) -> 
     assert experiment.select or {each.case for each in experiment.published} <= names
 
 
-def test_units_can_be_sent_to_other_processes(experiment, tmp_path: Path) -> None:
-    units = units_of(experiment, experiment.presets["small"], range(2), tmp_path)
-    assert [unit.key for unit in pickle.loads(pickle.dumps(units))] == [u.key for u in units]
-    assert len({unit.key for unit in units}) == len({unit.path for unit in units}) == len(units)
+def test_cases_can_be_sent_to_other_processes(experiment) -> None:
+    for size in experiment.presets.values():
+        call = experiment.measure, size.cases
+        assert pickle.loads(pickle.dumps(call)) == call
+        assert len(set(map(repr, size.cases))) == len(size.cases)
 
 
 def test_the_page_has_a_section_with_a_figure_for_every_experiment(experiment) -> None:

@@ -1,4 +1,3 @@
-import json
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -58,29 +57,29 @@ def test_the_numbers_do_not_depend_on_the_workers(tmp_path: Path) -> None:
     assert values(shared) == values(alone)
 
 
-def test_another_version_of_an_experiment_is_measured_again(tmp_path: Path) -> None:
+def test_results_of_other_code_are_computed_again(tmp_path: Path, monkeypatch) -> None:
     reproduce(experiment(), tmp_path, seeds=[0])
-    reproduce(experiment(version=2), tmp_path, seeds=[0])
+    monkeypatch.setattr("repalign.experiments.reproduce.run.code_digest", lambda *skipped: "")
+    reproduce(experiment(), tmp_path, seeds=[0])
     assert len(log(tmp_path)) == 4
 
 
-def test_a_file_that_is_no_result_is_named(tmp_path: Path) -> None:
-    reproduce(experiment(), tmp_path, seeds=[0])
-    broken = next((tmp_path / "units").glob("low-seed0-*.json"))
-    broken.write_text("{}")
-    with pytest.raises(InputError, match=r"low-seed0-\w+\.json"):
-        reproduce(experiment(), tmp_path, seeds=[0])
+@pytest.mark.parametrize("damage", [b"", b"{}", b"repalign result 1\n"])
+def test_a_damaged_result_is_computed_again(tmp_path: Path, damage: bytes) -> None:
+    first = reproduce(experiment(), tmp_path, seeds=[0])
+    damaged = next((tmp_path / "cases").iterdir())
+    damaged.write_bytes(damage)
+    again = reproduce(experiment(), tmp_path, seeds=[0])
+    assert values(again) == values(first)
+    assert len(log(tmp_path)) == 3
 
 
-@pytest.mark.parametrize("is_deep", [False, True])
-def test_a_result_that_was_changed_is_named(tmp_path: Path, is_deep: bool) -> None:
-    reproduce(experiment(), tmp_path, seeds=[0])
-    changed = next((tmp_path / "units").glob("low-seed0-*.json"))
-    record = json.loads(changed.read_text())
-    record["measured"][0][1] += 0.5
-    changed.write_text("[" * 10**5 if is_deep else json.dumps(record))
-    with pytest.raises(InputError, match=r"low-seed0-\w+\.json"):
-        reproduce(experiment(), tmp_path, seeds=[0])
+def test_a_result_of_another_case_is_not_taken(tmp_path: Path) -> None:
+    first = reproduce(experiment(), tmp_path, seeds=[0])
+    result, other = (tmp_path / "cases").iterdir()
+    result.write_bytes(other.read_bytes())
+    assert values(reproduce(experiment(), tmp_path, seeds=[0])) == values(first)
+    assert len(log(tmp_path)) == 3
 
 
 @pytest.mark.parametrize(

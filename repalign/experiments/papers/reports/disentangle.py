@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from repalign.experiments.reproduce.drawing import dot_plot
-from repalign.experiments.reproduce.experiment import Case, Measured, Published
+from repalign.experiments.reproduce.experiment import Case, Measured, Outcome, Published
 from repalign.experiments.reproduce.results import Reproduction, Summary
-from repalign.experiments.reproduce.units import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
