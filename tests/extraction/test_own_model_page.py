@@ -14,7 +14,7 @@ from repalign.cli.app import app
 
 pytestmark = pytest.mark.docs
 
-PAGE = Path(__file__).parents[3] / "docs" / "own-model.md"
+PAGE = Path(__file__).parents[2] / "docs" / "own-model.md"
 
 
 def test_the_recipe_from_a_state_dict_to_the_error_table(
