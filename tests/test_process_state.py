@@ -18,7 +18,7 @@ import repalign
 from repalign.core import compute
 from repalign.core.compute import MatmulKernels, exact_float32, fast_float32, torch_threads_only
 from repalign.core.thread_choice import one_thread
-from repalign.models.hub import offline_mode
+from repalign.models.checkpoints import offline_mode
 from repalign.models.load import load_encoder
 
 BACKENDS = torch.backends

@@ -1,5 +1,6 @@
 """From rows that come batch by batch to whole shards in data order."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,14 @@ from numpy.typing import NDArray
 from repalign.data.samples import Sample
 from repalign.exceptions import InputError, ModelError
 from repalign.extraction.batches import HostBatch, Positions
-from repalign.store import StoreWriter
+from repalign.store import StoreWriter, WriteOptions
 from repalign.store.joining.index import POOLED, SHA_BYTES, RowIndex, encode_ids
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+_MIN_SAMPLES, _MAX_SAMPLES = 16, 1024
 
 
 def row_index(
@@ -57,12 +61,23 @@ def check_activations(
             )
 
 
+def samples_per_shard(rows_per_sample: float, row_bytes: int) -> int:
+    """Return the samples of one shard, a power of two from 16 to 1024.
+
+    They give as many rows as a shard of the store has.
+
+    A killed run loses the shards on their way; more samples would be too much work.
+    """
+    fitting = WriteOptions().rows_of_shard(row_bytes) / max(1.0, rows_per_sample)
+    power = 2 ** int(math.log2(max(1.0, fitting)))
+    return min(_MAX_SAMPLES, max(_MIN_SAMPLES, power))
+
+
 class Shard:
     """Some samples of a selection, and their rows while batches come in."""
 
-    def __init__(self, number: int, bounds: tuple[int, int], dims: Mapping[str, int]) -> None:
-        self.number = number
-        self.start, self.stop = bounds
+    def __init__(self, number: int, start: int, stop: int, dims: Mapping[str, int]) -> None:
+        self.number, self.start, self.stop = number, start, stop
         self._dims = dims
         self._samples: list[Sample] = []
         self._positions: list[Positions] = []

