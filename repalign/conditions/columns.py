@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray, MismatchPolicy
 from repalign.arguments import is_a
+from repalign.data.builtin_factors import BUILTIN_PREFIX, builtin_columns
 from repalign.data.factors import (
-    BUILTIN_PREFIX,
     SUFFIXES,
     ColumnTable,
-    builtin_columns,
     has_ids,
     has_missing,
     read_columns,

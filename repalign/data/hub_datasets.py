@@ -6,7 +6,7 @@ from typing import Any
 from repalign.data.images import decode_image
 from repalign.data.samples import Kind, Sample, checked_label, text_sample
 from repalign.data.sounds import decode_sound
-from repalign.data.text import check_columns
+from repalign.data.text_tables import check_columns
 from repalign.exceptions import InputError, MissingExtraError, first_line
 
 

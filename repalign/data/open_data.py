@@ -6,20 +6,14 @@ import numpy as np
 
 from repalign.data.files import Decoding, find_files, listing_sha256, open_list, open_tree
 from repalign.data.hub_datasets import HubDataset
-from repalign.data.images import (
-    ENDINGS,
-    ArrayImages,
-    decode_image,
-    is_idx,
-    open_idx,
-    open_npy,
-    open_npz,
-)
+from repalign.data.image_arrays import ArrayImages, is_idx, open_idx, open_npy, open_npz
+from repalign.data.images import ENDINGS, decode_image
 from repalign.data.read_options import ReadOptions, Unit
 from repalign.data.samples import Chain, Kind, Source
 from repalign.data.sounds import ENDINGS as SOUND_ENDINGS
 from repalign.data.sounds import decode_sound
-from repalign.data.text import CsvColumn, JsonLines, ParquetColumn, TextFile
+from repalign.data.text import JsonLines, TextFile
+from repalign.data.text_tables import CsvColumn, ParquetColumn
 from repalign.exceptions import InputError, reading
 from repalign.files import check_regular
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import FloatArray, IntArray
-from repalign.data.images import read_idx
+from repalign.data.image_arrays import read_idx
 from repalign.exceptions import InputError
 from repalign.experiments.reproduce.given_data import GivenData, digest_of
 from repalign.files import open_regular

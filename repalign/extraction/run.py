@@ -16,7 +16,7 @@ import numpy as np
 
 from repalign.arguments import checked, is_a
 from repalign.core.compute import exact_float32
-from repalign.data.images import ArrayImages
+from repalign.data.image_arrays import ArrayImages
 from repalign.data.open_data import open_data
 from repalign.data.read_options import ReadOptions
 from repalign.data.samples import Kind, Source

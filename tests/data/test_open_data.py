@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from repalign.data.files import DecodedFiles, open_list
-from repalign.data.images import open_idx, open_npy, open_npz
+from repalign.data.image_arrays import open_idx, open_npy, open_npz
 from repalign.data.open_data import IMAGES, open_data
 from repalign.data.read_options import ReadOptions
-from repalign.data.text import CsvColumn, JsonLines, ParquetColumn, TextFile
+from repalign.data.text import JsonLines, TextFile
+from repalign.data.text_tables import CsvColumn, ParquetColumn
 from repalign.exceptions import InputError
 
 

@@ -14,6 +14,7 @@ from repalign.data.read_options import ReadOptions
 from repalign.data.samples import Source
 from repalign.exceptions import InputError, MissingExtraError, RepalignError
 from repalign.extraction.batches import select_samples
+from repalign.extraction.settings import ExtractSettings
 
 
 def contents(source: Source) -> list[tuple[str, str]]:
@@ -223,8 +224,8 @@ def test_selections_are_seeded_ordered_and_checked(tmp_path: Path) -> None:
     assert select_samples(source, limit=3).ordinals.tolist() == [0, 1, 2]
     with pytest.raises(InputError, match=r"--sample 51.* 50"):
         select_samples(source, sample=51)
-    with pytest.raises(InputError, match="--limit 0"):
-        select_samples(source, limit=0)
+    with pytest.raises(InputError, match="limit"):
+        ExtractSettings("m", "d", tmp_path / "a.h5", limit=0)
 
 
 def test_the_text_in_the_package(tmp_path: Path) -> None:

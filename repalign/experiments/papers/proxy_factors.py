@@ -152,7 +152,7 @@ def measure(case: Case, seed: int, work: Work) -> Sequence[Measured]:
 
 
 def _factors(case: EncoderCase, work: Work) -> tuple[Sequence[str], "FloatArray"]:
-    from repalign.data.factors import builtin_columns
+    from repalign.data.builtin_factors import builtin_columns
 
     if case.images == "photographs":
         return OF_PHOTOGRAPHS, load_imagenet_x(_photographs(work)).factors

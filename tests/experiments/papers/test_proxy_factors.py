@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import repalign
-from repalign.data.factors import builtin_columns
+from repalign.data.builtin_factors import builtin_columns
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.experiments.imagenet_x import FACTORS as OF_PHOTOGRAPHS

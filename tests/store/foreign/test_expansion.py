@@ -12,7 +12,7 @@ import pytest
 import scipy.io
 
 from repalign.conditions.columns import open_columns
-from repalign.data.text import ParquetColumn
+from repalign.data.text_tables import ParquetColumn
 from repalign.exceptions import InputError
 from repalign.expansion import VARIABLE, allowing, check_copy, check_identities
 from repalign.store.sources.opening import open_embeddings
