@@ -1,14 +1,15 @@
-"""Batches of samples: read, prepared and grouped by length, ahead of the computation.
+"""Samples in batches, read and prepared ahead of the computation, and their rows in shards.
 
 Samples are decoded by threads, and not by the processes of torch's DataLoader: decoding leaves
 Python's lock, nothing is copied between processes, and an error keeps its type.
 """
 
 import itertools
+import math
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -17,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.data.samples import Sample, Source
-from repalign.exceptions import InputError
+from repalign.exceptions import InputError, ModelError
+from repalign.store import StoreWriter, WriteOptions
+from repalign.store.joining.index import POOLED, SHA_BYTES, RowIndex, encode_ids
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from repalign.extraction.shards import Shard
     from repalign.models.inputs.items import Inputs, Item
 
 T = TypeVar("T")
@@ -31,27 +33,13 @@ Positions = NDArray[np.int64]
 _END: Any = object()
 # The cost of a batch without its tokens, as a part of a full one (measured on a CPU, one thread).
 _BATCH_COST = 1 / 32
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """Some samples of a source, in the source's order; ``ordinals`` are their places there."""
-
-    source: Source
-    ordinals: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.ordinals)
-
-    def read(self, index: int) -> Sample:
-        """Return one of the chosen samples."""
-        return self.source.read(int(self.ordinals[index]))
+_MIN_SAMPLES, _MAX_SAMPLES = 16, 1024
 
 
 def select_samples(
     source: Source, *, limit: int | None = None, sample: int | None = None, seed: int = 0
-) -> Selection:
-    """Choose the first ``limit`` samples, and of these ``sample`` at random, in order.
+) -> NDArray[np.int64]:
+    """Return the places of the first ``limit`` samples, of these ``sample`` at random, in order.
 
     Raises InputError when there is nothing to choose from, or fewer than asked at random.
     """
@@ -59,11 +47,11 @@ def select_samples(
     if total == 0:
         raise InputError("the data hold no samples; give data with at least one")
     if sample is None:
-        return Selection(source, np.arange(total, dtype=np.int64))
+        return np.arange(total, dtype=np.int64)
     if sample > total:
         raise InputError(f"--sample {sample}, but the data hold {total} samples; lower it")
     chosen = np.random.default_rng(seed).choice(total, size=sample, replace=False)
-    return Selection(source, np.sort(chosen).astype(np.int64))
+    return np.sort(chosen).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +106,127 @@ class HostBatch:
         return replace(self, inputs=inputs, lengths=lengths)
 
 
+def row_index(
+    samples: NDArray[np.int64],
+    counts: Sequence[int] | NDArray[np.int64],
+    hashes: Sequence[bytes],
+    positions: Sequence[Positions] | None,
+    ids: Sequence[str] | None,
+) -> RowIndex:
+    """Identify every row: ``samples`` are their places in the data, ``counts`` their rows."""
+    tokens = np.full(sum(counts), POOLED) if positions is None else np.concatenate(positions)
+    digests = np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(len(hashes), -1)
+    return RowIndex(
+        sample=np.repeat(samples, counts),
+        token=tokens.astype(np.int32),
+        sample_sha=np.repeat(digests[:, :SHA_BYTES], counts, axis=0),
+        ids=None if ids is None else np.repeat(encode_ids(ids), counts),
+    )
+
+
+def check_activations(
+    views: Mapping[str, NDArray[Any]],
+    name_of: Callable[[int], str],
+    advice: str = "the checkpoint is damaged or overflows: try --dtype fp32",
+) -> None:
+    """Check that all rows are finite.
+
+    Args:
+        views: Rows by view.
+        name_of: Returns the sample of a row.
+        advice: What may be wrong.
+
+    Raises:
+        ModelError: A row has NaN or infinity; the message names its view and its sample.
+    """
+    for view, values in views.items():
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+        if len(bad):
+            raise ModelError(
+                f"non-finite activations in view {view} for sample {name_of(int(bad[0]))}; {advice}"
+            )
+
+
+def samples_per_shard(rows_per_sample: float, row_bytes: int) -> int:
+    """Return the samples of one shard, a power of two from 16 to 1024.
+
+    They give as many rows as a shard of the store has.
+
+    A killed run loses the shards on their way; more samples would be too much work.
+    """
+    fitting = WriteOptions().rows_of_shard(row_bytes) / max(1.0, rows_per_sample)
+    power = 2 ** int(math.log2(max(1.0, fitting)))
+    return min(_MAX_SAMPLES, max(_MIN_SAMPLES, power))
+
+
+class Shard:
+    """Some of the chosen samples, and their rows while batches come in."""
+
+    def __init__(self, number: int, start: int, stop: int, dims: Mapping[str, int]) -> None:
+        self.number, self.start, self.stop = number, start, stop
+        self._dims = dims
+        self._samples: list[Sample] = []
+        self._positions: list[Positions] = []
+
+    def allocate(self, counts: NDArray[np.int64]) -> None:
+        """Make place for so many rows of each sample."""
+        self._counts = counts
+        self._offsets = np.concatenate([[0], np.cumsum(counts)])
+        self._missing = int(self._offsets[-1])
+        self._arrays = {
+            key: np.empty((self._missing, dim), dtype=np.float32) for key, dim in self._dims.items()
+        }
+
+    def add(self, sample: Sample, positions: Positions | None) -> None:
+        """Note the next sample, and the positions that are kept of it."""
+        self._samples.append(sample)
+        if positions is not None:
+            self._positions.append(positions)
+
+    @property
+    def is_full(self) -> bool:
+        """True when all rows are there."""
+        return self._missing == 0
+
+    def place(self, batch: HostBatch, rows: "Mapping[str, Tensor]") -> int:
+        """Put the rows of a batch where their samples belong; return their number."""
+        offsets, members = self._offsets, batch.members
+        if (self._counts[members] == 1).all():
+            target = offsets[members]
+        else:
+            target = np.concatenate([np.arange(offsets[m], offsets[m + 1]) for m in members])
+        for key, values in rows.items():
+            self._arrays[key][target] = values.numpy()
+        self._missing -= len(target)
+        return len(target)
+
+    def write(self, writer: StoreWriter, ordinals: NDArray[np.int64], *, with_ids: bool) -> None:
+        """Write the full shard; ``ordinals`` places all samples in the data.
+
+        Raises ModelError naming the view, the sample and the token of a value that is not finite.
+        """
+        index = row_index(
+            ordinals[self.start : self.stop],
+            self._counts,
+            [sample.sha256 for sample in self._samples],
+            self._positions or None,
+            [sample.id for sample in self._samples] if with_ids else None,
+        )
+        try:
+            writer.write_shard(self.number, self._arrays, index)
+        except InputError:
+            check_activations(self._arrays, self._name_of)
+            raise
+        self._arrays = {}
+
+    def _name_of(self, row: int) -> str:
+        member = int(np.searchsorted(self._offsets, row, side="right")) - 1
+        name = str(self._samples[member].id)
+        if not self._positions:
+            return name
+        return f"{name}, token {self._positions[member][row - self._offsets[member]]}"
+
+
 @dataclass(frozen=True)
 class TokenChoice:
     """A rule that keeps some positions of every sample."""
@@ -163,7 +272,8 @@ class Feed:
     """Reads, prepares and batches the samples of shards.
 
     Attributes:
-        selection: The samples.
+        source: The data.
+        ordinals: Places of the chosen samples in them.
         inputs: Prepares and collates them.
         tokens: Which positions become rows, None where all are pooled.
         seed: Of the random choice of positions.
@@ -172,7 +282,8 @@ class Feed:
         workers: Threads that decode; by default one a core, at most eight.
     """
 
-    selection: Selection
+    source: Source
+    ordinals: NDArray[np.int64]
     inputs: "Inputs"
     tokens: TokenChoice | None
     seed: int
@@ -180,7 +291,7 @@ class Feed:
     patches: int
     workers: int | None = None
 
-    def batches(self, shards: "Iterable[Shard]") -> "Iterator[tuple[Shard, HostBatch]]":
+    def batches(self, shards: Iterable[Shard]) -> Iterator[tuple[Shard, HostBatch]]:
         """Yield the batches of shards; the last one completes the samples of its shard."""
         for shard in shards:
             samples = self.read(shard.start, shard.stop)
@@ -190,16 +301,16 @@ class Feed:
     def read(self, start: int, stop: int) -> "Iterator[tuple[Sample, Item]]":
         """Yield samples as the model takes them, in order."""
         if self.inputs.in_bulk:
-            samples = [self.selection.read(index) for index in range(start, stop)]
+            samples = [self.source.read(int(place)) for place in self.ordinals[start:stop]]
             items = self.inputs.prepare_all([sample.value for sample in samples])
             yield from zip(samples, items, strict=True)
             return
         depth = 2 * self.budget if self.inputs.same_size else stop - start
         with ThreadPoolExecutor(self.workers or default_workers(), "repalign-decode") as pool:
-            yield from map_ahead(pool, self._prepare, range(start, stop), depth)
+            yield from map_ahead(pool, self._prepare, self.ordinals[start:stop].tolist(), depth)
 
-    def _prepare(self, index: int) -> "tuple[Sample, Item]":
-        sample = self.selection.read(index)
+    def _prepare(self, place: int) -> "tuple[Sample, Item]":
+        sample = self.source.read(place)
         try:
             item = self.inputs.prepare(sample.value)
         except InputError as error:
@@ -246,7 +357,7 @@ class Feed:
         )
 
     def _in_order(
-        self, shard: "Shard", samples: "Iterable[tuple[Sample, Item]]"
+        self, shard: Shard, samples: "Iterable[tuple[Sample, Item]]"
     ) -> Iterator[HostBatch]:
         """Group samples of one size as they come."""
         first, items, positions = 0, [], []
@@ -262,7 +373,7 @@ class Feed:
                 first, items, positions = number, [], []
 
     def _by_length(
-        self, shard: "Shard", samples: "Iterable[tuple[Sample, Item]]"
+        self, shard: Shard, samples: "Iterable[tuple[Sample, Item]]"
     ) -> Iterator[HostBatch]:
         """Group samples of similar length."""
         pairs = list(samples)
@@ -361,7 +472,7 @@ def prefetch(items: Iterator[T], depth: int = 4) -> Generator[T]:
 
 
 def pin_batches(
-    batches: "Iterable[tuple[Shard, HostBatch]]",
-) -> "Iterator[tuple[Shard, HostBatch]]":
+    batches: Iterable[tuple[Shard, HostBatch]],
+) -> Iterator[tuple[Shard, HostBatch]]:
     """Pin batches where they are made, so that the thread of the device does not."""
     return ((shard, batch.pinned()) for shard, batch in batches)

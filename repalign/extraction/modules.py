@@ -10,10 +10,9 @@ import numpy as np
 
 from repalign.core.compute import exact_float32
 from repalign.exceptions import InputError
-from repalign.extraction.batches import HostBatch
+from repalign.extraction.batches import HostBatch, check_activations, row_index
 from repalign.extraction.device import Runner, check_batch_invariance, choose_device
 from repalign.extraction.settings import ExtractResult, Speed
-from repalign.extraction.shards import check_activations, row_index
 from repalign.options import Settings, option
 from repalign.store import StoreWriter, WriteOptions, open_store
 

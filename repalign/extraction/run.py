@@ -24,9 +24,11 @@ from repalign.exceptions import InputError
 from repalign.extraction.batches import (
     Feed,
     HostBatch,
+    Shard,
     parse_tokens,
     pin_batches,
     prefetch,
+    samples_per_shard,
     select_samples,
 )
 from repalign.extraction.device import (
@@ -39,7 +41,6 @@ from repalign.extraction.device import (
     rows_on_host,
 )
 from repalign.extraction.settings import ExtractProgress, ExtractResult, ExtractSettings, Speed
-from repalign.extraction.shards import Shard, samples_per_shard
 from repalign.files import file_sha256
 from repalign.models.names import RECORDED_PACKAGES
 from repalign.store import StoreWriter, WriteOptions, open_store
@@ -209,11 +210,9 @@ class Extraction:
                 f"--tokens {settings.tokens} chooses rows of unpooled tokens, but pooling is "
                 f"{views[0].pool!r}; add --pool token"
             )
-        self.selection = select_samples(
-            open_source(settings.data, encoder.family.kind, settings.read),
-            limit=settings.limit,
-            sample=settings.sample,
-            seed=settings.seed,
+        source = open_source(settings.data, encoder.family.kind, settings.read)
+        self._ordinals = select_samples(
+            source, limit=settings.limit, sample=settings.sample, seed=settings.seed
         )
         encoder.module.to(device)
         self.inputs = load_inputs(
@@ -224,14 +223,15 @@ class Extraction:
             tokenizer=settings.tokenizer,
         )
         if getattr(self.inputs, "size", ()) is None:  # all images take the shape of the first
-            self.inputs.prepare(self.selection.read(0).value)
+            self.inputs.prepare(source.read(int(self._ordinals[0])).value)
         size = getattr(self.inputs, "size", None)
         shapes = probe_shapes(encoder, [view.tap for view in views], size)
         views = fit_views(encoder, views, shapes)
         self.dims = {view.key: shapes[view.tap.label].dim for view in views}
         self.runner = Runner(encoder, views, device, self.inputs.finish, *casts(settings))
         self._feed = Feed(
-            selection=self.selection,
+            source=source,
+            ordinals=self._ordinals,
             inputs=self.inputs,
             tokens=None if is_pooled else tokens,
             seed=settings.seed,
@@ -244,7 +244,7 @@ class Extraction:
         self._per_shard = settings.shard_samples or samples_per_shard(rows_per_sample, row_bytes)
         if encoder.sound is not None and settings.shard_samples is None:
             self._per_shard = min(self._per_shard, _SHARD_SOUNDS)  # they are held in memory
-        self.n_shards = -(-len(self.selection) // self._per_shard)
+        self.n_shards = -(-len(self._ordinals) // self._per_shard)
         self.writer = StoreWriter(
             settings.output,
             spec=self._spec(),
@@ -255,7 +255,7 @@ class Extraction:
                 environment=_environment(device),
                 n_shards=self.n_shards,
                 n_writers=n_writers,
-                expected_rows=max(1, int(len(self.selection) * rows_per_sample)),
+                expected_rows=max(1, int(len(self._ordinals) * rows_per_sample)),
             ),
             overwrite=settings.overwrite,
             resume=not settings.overwrite,
@@ -271,7 +271,7 @@ class Extraction:
             count = 3
         elif self.inputs.in_bulk and feed.tokens is not None:
             count = _FIRST_TEXTS
-        first = list(feed.read(0, min(count, len(self.selection))))
+        first = list(feed.read(0, min(count, len(self._ordinals))))
         positions = [feed.positions(sample, item) for sample, item in first]
         items = self.inputs.check_items([item for _, item in first])
         check_batch_invariance(
@@ -289,7 +289,7 @@ class Extraction:
     def shard(self, number: int) -> Shard:
         """Return a shard, without its rows."""
         start = number * self._per_shard
-        return Shard(number, start, min(len(self.selection), start + self._per_shard), self.dims)
+        return Shard(number, start, min(len(self._ordinals), start + self._per_shard), self.dims)
 
     def make(self, numbers: Sequence[int], on_progress: OnExtract | None = None) -> Counts:
         """Compute and commit shards; a thread writes those that are full."""
@@ -316,7 +316,7 @@ class Extraction:
                     if len(writes) > 1:
                         writes.popleft().result()
                     write = partial(shard.write, with_ids=self.settings.with_ids)
-                    writes.append(thread.submit(write, self.writer, self.selection.ordinals))
+                    writes.append(thread.submit(write, self.writer, self._ordinals))
             for future in writes:
                 future.result()
             self.writer.flush()
@@ -346,7 +346,7 @@ class Extraction:
             is_complete=writer.is_complete,
             views=self.dims,
             rows_new=counts.rows,
-            samples=len(self.selection),
+            samples=len(self._ordinals),
             speed=self._speed(counts),
             device=str(self.runner.device),
             n_cut=counts.n_cut,
@@ -372,16 +372,16 @@ class Extraction:
                 "the size of batches depends on the memory of the device; give --batch-size for "
                 "rows that repeat to the bit"
             )
-        if len(self.selection) < max(self.dims.values()):
+        if len(self._ordinals) < max(self.dims.values()):
             yield (
-                f"{len(self.selection)} samples are fewer than the columns of a view; a comparison "
+                f"{len(self._ordinals)} samples are fewer than the columns of a view; a comparison "
                 "of such stores overfits"
             )
 
     def _spec(self) -> dict[str, Any]:
         """Return how rows are made, as plain values without paths or names of people."""
         settings, encoder = self.settings, self.runner.encoder
-        source = self.selection.source
+        source = self._feed.source
         views = {
             view.key: {
                 "layer": view.tap.label,

@@ -24,10 +24,11 @@ from repalign.exceptions import InputError, ModelError
 from repalign.extraction.batches import (
     Feed,
     HostBatch,
+    Shard,
     pin_batches,
     plan_batches,
     prefetch,
-    select_samples,
+    samples_per_shard,
 )
 from repalign.extraction.device import (
     Runner,
@@ -38,7 +39,6 @@ from repalign.extraction.device import (
 )
 from repalign.extraction.run import extract
 from repalign.extraction.settings import ExtractSettings
-from repalign.extraction.shards import Shard, samples_per_shard
 from repalign.models import capture
 from repalign.models.capture import Batch, encode, make_views
 from repalign.models.encoder import is_out_of_memory, running
@@ -289,8 +289,7 @@ def test_originals_of_images_are_let_go_once_they_are_prepared() -> None:
 
     inputs = parse_canonical("canonical8", 3)
     assert inputs is not None
-    selection = select_samples(Photographs())
-    feed = Feed(selection, inputs, None, 0, budget=2, patches=1, workers=2)
+    feed = Feed(Photographs(), np.arange(6), inputs, None, 0, budget=2, patches=1, workers=2)
     shard = Shard(0, 0, 6, {"final": 1})
     batches = list(feed.batches([shard]))
     assert all(batch.inputs["pixel_values"].dtype == torch.uint8 for _, batch in batches)
