@@ -11,12 +11,10 @@ from torch import Tensor, nn
 
 from repalign.data.samples import Sound
 from repalign.exceptions import RepalignError
-from repalign.models.capture import View, encode, fit_views, make_views, probe_shapes
-from repalign.models.encoder import Encoder
+from repalign.models.capture import Batch, View, encode, fit_views, make_views, probe_shapes
+from repalign.models.encoder import Encoder, Tap
 from repalign.models.inputs.audio import load_audio_inputs
 from repalign.models.inputs.text import load_text_inputs, pad_batch
-from repalign.models.layers import Tap
-from repalign.models.pooling import Batch
 
 WRONG = 1e-3
 # rows of one text by layer, from the text, its tokens and the layers

@@ -30,8 +30,7 @@ import torch
 import transformers
 from PIL import Image
 
-from repalign.extraction.batches import plan_batches
-from repalign.extraction.plan import default_workers
+from repalign.extraction.batches import default_workers, plan_batches
 from repalign.extraction.run import extract
 from repalign.extraction.settings import ExtractSettings
 from repalign.models.inputs.text import load_text_inputs, pad_batch

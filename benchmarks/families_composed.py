@@ -16,7 +16,7 @@ from bare_passes import BareRows, Line, copied, features_of_timm, images_of, rou
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from repalign.models.layers import FINAL, Tap
+from repalign.models.encoder import FINAL, Tap
 from repalign.models.load import load_encoder
 
 SENTENCES, IMAGES = "sentence-transformers", "open_clip"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from repalign.disentanglement.run import disentangle
     from repalign.disentanglement.settings import FactorSettings
     from repalign.engine.engine import ProcessPool
-    from repalign.extraction.entry import extract
+    from repalign.extraction.run import extract
     from repalign.extraction.settings import ExtractSettings
     from repalign.results.saved_maps import apply_map, read_map, save_result_maps
     from repalign.store import (
@@ -119,7 +119,7 @@ _LAZY = {
     "deconfound": "repalign.deconfounding.run",
     "disentangle": "repalign.disentanglement.run",
     "export_store": "repalign.store.exchange.exports",
-    "extract": "repalign.extraction.entry",
+    "extract": "repalign.extraction.run",
     "import_store": "repalign.store.exchange.imports",
     "join_sources": "repalign.store.matching",
     "open_embeddings": "repalign.store.open",

@@ -124,7 +124,7 @@ def test_where_rows_of_foreign_files_are_read(
         ("transformers", "models.hf._check_report"),
         ("transformers", "models.trace._text_forward"),
         ("timm", "models.timm._check_arguments"),
-        ("timm", "models.weights.check_keys"),
+        ("timm", "models.checkpoints.check_keys"),
         ("own", "models.custom._try_sizes"),
     ],
 )

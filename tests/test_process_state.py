@@ -23,7 +23,7 @@ from repalign.core.device import (
     one_thread,
     torch_threads_only,
 )
-from repalign.models.hub import offline_mode
+from repalign.models.checkpoints import offline_mode
 from repalign.models.load import load_encoder
 
 BACKENDS = torch.backends

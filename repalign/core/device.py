@@ -225,17 +225,21 @@ class _Float32Precision(Setting):
 
 
 _CPU_PRODUCTS = _Float32Precision("mkldnn.matmul")
+_CUDA_OPERATIONS = tuple(map(_Float32Precision, ("cuda.matmul", "cudnn.conv", "cudnn.rnn")))
 _OPERATIONS = (
     _CPU_PRODUCTS,
     *map(_Float32Precision, ("mkldnn.conv", "mkldnn.rnn")),
-    *map(_Float32Precision, ("cuda.matmul", "cudnn.conv", "cudnn.rnn")),
+    *_CUDA_OPERATIONS,
 )
 
 
 @contextlib.contextmanager
-def exact_float32() -> Iterator[None]:
-    """Keep products of float32 in float32 inside the block: no TF32, no bfloat16."""
-    with holding(dict.fromkeys(_OPERATIONS, "ieee")):
+def exact_float32(*, tf32: bool = False) -> Iterator[None]:
+    """Keep products of float32 in float32 inside the block; ``tf32`` allows CUDA that type."""
+    precisions: dict[Setting, str] = dict.fromkeys(_OPERATIONS, "ieee")
+    if tf32:
+        precisions |= dict.fromkeys(_CUDA_OPERATIONS, "tf32")
+    with holding(precisions):
         yield
 
 

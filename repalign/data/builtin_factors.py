@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from repalign.data.builtin import DIGITS, open_builtin
 from repalign.data.factors import ColumnTable, table_of
+from repalign.data.open_data import DIGITS, open_builtin
 from repalign.exceptions import InputError
 
 BUILTIN_PREFIX = "builtin:"

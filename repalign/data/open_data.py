@@ -1,12 +1,12 @@
-"""Opening the user's data, whatever they are."""
+"""Opening the user's data, or data that need no download."""
 
 from pathlib import Path
 
-from repalign.data.builtin import BUILTIN, open_builtin
-from repalign.data.decoded_files import Decoding, open_list, open_tree
-from repalign.data.files import find_files, listing_sha256
+import numpy as np
+
+from repalign.data.files import Decoding, find_files, listing_sha256, open_list, open_tree
 from repalign.data.hub_datasets import HubDataset
-from repalign.data.image_arrays import is_idx, open_idx, open_npy, open_npz
+from repalign.data.image_arrays import ArrayImages, is_idx, open_idx, open_npy, open_npz
 from repalign.data.images import ENDINGS, decode_image
 from repalign.data.read_options import ReadOptions, Unit
 from repalign.data.samples import Chain, Kind, Source
@@ -16,6 +16,21 @@ from repalign.data.text import JsonLines, TextFile
 from repalign.data.text_tables import CsvColumn, ParquetColumn
 from repalign.exceptions import InputError, reading
 from repalign.files import check_regular
+
+DIGITS, SHAKESPEARE = "digits", "shakespeare"
+BUILTIN = {DIGITS: "image", SHAKESPEARE: "text"}
+
+
+def open_builtin(name: str) -> Source:
+    """Open built-in data: ``digits`` (1797 images, 8×8) or ``shakespeare`` (paragraphs)."""
+    if name == SHAKESPEARE:
+        return TextFile(Path(__file__).with_name("shakespeare.txt"), "paragraph")
+    from sklearn.datasets import load_digits
+
+    # grey levels are 0 to 16 there
+    pixels = np.rint(load_digits().images * (255 / 16)).astype(np.uint8)
+    return ArrayImages(pixels, {"format": "builtin", "name": DIGITS})
+
 
 TEXT_ENDINGS = (".csv", ".jsonl", ".md", ".parquet", ".txt")
 IMAGES = Decoding("image", ENDINGS, decode_image)

@@ -76,42 +76,6 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """Some samples of a source, in the source's order; ``ordinals`` are their places there."""
-
-    source: Source
-    ordinals: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.ordinals)
-
-    def read(self, index: int) -> Sample:
-        """Return one of the chosen samples."""
-        return self.source.read(int(self.ordinals[index]))
-
-
-def select_samples(
-    source: Source, *, limit: int | None = None, sample: int | None = None, seed: int = 0
-) -> Selection:
-    """Choose the first ``limit`` samples, and of these ``sample`` at random, in order.
-
-    Raises InputError when there is nothing to choose from, or fewer than asked at random.
-    """
-    for name, number in (("--limit", limit), ("--sample", sample)):
-        if number is not None and number < 1:
-            raise InputError(f"{name} {number}: expected at least 1")
-    total = len(source) if limit is None else min(limit, len(source))
-    if total == 0:
-        raise InputError("the data hold no samples; give data with at least one")
-    if sample is None:
-        return Selection(source, np.arange(total, dtype=np.int64))
-    if sample > total:
-        raise InputError(f"--sample {sample}, but the data hold {total} samples; lower it")
-    chosen = np.random.default_rng(seed).choice(total, size=sample, replace=False)
-    return Selection(source, np.sort(chosen).astype(np.int64))
-
-
 class Chain:
     """Several sources one after the other, as one; every id gets its source's name in front."""
 

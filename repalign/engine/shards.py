@@ -6,7 +6,7 @@ Stores are what a single process writes: shards are committed by rename, whoever
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,24 +14,34 @@ from repalign.engine.engine import Call, Outcome, to_error
 from repalign.engine.machine import Machine
 from repalign.engine.ray import RayEngine
 from repalign.exceptions import InputError, RepalignError
-from repalign.extraction.portion import Made, Portion, ShardPlan
+from repalign.extraction.run import Counts, Extraction, OnExtract
 from repalign.extraction.settings import (
     ExtractProgress,
     ExtractResult,
     ExtractSettings,
     Speed,
 )
+from repalign.store.directory import committed_numbers
 
-OnExtract = Callable[[ExtractProgress], None]
+# The lock of a store with several writers: how many they are does not matter.
+SEVERAL = 2
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """Samples of the shards that are missing, by number, and what their speed counts."""
+
+    missing: Mapping[int, int]
+    unit: str
 
 
 @dataclass
-class Extraction:
+class StoreState:
     """How far the extraction of one store is."""
 
     settings: ExtractSettings
     plan: ShardPlan | None = None
-    made: Made = field(default_factory=Made)
+    counts: Counts = field(default_factory=Counts)
     result: ExtractResult | None = None
     failure: RepalignError | None = None
 
@@ -50,101 +60,104 @@ def extract_on_ray(
     """
     if any(settings.overwrite for settings in wanted):
         raise InputError("--overwrite with --engine ray: remove the old store first")
-    extractions = [
-        Extraction(replace(settings, workers=settings.workers or engine.n_threads))
+    stores = [
+        StoreState(replace(settings, workers=settings.workers or engine.n_threads))
         for settings in wanted
     ]
-    by_process: dict[str, Made] = {}
+    by_process: dict[str, Counts] = {}
     started = time.perf_counter()
     with engine:
-        for extraction, outcome in _run(engine, plan_shards, [(e, ()) for e in extractions]):
-            extraction.plan = _value(extraction, outcome)
+        for store, outcome in _run(engine, plan_shards, [(store, ()) for store in stores]):
+            store.plan = _value(store, outcome)
         # sorted by model, so that a process loads few
         shards = [
-            (extraction, (number,))
-            for extraction in extractions
-            if extraction.plan is not None
-            for number in extraction.plan.missing
+            (store, (number,))
+            for store in stores
+            if store.plan is not None
+            for number in store.plan.missing
         ]
-        for extraction, outcome in _run(engine, make_shard, shards):
-            name, made = _value(extraction, outcome) or ("", Made())
-            extraction.made += made
-            by_process[name] = by_process.get(name, Made()) + made
+        for store, outcome in _run(engine, make_shard, shards):
+            name, counts = _value(store, outcome) or ("", Counts())
+            store.counts += counts
+            by_process[name] = by_process.get(name, Counts()) + counts
             if name and on_progress is not None:
-                on_progress(_progress(extractions, by_process, time.perf_counter() - started))
+                on_progress(_progress(stores, by_process, time.perf_counter() - started))
         whole = [
-            (extraction, (extraction.made,))
-            for extraction in extractions
-            if extraction.plan is not None and extraction.failure is None
+            (store, (store.counts,))
+            for store in stores
+            if store.plan is not None and store.failure is None
         ]
-        for extraction, outcome in _run(engine, finish_store, whole):
-            extraction.result = _value(extraction, outcome)
-    return [extraction.failure or extraction.result for extraction in extractions]  # type: ignore[misc]
+        for store, outcome in _run(engine, finish_store, whole):
+            store.result = _value(store, outcome)
+    return [store.failure or store.result for store in stores]  # type: ignore[misc]
 
 
 def plan_shards(machine: Machine, item: tuple[ExtractSettings]) -> ShardPlan:
-    """Return what there is to do of an extraction."""
-    return _portion(item[0]).plan()
+    """Return the shards that are missing."""
+    extraction = _extraction(item[0])
+    shards = [extraction.shard(number) for number in extraction.missing]
+    sizes = {shard.number: shard.stop - shard.start for shard in shards}
+    return ShardPlan(sizes, extraction.inputs.unit)
 
 
-def make_shard(machine: Machine, item: tuple[ExtractSettings, int]) -> tuple[str, Made]:
-    """Make a shard; return the process that did, and what came of it."""
+def make_shard(machine: Machine, item: tuple[ExtractSettings, int]) -> tuple[str, Counts]:
+    """Make a shard unless a lost process committed it; return this process and its counts."""
     settings, number = item
-    return f"{socket.gethostname()}/{os.getpid()}", _portion(settings).make(number)
+    extraction = _extraction(settings)
+    is_there = number in committed_numbers(extraction.writer.directory)
+    return f"{socket.gethostname()}/{os.getpid()}", extraction.make([] if is_there else [number])
 
 
-def finish_store(machine: Machine, item: tuple[ExtractSettings, Made]) -> ExtractResult:
+def finish_store(machine: Machine, item: tuple[ExtractSettings, Counts]) -> ExtractResult:
     """Complete a store, all shards of which are there."""
-    settings, made = item
-    return _portion(settings).finish(made)
+    settings, counts = item
+    return _extraction(settings).finish(counts)
 
 
-def _portion(settings: ExtractSettings) -> Portion:
+def _extraction(settings: ExtractSettings) -> Extraction:
     """Return the model and the store of an extraction, loaded once in a process."""
     if settings not in _LOADED:
-        for portion in _LOADED.values():
-            portion.close()
+        for extraction in _LOADED.values():
+            extraction.writer.close()
         _LOADED.clear()  # before the next model takes memory
-        _LOADED[settings] = Portion(settings)
+        _LOADED[settings] = Extraction(settings, SEVERAL)
     return _LOADED[settings]
 
 
-_LOADED: dict[ExtractSettings, Portion] = {}
+_LOADED: dict[ExtractSettings, Extraction] = {}
 
 
 def _run(
-    engine: RayEngine, function: Any, items: Sequence[tuple[Extraction, tuple[Any, ...]]]
-) -> Iterator[tuple[Extraction, Outcome]]:
+    engine: RayEngine, function: Any, items: Sequence[tuple[StoreState, tuple[Any, ...]]]
+) -> Iterator[tuple[StoreState, Outcome]]:
     """Yield the outcomes of a function of settings and arguments, as they complete."""
-    calls = [
-        Call(function, ((extraction.settings, *arguments),)) for extraction, arguments in items
-    ]
+    calls = [Call(function, ((store.settings, *arguments),)) for store, arguments in items]
     for number, outcome in engine.completed(calls, Machine(), stop=False):
         yield items[number][0], outcome
 
 
-def _value(extraction: Extraction, outcome: Outcome) -> Any:
-    """Return the result of a call; of failures the first of an extraction is kept."""
-    if outcome.failure is not None and extraction.failure is None:
-        extraction.failure = to_error(outcome.failure)
+def _value(store: StoreState, outcome: Outcome) -> Any:
+    """Return the result of a call; of failures the first of a store is kept."""
+    if outcome.failure is not None and store.failure is None:
+        store.failure = to_error(outcome.failure)
     return outcome.result
 
 
 def _progress(
-    extractions: Sequence[Extraction], by_process: Mapping[str, Made], seconds: float
+    stores: Sequence[StoreState], by_process: Mapping[str, Counts], seconds: float
 ) -> ExtractProgress:
     """Return how far all processes are."""
-    plans = [(e, e.plan) for e in extractions if e.plan is not None]
-    sizes = [sum(plan.sizes[number] for number in plan.missing) for _, plan in plans]
-    total = sum((e.made for e in extractions), Made())
+    plans = [(store, store.plan) for store in stores if store.plan is not None]
+    sizes = [sum(plan.missing.values()) for _, plan in plans]
+    total = sum((store.counts for store in stores), Counts())
     unit = plans[0][1].unit
-    speeds = {name: Speed(made.n_units, unit, made.seconds) for name, made in by_process.items()}
-    n_whole = sum(e.made.samples == size for (e, _), size in zip(plans, sizes, strict=True))
+    speeds = {name: Speed(part.n_units, unit, part.seconds) for name, part in by_process.items()}
+    n_whole = sum(s.counts.samples == size for (s, _), size in zip(plans, sizes, strict=True))
     return ExtractProgress(
         samples_done=total.samples,
         samples_total=sum(sizes),
         rows=total.rows,
         speed=Speed(total.n_units, unit, seconds),
         workers=tuple(sorted(speeds.items())),
-        stores=(n_whole, len(extractions)),
+        stores=(n_whole, len(stores)),
     )

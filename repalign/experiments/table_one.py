@@ -171,7 +171,7 @@ def _extract(
         # what is shipped needs no network, and must not look for one
         offline=extraction.model in shipped_names(),
     )
-    extract(settings, follow)
+    extract(settings, on_progress=follow)
 
 
 def compare_stored(

@@ -1,16 +1,21 @@
 """Settings of an extraction, its progress and its result."""
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from repalign.data.read_options import PANEL as DATA
 from repalign.data.read_options import ReadOptions
+from repalign.exceptions import InputError
+from repalign.files import STDOUT, open_regular
 from repalign.models.families import POOLS
 from repalign.options import Settings, option
 
 ROWS = "The rows"
 RUNNING = "How it runs"
+_NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.+)")
+_LONGEST_LIST = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +123,15 @@ class ExtractSettings(ViewSettings):
         "A device that was asked for is never replaced by another in silence.",
         panel=RUNNING,
     )
-    dtype: Literal["fp32", "bf16", "fp16"] = option(
-        "fp32", "Type of matrix products; weights and stored rows stay float32.", panel=RUNNING
+    dtype: Literal["fp32", "tf32", "bf16", "fp16"] = option(
+        "fp32",
+        "Type of matrix products (tf32 on CUDA); weights and stored rows stay float32.",
+        panel=RUNNING,
+    )
+    weights: Literal["fp32", "bf16"] = option(
+        "fp32",
+        "Type in which weights are held; bf16, with --dtype bf16, needs half the memory.",
+        panel=RUNNING,
     )
     store_dtype: Literal["float32", "float16"] = option(
         "float32", "Type of the stored rows.", panel=RUNNING
@@ -149,6 +161,46 @@ class ExtractSettings(ViewSettings):
         True, "Store no sample ids, which may identify people.", flag="no-ids", panel=DATA
     )
     overwrite: bool = option(False, "Replace the output if it exists.", panel=RUNNING)
+
+
+def settings_of_list(path: Path, folder: Path, settings: ExtractSettings) -> list[ExtractSettings]:
+    """Return the settings of every model of a list, whose stores lie in a folder.
+
+    A line is ``MODEL`` or ``NAME=MODEL``, empty, or begins with #. Without a name a store is
+    called after its model, with dashes for what no file name should hold.
+
+    Raises:
+        InputError: It is no text of reasonable size, there are none, two stores would have one
+            name, or the folder is a file.
+    """
+    if folder == STDOUT or (folder.exists() and not folder.is_dir()):
+        raise InputError(f"{folder}: not a folder; expected one for the stores of --models")
+    with open_regular(path) as file:
+        content = file.read(_LONGEST_LIST + 1)
+    if len(content) > _LONGEST_LIST:
+        raise InputError(f"{path}: holds more than {_LONGEST_LIST >> 20} MiB, expected a list")
+    try:
+        lines = [line.strip() for line in content.decode("utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text; expected one model a line") from error
+    models: dict[str, str] = {}
+    for line in lines:
+        if not line or line.startswith("#"):
+            continue
+        match = _NAMED.fullmatch(line)
+        name = re.sub(r"[^A-Za-z0-9_.]+", "-", line).strip("-.") or "model"
+        name, model = (match[1], match[2]) if match else (name, line)
+        if name in models:
+            raise InputError(
+                f"{path}: two stores would be called {name}.h5; name them, as NAME={model}"
+            )
+        models[name] = model
+    if not models:
+        raise InputError(f"{path}: holds no models; expected one a line, MODEL or NAME=MODEL")
+    return [
+        replace(settings, model=model, output=folder / f"{name}.h5")
+        for name, model in models.items()
+    ]
 
 
 @dataclass(frozen=True)

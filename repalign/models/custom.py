@@ -15,12 +15,11 @@ from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError, reading
 from repalign.files import file_sha256
-from repalign.models.calls import running
 from repalign.models.capture import first_tensor
-from repalign.models.encoder import Encoder, Origin
+from repalign.models.encoder import FINAL, Encoder, LayerMap, Origin, Tap, module_names, running
 from repalign.models.families import CUSTOM
-from repalign.models.inputs.items import Item, StackedImages
-from repalign.models.layers import FINAL, LayerMap, Tap, module_names
+from repalign.models.inputs.images import StackedImages
+from repalign.models.inputs.items import Item
 from repalign.models.names import ModelName
 from repalign.models.trace import trace_forward
 

@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from repalign.exceptions import RepalignError
 from repalign.models.capture import fit_views, make_views, probe_shapes
-from repalign.models.encoder import Encoder
-from repalign.models.inputs.audio import load_audio_inputs
+from repalign.models.encoder import ALL, EMBEDDINGS, Encoder, Tap, resolve_layers
 from repalign.models.inputs.images import ImageBackend
-from repalign.models.inputs.text import load_text_inputs
-from repalign.models.layers import ALL, EMBEDDINGS, Tap, resolve_layers
-from repalign.models.load import choose_image_inputs, load_encoder
-from repalign.models.presets import resolve_name
+from repalign.models.load import load_encoder, load_inputs
+from repalign.models.names import resolve_name
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ def describe_model(
     encoder = load_encoder(name, trust_code=trust_code)
     size = None
     try:
-        inputs = _inputs(encoder, preprocess, image_backend)
+        inputs = load_inputs(encoder, preprocess=preprocess, backend=image_backend)
         prepared = str(inputs)
         size = getattr(inputs, "size", None)
     except RepalignError as error:
@@ -98,14 +94,6 @@ def describe_model(
         inferred=preset.inferred if preset else "",
         licence=preset.licence if preset else origin.licence,
     )
-
-
-def _inputs(encoder: Encoder, preprocess: str | None, backend: ImageBackend) -> Any:
-    if encoder.family.kind == "text":
-        return load_text_inputs(encoder)
-    if encoder.sound is not None:
-        return load_audio_inputs(encoder)
-    return choose_image_inputs(encoder, preprocess, backend)
 
 
 def _layer_lines(encoder: Encoder, size: tuple[int, int] | None) -> tuple[LayerLine, ...]:

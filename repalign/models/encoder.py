@@ -1,18 +1,239 @@
-"""An encoder: a module that is ready to run, and the rules for running it."""
+"""An encoder: a module that is ready to run, its layers, and the rules for running it."""
 
-from collections.abc import Callable, Mapping
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 
 from torch import Tensor, nn
 
+from repalign.exceptions import InputError, ModelError, RepalignError, first_line
 from repalign.models.families import Family
-from repalign.models.layers import LayerMap
 
 if TYPE_CHECKING:
-    from repalign.models.inputs.images import ImageBackend
-    from repalign.models.inputs.items import StackedImages
+    from repalign.models.inputs.images import ImageBackend, StackedImages
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# transformers, timm and torch take the values of a config as they are and fail, in their own code,
+# at the first that does not fit: a number in place of a list (TypeError, AttributeError), a name
+# that they do not have (KeyError, ImportError), a size of zero (ZeroDivisionError), too many layers
+# or ids (IndexError), an option of an else that sets nothing (NameError), shapes (RuntimeError,
+# AssertionError), a file that is named and not there (OSError), the rest ValueError. Where warnings
+# are errors, torch also raises those of tensors of size zero.
+MODEL_ERRORS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    Warning,
+)
+_SIGNS = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "_status_alloc_failed",  # of cuBLAS and cuDNN
+)
+
+
+class HookError(BaseException):
+    """Carries an exception of our hook through the code of a library."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def hook(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a hook whose exceptions pass ``running`` unchanged."""
+
+    @wraps(function)
+    def guarded(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*arguments, **named)
+        except Exception as error:
+            raise HookError(error) from error
+
+    return guarded
+
+
+@contextmanager
+def running(module: object, *errors: type[Exception]) -> Iterator[None]:
+    """Map what a module raises in a forward pass.
+
+    The block holds that pass and nothing else, apart from hooks (``hook``). Exhausted memory
+    passes: a smaller batch may need less.
+
+    Args:
+        module: the module.
+        errors: what it may raise, by default ``MODEL_ERRORS``.
+
+    Raises:
+        ModelError: it cannot take the input.
+    """
+    errors = errors or MODEL_ERRORS
+    try:
+        yield
+    except HookError as failure:
+        raise failure.error from None
+    except RepalignError:
+        raise
+    except errors as error:
+        if isinstance(error, RuntimeError) and is_out_of_memory(error):
+            raise
+        name = type(module).__name__
+        raise ModelError(f"{name} cannot take this input: {first_line(error)}") from error
+
+
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """Raise a panic of a Rust library, not an Exception, as a RuntimeError."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise RuntimeError(first_line(error)) from error
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Return whether an error of torch means that memory is exhausted."""
+    return any(sign in str(error).lower() for sign in _SIGNS)
+
+
+Side = Literal["output", "input", "returned"]
+FINAL, PRE_NORM, ALL, EMBEDDINGS = "final", "pre-norm", "all", "embeddings"
+
+
+@dataclass(frozen=True)
+class Tap:
+    """A tensor of a model: output or input of a module, or the returned value."""
+
+    label: str
+    module: str
+    side: Side = "output"
+
+
+@dataclass(frozen=True)
+class LayerMap:
+    """The layers of a model: blocks, the final state, and that before its norm."""
+
+    blocks: tuple[str, ...]
+    final: Tap
+    pre_norm: Tap | None
+    modules: tuple[str, ...]
+
+
+def map_layers(module: nn.Module, blocks: Sequence[str], final: Tap | None = None) -> LayerMap:
+    """Build the map of a model whose blocks are known.
+
+    Without ``final``, that is the output of the norm behind the blocks, or of the last block
+    when there is none (BERT ends each block in its own norm).
+    """
+    if final is not None:
+        return LayerMap(tuple(blocks), final, None, module_names(module))
+    norm = find_final_norm(module, blocks)
+    if norm is None:
+        return LayerMap(tuple(blocks), Tap(FINAL, blocks[-1]), None, module_names(module))
+    # what enters the norm, and not the last block's output: class-attention may stand between
+    before = Tap(PRE_NORM, norm, "input")
+    return LayerMap(tuple(blocks), Tap(FINAL, norm), before, module_names(module))
+
+
+def module_names(module: nn.Module) -> tuple[str, ...]:
+    """Return the names of all modules that a hook can be put on."""
+    return tuple(name for name, _ in module.named_modules() if name)
+
+
+def find_final_norm(module: nn.Module, blocks: Sequence[str]) -> str | None:
+    """Return the name of the norm behind the last block, if there is one.
+
+    It is the first child of the model that stands behind the one holding the blocks and is a
+    norm of some kind. ``fc_norm`` is another thing: it follows the pooling.
+    """
+    holder = blocks[0].split(".")[0]
+    names = [name for name, _ in module.named_children()]
+    for name in names[names.index(holder) + 1 :]:
+        if name != "fc_norm" and type(getattr(module, name)).__name__.endswith("Norm"):
+            return name
+    return None
+
+
+def resolve_layers(layers: LayerMap, requests: Iterable[str]) -> tuple[Tap, ...]:
+    """Turn layer names as users write them into taps, without repeats, in order.
+
+    ``final``, ``pre-norm``, ``all`` (every block, then final), a number (``0`` is what enters
+    the first block, ``k`` the output of block k, ``-1`` of the last block, ``-2`` of the one
+    before it), or the name of any module.
+
+    Raises InputError for a layer that the model does not have, with near matches.
+    """
+    taps: dict[str, Tap] = {}
+    for request in requests:
+        for tap in _resolve(layers, request):
+            taps.setdefault(tap.label, tap)
+    return tuple(taps.values())
+
+
+def _resolve(layers: LayerMap, request: str) -> tuple[Tap, ...]:
+    if request == FINAL:
+        return (layers.final,)
+    if request == PRE_NORM:
+        if layers.pre_norm is None:
+            raise InputError(
+                "this model applies no norm after its last block, so it has no layer 'pre-norm'; "
+                "use 'final' or '-1'"
+            )
+        return (layers.pre_norm,)
+    if request == ALL:
+        blocks = [_block(layers, k) for k in range(1, len(layers.blocks) + 1)]
+        if blocks and layers.final.module == layers.blocks[-1]:
+            blocks.pop()  # the final state is the last block's output
+        return (*blocks, layers.final)
+    try:
+        number = int(request)
+    except ValueError:
+        return (_module(layers, request),)
+    return (_block(layers, number),)
+
+
+def _block(layers: LayerMap, number: int) -> Tap:
+    count = len(layers.blocks)
+    if not count:
+        raise InputError(
+            f"no layer {number}: this model has no list of blocks that each run once; expected "
+            "final or a module's name (`repalign models show` lists them)"
+        )
+    position = number if number >= 0 else count + 1 + number
+    if not 0 <= position <= count:
+        raise InputError(
+            f"no layer {number}: the model has {count} blocks; "
+            f"expected 0 to {count}, or -1 to -{count + 1}"
+        )
+    if position == 0:
+        return Tap(EMBEDDINGS, layers.blocks[0], "input")
+    return Tap(f"block-{position}", layers.blocks[position - 1])
+
+
+def _module(layers: LayerMap, name: str) -> Tap:
+    if name in layers.modules:
+        return Tap(name, name)
+    names = (FINAL, PRE_NORM, ALL, *layers.modules)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(near)}?" if near else "expected final, pre-norm, all, a number"
+    raise InputError(f"no layer {name!r} in this model; {hint} (`repalign models show` lists them)")
+
 
 Forward = Callable[[nn.Module, Mapping[str, Tensor]], Tensor | None]
 

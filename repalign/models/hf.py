@@ -2,7 +2,6 @@
 
 import inspect
 import logging
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,12 +14,19 @@ from torch import nn
 
 from repalign.damage_errors import PICKLE_ERRORS
 from repalign.exceptions import InputError, ModelError, reading
-from repalign.models.calls import MODEL_ERRORS
-from repalign.models.encoder import Encoder, Origin
-from repalign.models.hub import offline_mode, snapshot_commit
+from repalign.models.checkpoints import (
+    check_depth,
+    check_keys,
+    hash_files,
+    mapping_in,
+    offline_mode,
+    read_json,
+    snapshot_commit,
+    weight_files,
+)
+from repalign.models.encoder import MODEL_ERRORS, Encoder, Origin
 from repalign.models.inputs.images import image_inputs_of_transformers
 from repalign.models.trace import image_structure, sound_structure, text_structure
-from repalign.models.weights import check_keys, hash_files, mapping_in, read_json, weight_files
 from repalign.process_state import LoggerLevel, Setting, holding
 
 # Checkpoints of two encoders: which class each is, by what stands behind `::` in the name.
@@ -46,18 +52,18 @@ _REFUSED = (
     "transformers_weights",
     "trust_remote_code",
 )
-# Each layer costs time to build before any weight is looked at; the deepest models have hundreds,
-# and a name is made for every label.
-_MOST = {"layers": 1024, "labels": 2**20}
-_REPEATED = re.compile(r"(^|_)(n_?)?(layers?|depths?|blocks?|stages?|repeats?|experts?)$")
 # Masks and tables that follow from the config and are not weights: positions squared at most.
 _TABLES = 2**28
 
 
 def load_directory(
-    path: Path, name: str, revision: str | None = None, part: str | None = None
+    path: Path,
+    name: str,
+    revision: str | None = None,
+    part: str | None = None,
+    dtype: torch.dtype = torch.float32,
 ) -> Encoder:
-    """Load the encoder of a checkpoint in float32, on the CPU, in eval mode.
+    """Load the encoder of a checkpoint on the CPU, in eval mode.
 
     Raises ModelError for types that the library does not have, for missing, unexpected or
     misshapen weights, and for files that cannot be read safely.
@@ -69,7 +75,7 @@ def load_directory(
     files = weight_files(path, name)
     encoder_class, settings = _encoder_class(config, part, name)
     with _quiet_loading(), offline_mode():
-        module = _load_module(path, encoder_class, settings, name, files)
+        module = _load_module(path, encoder_class, settings, name, files, dtype)
     origin = Origin(
         model=name if part is None else f"{name}::{part}",
         loader="transformers",
@@ -108,20 +114,6 @@ def check_config(config: Mapping[str, Any], source: str) -> None:
                 "expected a name of timm"
             )
         check_depth(key, value, source)
-
-
-def check_depth(key: str, value: object, source: str) -> None:
-    """Refuse a number of layers that would take for ever to build.
-
-    Raises ModelError naming the field.
-    """
-    limit = _MOST["labels"] if key == "num_labels" else _MOST["layers"]
-    if key != "num_labels" and not _REPEATED.search(key):
-        return
-    numbers = value if isinstance(value, list | tuple) else [value]
-    total = sum(number for number in numbers if isinstance(number, int))
-    if total > limit:
-        raise ModelError(f"the config of {source} says {key} {total}; at most {limit} is built")
 
 
 def _fields(value: object) -> Iterator[tuple[str, object]]:
@@ -164,7 +156,12 @@ def _encoder_class(
 
 
 def _load_module(
-    path: Path, encoder_class: Any, config: dict[str, Any], name: str, files: list[Path]
+    path: Path,
+    encoder_class: Any,
+    config: dict[str, Any],
+    name: str,
+    files: list[Path],
+    dtype: torch.dtype,
 ) -> Any:
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
@@ -186,7 +183,7 @@ def _load_module(
             trust_remote_code=False,
             weights_only=True,
             use_safetensors=files[0].suffix == ".safetensors",
-            dtype=torch.float32,
+            dtype=dtype,
             attn_implementation=attention,
             ignore_mismatched_sizes=True,  # they are reported, and refused below
             output_loading_info=True,

@@ -3,32 +3,37 @@
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from repalign.exceptions import InputError, ModelError, reading
 from repalign.models import custom, hf, open_clip, sentence, timm, torchvision
+from repalign.models.checkpoints import check_directory, fetch_repository, mapping_in, read_json
 from repalign.models.encoder import Encoder
-from repalign.models.hub import fetch_repository
+from repalign.models.inputs.audio import load_audio_inputs
 from repalign.models.inputs.images import (
     ImageBackend,
     ImageInputs,
+    StackedImages,
     image_inputs_of_timm,
     image_inputs_of_torchvision,
     image_inputs_of_transformers,
     parse_canonical,
 )
-from repalign.models.inputs.items import StackedImages
-from repalign.models.names import CODE, LOCAL, ModelName, parse_model
-from repalign.models.presets import resolve_name
-from repalign.models.weights import check_directory, mapping_in, read_json
+from repalign.models.inputs.items import Inputs
+from repalign.models.inputs.text import load_text_inputs
+from repalign.models.names import CODE, LOCAL, ModelName, parse_model, resolve_name
 
+WEIGHTS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _WEIGHTS_ENDINGS = (".safetensors", ".pth", ".pt", ".bin", ".th")
 
 
-def load_encoder(name: str, *, trust_code: bool = False) -> Encoder:
-    """Load a model by its name or preset, in float32 and eval mode.
+def load_encoder(name: str, *, trust_code: bool = False, weights: str = "fp32") -> Encoder:
+    """Load a model by its name or preset, in eval mode.
 
     Call ``prepare_environment`` before the first load of a process to honour offline mode.
 
-    ``trust_code`` allows a name that is a function of a file, which is run.
+    ``trust_code`` allows a name that is a function of a file, which is run. ``weights`` is the
+    type in which they are held, fp32 or bf16; transformers loads them in it.
 
     Raises InputError for names that mean nothing, ModelError for checkpoints that cannot be used.
     """
@@ -38,19 +43,23 @@ def load_encoder(name: str, *, trust_code: bool = False) -> Encoder:
         raise InputError(
             f"{name} would run the code of that file; if you trust it, allow it with --trust-code"
         )
+    dtype = WEIGHTS[weights]
     with reading(name):
-        return _load(parsed)
+        encoder = _load(parsed, dtype)
+    if encoder.origin.loader != "transformers":
+        encoder.module.to(dtype)
+    return encoder
 
 
-def _load(name: ModelName) -> Encoder:
+def _load(name: ModelName, dtype: torch.dtype) -> Encoder:
     if name.loader == "hf":
         directory = fetch_repository(name.name, name.revision)
-        return _load_directory(directory, f"hf:{name.name}", name)
+        return _load_directory(directory, f"hf:{name.name}", name, dtype)
     if name.loader == LOCAL:
         assert name.path is not None
         label = name.path.resolve().name
         if name.path.is_dir():
-            return _load_directory(name.path, label, name)
+            return _load_directory(name.path, label, name, dtype)
         return _load_file(name.path, label, name.part)
     _refuse_part(f"{name.loader}:{name.name}", name.part)
     if name.loader == "timm":
@@ -63,7 +72,7 @@ def _load(name: ModelName) -> Encoder:
     return custom.load_function(name)
 
 
-def _load_directory(path: Path, label: str, name: ModelName) -> Encoder:
+def _load_directory(path: Path, label: str, name: ModelName, dtype: torch.dtype) -> Encoder:
     """Load a directory in the format that its files tell."""
     check_directory(path)
     if (path / sentence.MODULES).is_file():
@@ -74,7 +83,7 @@ def _load_directory(path: Path, label: str, name: ModelName) -> Encoder:
     if is_timm(read_json(path / "config.json")):
         _refuse_part(label, name.part)
         return timm.load_directory(path, label, name.revision)
-    return hf.load_directory(path, label, name.revision, name.part)
+    return hf.load_directory(path, label, name.revision, name.part, dtype=dtype)
 
 
 def is_timm(config: dict[str, Any]) -> bool:
@@ -100,6 +109,30 @@ def _load_file(path: Path, label: str, part: str | None) -> Encoder:
 def _refuse_part(name: str, part: str | None) -> None:
     if part is not None:
         raise InputError(f"{name} holds one encoder; leave out ::{part}")
+
+
+def load_inputs(
+    encoder: Encoder,
+    *,
+    preprocess: str | None = None,
+    backend: ImageBackend = "pil",
+    max_length: int | None = None,
+    tokenizer: Path | None = None,
+) -> Inputs:
+    """Return what prepares and collates samples of the encoder's modality.
+
+    Raises ModelError where its files are missing or do not fit.
+    """
+    if encoder.family.kind == "text":
+        return load_text_inputs(encoder, max_length=max_length, source=tokenizer)
+    if encoder.sound is None:
+        return choose_image_inputs(encoder, preprocess, backend)
+    if preprocess is not None:
+        raise InputError(
+            "--preprocess is of images; sounds are prepared by the model's feature extractor: "
+            "leave it out"
+        )
+    return load_audio_inputs(encoder)
 
 
 def choose_image_inputs(

@@ -9,19 +9,19 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.encoder import Encoder, Origin
-from repalign.models.hf import check_depth
-from repalign.models.hub import snapshot_commit
-from repalign.models.inputs.images import ImageInputs, image_inputs_of_open_clip
-from repalign.models.timm import build_architecture, convert_state, create_vit, describe
-from repalign.models.weights import (
+from repalign.models.checkpoints import (
     build_filled,
+    check_depth,
     hash_files,
     mapping_in,
     read_json,
     read_state_dict,
+    snapshot_commit,
     weight_files,
 )
+from repalign.models.encoder import Encoder, Origin
+from repalign.models.inputs.images import ImageInputs, image_inputs_of_open_clip
+from repalign.models.timm import build_architecture, convert_state, create_vit, describe
 
 CONFIG = "open_clip_config.json"
 _WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")

@@ -14,12 +14,8 @@ from torch.nn import functional
 
 from repalign.exceptions import ModelError
 from repalign.models import hf
-from repalign.models.calls import running
 from repalign.models.capture import forward as run_hooked
-from repalign.models.encoder import Encoder
-from repalign.models.families import SENTENCE
-from repalign.models.layers import FINAL, LayerMap, Tap, module_names
-from repalign.models.weights import (
+from repalign.models.checkpoints import (
     build_filled,
     check_directory,
     hash_files,
@@ -28,6 +24,8 @@ from repalign.models.weights import (
     read_state_dict,
     weight_files,
 )
+from repalign.models.encoder import FINAL, Encoder, LayerMap, Tap, module_names, running
+from repalign.models.families import SENTENCE
 
 MODULES = "modules.json"
 _FOLDER = re.compile(r"\w[\w.-]*", re.ASCII)

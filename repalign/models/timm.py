@@ -11,28 +11,36 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError, reading
-from repalign.models.calls import MODEL_ERRORS, running
-from repalign.models.encoder import Encoder, Origin
-from repalign.models.families import CNN, VIT, VIT_MAE
-from repalign.models.hf import check_depth
-from repalign.models.hub import fetch_repository, snapshot_commit
-from repalign.models.inputs.images import (
-    ImageBackend,
-    ImageInputs,
-    image_inputs_of_timm,
-)
-from repalign.models.layers import FINAL, LayerMap, Tap, map_layers
-from repalign.models.names import ModelName
-from repalign.models.trace import image_blocks, without_class_token
-from repalign.models.weights import (
+from repalign.models.checkpoints import (
     build_filled,
+    check_depth,
+    fetch_repository,
     hash_files,
     is_head,
     mapping_in,
     read_json,
     read_state_dict,
+    snapshot_commit,
     weight_files,
 )
+from repalign.models.encoder import (
+    FINAL,
+    MODEL_ERRORS,
+    Encoder,
+    LayerMap,
+    Origin,
+    Tap,
+    map_layers,
+    running,
+)
+from repalign.models.families import CNN, VIT, VIT_MAE
+from repalign.models.inputs.images import (
+    ImageBackend,
+    ImageInputs,
+    image_inputs_of_timm,
+)
+from repalign.models.names import ModelName
+from repalign.models.trace import image_blocks, without_class_token
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin", "model.pth")
 # Heads per width of the ViTs that MAE was trained as; the checkpoint does not say.

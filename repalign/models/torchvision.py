@@ -9,14 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError, reading
-from repalign.models.calls import MODEL_ERRORS, running
-from repalign.models.encoder import Encoder, Origin
+from repalign.models.checkpoints import build_filled, hash_files, is_offline, read_state_dict
+from repalign.models.encoder import FINAL, MODEL_ERRORS, Encoder, Origin, Tap, map_layers, running
 from repalign.models.families import CNN
-from repalign.models.hub import is_offline
 from repalign.models.inputs.images import image_inputs_of_torchvision
-from repalign.models.layers import FINAL, Tap, map_layers
 from repalign.models.names import ModelName
-from repalign.models.weights import build_filled, hash_files, read_state_dict
 
 
 def load_architecture(name: ModelName) -> Encoder:

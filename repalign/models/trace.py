@@ -10,11 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
-from repalign.models.calls import hook, running
 from repalign.models.capture import first_tensor
-from repalign.models.encoder import Forward, SoundInput
+from repalign.models.encoder import (
+    FINAL,
+    PRE_NORM,
+    Forward,
+    LayerMap,
+    SoundInput,
+    Tap,
+    hook,
+    module_names,
+    running,
+)
 from repalign.models.families import CNN, DECODER, ENCODER, SOUND, VIT, VIT_MAE
-from repalign.models.layers import FINAL, PRE_NORM, LayerMap, Tap, module_names
 
 MASK = "attention_mask"
 # A causal model gives the same rows whatever follows; float32 rounds at about 1e-6.
@@ -198,7 +206,7 @@ def image_structure(module: Any, name: str, size: tuple[int, int, int]) -> dict[
     """
     is_mae = module.config.model_type == "vit_mae"
     forward = _unmasked_forward if is_mae else _image_forward
-    pixels = torch.randn(2, *size, generator=torch.Generator().manual_seed(0))
+    pixels = torch.randn(2, *size, generator=torch.Generator().manual_seed(0)).to(module.dtype)
     trace = trace_forward(module, lambda: forward(module, {"pixel_values": pixels}))
     last = trace.returned
     if last is None or last.ndim not in (2, 3) or len(last) != 2:
@@ -285,7 +293,7 @@ def sound_structure(module: Any, name: str) -> dict[str, Any]:
     is_wave = key == "input_values"
     # a wave, or the features of a window of fixed length
     shape = (_LONG,) if is_wave else (config.num_mel_bins, 2 * config.max_source_positions)
-    noise = torch.randn(2, *shape, generator=torch.Generator().manual_seed(0))
+    noise = torch.randn(2, *shape, generator=torch.Generator().manual_seed(0)).to(module.dtype)
     trace = trace_forward(module, lambda: _sound_forward(module, {key: noise}))
     last, expected = trace.returned, states(shape[-1])
     if last is None or last.shape[:2] != (2, expected):

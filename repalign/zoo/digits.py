@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from repalign.aliases import FloatArray
-from repalign.data.builtin import DIGITS, open_builtin
+from repalign.data.open_data import DIGITS, open_builtin
 from repalign.data.samples import Source
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from repalign.exceptions import InputError
-from repalign.models.presets import WEIGHTS_FOLDER as WEIGHTS_FOLDER
-from repalign.models.presets import shipped_names as shipped_names
+from repalign.models.names import WEIGHTS_FOLDER as WEIGHTS_FOLDER
+from repalign.models.names import shipped_names as shipped_names
 from repalign.zoo.train import Trained, read_training
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from repalign.data.builtin import open_builtin
 from repalign.data.builtin_factors import builtin_columns, stroke_moments
+from repalign.data.open_data import open_builtin
 from repalign.exceptions import InputError
 
 

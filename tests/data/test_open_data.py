@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from repalign.data.decoded_files import DecodedFiles, open_list
+from repalign.data.files import DecodedFiles, open_list
 from repalign.data.image_arrays import open_idx, open_npy, open_npz
 from repalign.data.open_data import IMAGES, open_data
 from repalign.data.read_options import ReadOptions

@@ -11,8 +11,10 @@ import pytest
 
 from repalign.data.open_data import open_data
 from repalign.data.read_options import ReadOptions
-from repalign.data.samples import Source, select_samples
+from repalign.data.samples import Source
 from repalign.exceptions import InputError, MissingExtraError, RepalignError
+from repalign.extraction.batches import select_samples
+from repalign.extraction.settings import ExtractSettings
 
 
 def contents(source: Source) -> list[tuple[str, str]]:
@@ -46,10 +48,9 @@ def test_plain_text_by_unit(poem: Path, unit, expected: list[tuple[str, str]]) -
 
 def test_ids_do_not_depend_on_what_else_is_read(poem: Path) -> None:
     source = open_data(str(poem), "text")
-    selection = select_samples(source, sample=2, seed=3)
-    assert [selection.read(k).id for k in range(2)] == [
-        source.read(int(k)).id for k in selection.ordinals
-    ]
+    ordinals = select_samples(source, sample=2, seed=3)
+    ids = [label for label, _ in contents(source)]
+    assert [source.read(int(k)).id for k in ordinals] == [ids[k] for k in ordinals]
 
 
 def test_a_directory_is_read_in_order_of_its_paths(tmp_path: Path, poem: Path) -> None:
@@ -214,16 +215,16 @@ def test_missing_and_empty_data(tmp_path: Path) -> None:
 def test_selections_are_seeded_ordered_and_checked(tmp_path: Path) -> None:
     (tmp_path / "n.txt").write_text("".join(f"{k}\n" for k in range(50)))
     source = open_data(str(tmp_path / "n.txt"), "text")
-    one, same = (select_samples(source, limit=40, sample=10, seed=1).ordinals for _ in range(2))
-    other = select_samples(source, limit=40, sample=10, seed=2).ordinals
+    one, same = (select_samples(source, limit=40, sample=10, seed=1) for _ in range(2))
+    other = select_samples(source, limit=40, sample=10, seed=2)
     assert one.tolist() == same.tolist() == sorted(one.tolist())
     assert one.tolist() != other.tolist()
     assert one.max() < 40
-    assert select_samples(source, limit=3).ordinals.tolist() == [0, 1, 2]
+    assert select_samples(source, limit=3).tolist() == [0, 1, 2]
     with pytest.raises(InputError, match=r"--sample 51.* 50"):
         select_samples(source, sample=51)
-    with pytest.raises(InputError, match="--limit 0"):
-        select_samples(source, limit=0)
+    with pytest.raises(InputError, match="limit"):
+        ExtractSettings("m", "d", tmp_path / "a.h5", limit=0)
 
 
 def test_the_text_in_the_package(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from repalign.core.device import one_thread
 from repalign.engine.ray import RayEngine
 from repalign.engine.shards import extract_on_ray
 from repalign.exceptions import InputError, RepalignError
-from repalign.extraction.portion import Portion
-from repalign.extraction.run import extract
+from repalign.extraction.run import Extraction, extract
 from repalign.extraction.settings import ExtractProgress, ExtractSettings
 from repalign.store.directory import parts_directory
 
@@ -33,21 +32,23 @@ def settings(tiny: ModuleType, tmp_path: Path) -> ExtractSettings:
     )
 
 
-def test_portions_make_the_store_of_one_process(settings: ExtractSettings, tmp_path: Path) -> None:
+def test_extractions_share_the_shards_of_one_store(
+    settings: ExtractSettings, tmp_path: Path
+) -> None:
     alone = extract(settings)
     shared = replace(settings, output=tmp_path / "shared.h5")
-    with Portion(shared) as first, Portion(shared) as second:
-        plan = first.plan()
-        assert plan.sizes == (16,) * 6
-        assert (plan.missing, plan.is_complete) == ((0, 1, 2, 3, 4, 5), False)
-        made = sum((first.make(n) for n in (0, 2, 4)), second.make(1))
-        assert first.make(1).samples == 0  # the other committed it
-        made += second.make(3) + second.make(5)
-        done = first.finish(made)
-    assert (done.fingerprint, done.rows_new) == (alone.fingerprint, 96)
-    with Portion(shared) as again:
-        assert again.plan().is_complete
-        assert again.finish(made).fingerprint == alone.fingerprint
+    first, second = Extraction(shared, 2), Extraction(shared, 2)
+    assert first.missing == second.missing == [0, 1, 2, 3, 4, 5]
+    assert [first.shard(number).stop for number in first.missing] == [16, 32, 48, 64, 80, 96]
+    counts = first.make([0, 2, 4]) + second.make([1])
+    assert first.make([]).samples == 0
+    counts += second.make([3, 5])
+    second.writer.close()
+    result = first.finish(counts)
+    assert (result.fingerprint, result.rows_new) == (alone.fingerprint, 96)
+    again = Extraction(shared, 2)
+    assert again.missing == []
+    assert again.finish(counts).fingerprint == alone.fingerprint
 
 
 class Killing:

@@ -6,46 +6,47 @@ from types import ModuleType
 import pytest
 
 from repalign.exceptions import InputError, ModelError
-from repalign.extraction.many import extract_in_turn, read_models, settings_of_list
-from repalign.extraction.settings import ExtractProgress, ExtractSettings
+from repalign.extraction.run import extract_in_turn
+from repalign.extraction.settings import ExtractProgress, ExtractSettings, settings_of_list
+
+
+def list_of(path: Path) -> list[ExtractSettings]:
+    return settings_of_list(path, path.parent / "stores", ExtractSettings("", "d", path))
 
 
 def test_stores_are_called_after_models_or_as_told(tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_text("# pairs\nhf:org/name@step10\n\nfirst=timm:vit_tiny\n  runs/a b/  \n")
-    models = read_models(path)
-    assert [(each.name, each.model) for each in models] == [
-        ("hf-org-name-step10", "hf:org/name@step10"),
-        ("first", "timm:vit_tiny"),
-        ("runs-a-b", "runs/a b/"),
+    assert [(settings.model, settings.output) for settings in list_of(path)] == [
+        ("hf:org/name@step10", tmp_path / "stores" / "hf-org-name-step10.h5"),
+        ("timm:vit_tiny", tmp_path / "stores" / "first.h5"),
+        ("runs/a b/", tmp_path / "stores" / "runs-a-b.h5"),
     ]
-    wanted = settings_of_list(models, tmp_path / "stores", ExtractSettings("", "d", tmp_path))
-    assert wanted[1].model == "timm:vit_tiny"
-    assert wanted[1].output == tmp_path / "stores" / "first.h5"
 
 
-def test_lists_that_say_nothing_or_the_same_twice_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"# nothing\n", "no models"),
+        (b"runs/a\nruns-a\n", r"runs-a\.h5"),
+        (b"runs/\xff\n", "UTF-8"),
+        (b"#" * (2**24 + 1), "16 MiB"),
+    ],
+    ids=["empty", "twice", "bytes", "large"],
+)
+def test_lists_that_cannot_be_used_are_refused(tmp_path: Path, content: bytes, word: str) -> None:
     path = tmp_path / "list.txt"
-    path.write_text("# nothing\n")
-    with pytest.raises(InputError, match="no models"):
-        read_models(path)
-    path.write_text("runs/a\nruns-a\n")
-    with pytest.raises(InputError, match=r"two stores .*runs-a\.h5"):
-        read_models(path)
-    path.write_bytes(b"runs/\xff\n")
-    with pytest.raises(InputError, match="UTF-8"):
-        read_models(path)
-    path.write_bytes(b"#" * (2**24 + 1))
-    with pytest.raises(InputError, match="16 MiB"):
-        read_models(path)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=word):
+        list_of(path)
     with pytest.raises(InputError, match="not a folder"):
-        settings_of_list([], path, ExtractSettings("", "d", tmp_path))
+        settings_of_list(path, path, ExtractSettings("", "d", tmp_path))
 
 
 def test_a_bug_in_one_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def extract(settings: ExtractSettings, on_progress: object) -> str:
+    def extract(settings: ExtractSettings, *, on_progress: object) -> str:
         return {"good": "done"}[settings.model]
 
     monkeypatch.setattr("repalign.extraction.run.extract", extract)

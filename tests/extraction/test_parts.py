@@ -4,8 +4,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -19,32 +18,34 @@ from PIL import Image
 from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from repalign.data.samples import Sample, select_samples
+from repalign.core.device import exact_float32
+from repalign.data.samples import Sample
 from repalign.exceptions import InputError, ModelError
 from repalign.extraction.batches import (
     Feed,
     HostBatch,
-    PositionRule,
+    Shard,
+    pin_batches,
     plan_batches,
     prefetch,
+    samples_per_shard,
 )
-from repalign.extraction.device import Runner, choose_device, rows_on_host
-from repalign.extraction.plan import (
+from repalign.extraction.device import (
+    Runner,
+    choose_device,
     read_local_rank,
     read_rank,
-    samples_per_shard,
-    shard_bounds,
+    rows_on_host,
 )
 from repalign.extraction.run import extract
 from repalign.extraction.settings import ExtractSettings
-from repalign.extraction.shards import Shard
 from repalign.models import capture
-from repalign.models.calls import is_out_of_memory, running
-from repalign.models.capture import encode, make_views
+from repalign.models.capture import Batch, encode, make_views
+from repalign.models.encoder import is_out_of_memory, running
 from repalign.models.inputs.images import parse_canonical
 from repalign.models.inputs.text import pad_batch
 from repalign.models.load import load_encoder
-from repalign.models.pooling import Batch
+from repalign.store import open_store
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=60), st.integers(1, 500))
@@ -79,16 +80,6 @@ def test_samples_that_stay_apart_share_batches_of_one_length() -> None:
     lengths = [7, 3, 7, 3, 3, 5, 7]
     found = plan_batches(lengths, 14, equal=True)
     assert [[lengths[k] for k in batch] for batch in found] == [[7, 7], [7], [5], [3, 3, 3]]
-
-
-@given(st.integers(1, 5000), st.integers(1, 300))
-def test_shards_cover_the_samples(n_samples: int, per_shard: int) -> None:
-    count = -(-n_samples // per_shard)
-    bounds = [shard_bounds(k, n_samples, per_shard) for k in range(count)]
-    assert bounds[0][0] == 0
-    assert bounds[-1][1] == n_samples
-    assert all(left[1] == right[0] for left, right in pairwise(bounds))
-    assert all(start < stop for start, stop in bounds)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +174,28 @@ def test_the_size_that_fitted_is_remembered(tiny: ModuleType, tmp_path: Path) ->
     assert sizes == [64, 32, *[16] * 20]
 
 
+def test_memory_that_runs_out_while_rows_are_copied_halves_the_batch(
+    tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_encoder(str(tiny.save_transformers(tmp_path / "neox", "gpt_neox")))
+    views = make_views(model, ("0", "-1"), ("token",))
+    runner = Runner(model, views, torch.device("cpu"))
+    pool, n_rows = capture.pool_rows, []
+
+    def copy(hidden: torch.Tensor, *more: Any) -> torch.Tensor:
+        rows = pool(hidden, *more)
+        if len(rows) > 16:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        n_rows.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(capture, "pool_rows", copy)
+    ids = torch.full((8, 8), 5)
+    batch = HostBatch({"input_ids": ids}, np.arange(8), torch.full((8,), 8), width=8)
+    assert sum(len(rows["block-3"]) for _, rows in runner.run_fitting(batch)) == 64
+    assert n_rows == [16] * 8, "two views of four quarters"
+
+
 @pytest.mark.parametrize(
     "message",
     ["CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "out of memory"],
@@ -241,6 +254,25 @@ def test_prefetching_keeps_order_bounds_memory_and_passes_errors_on() -> None:
         list(prefetch(failing()))
 
 
+def test_batches_are_pinned_by_the_thread_that_makes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = []
+
+    def pin(tensor: torch.Tensor) -> torch.Tensor:
+        threads.append(threading.current_thread().name)
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    batch = HostBatch({"input_ids": torch.ones(2, 3)}, np.arange(2), torch.full((2,), 3))
+    shard = Shard(0, 0, 2, {"final": 1})
+    assert [part.members.tolist() for _, part in prefetch(pin_batches([(shard, batch)]))] == [
+        [0, 1]
+    ]
+    assert len(threads) == 2, "inputs and lengths"
+    assert all(name.startswith("repalign-feed") for name in threads)
+
+
 def test_originals_of_images_are_let_go_once_they_are_prepared() -> None:
     originals = []
 
@@ -257,15 +289,12 @@ def test_originals_of_images_are_let_go_once_they_are_prepared() -> None:
 
     inputs = parse_canonical("canonical8", 3)
     assert inputs is not None
-    with ThreadPoolExecutor(2) as pool:
-        selection = select_samples(Photographs())
-        feed = Feed(selection, inputs, PositionRule(None, 0), budget=2, patches=1, pool=pool)
-        batches = feed.batches([Shard(0, (0, 6), {"final": 1})])
-        _, batch = next(batches)
-        assert batch.inputs["pixel_values"].dtype == torch.uint8
-        pool.shutdown()
-        gc.collect()
-        assert [image() for image in originals] == [None] * 6
+    feed = Feed(Photographs(), np.arange(6), inputs, None, 0, budget=2, patches=1, workers=2)
+    shard = Shard(0, 0, 6, {"final": 1})
+    batches = list(feed.batches([shard]))
+    assert all(batch.inputs["pixel_values"].dtype == torch.uint8 for _, batch in batches)
+    gc.collect()
+    assert [image() for image in originals] == [None] * 6
 
 
 def test_devices_are_never_replaced() -> None:
@@ -421,3 +450,41 @@ def on_device(module: nn.Module, mode: FakeTensorMode, device: torch.device) -> 
 def test_the_check_for_waiting_can_fail() -> None:
     with FakeTensorMode(), pytest.raises(DataDependentOutputException):
         bool(torch.zeros(2, device="cuda").all())
+
+
+def test_cuda_may_multiply_in_tf32_where_it_is_asked_for(tmp_path: Path) -> None:
+    with exact_float32(tf32=True):
+        assert torch.backends.cuda.matmul.fp32_precision == "tf32"
+        assert torch.backends.cudnn.conv.fp32_precision == "tf32"
+        assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
+    settings = ExtractSettings("m", "d", tmp_path / "a.h5", device="cpu", dtype="tf32")
+    with pytest.raises(InputError, match="tf32"):
+        extract(settings)
+
+
+@pytest.mark.parametrize("family", ["gpt_neox", "bert", "vit", "timm"])
+def test_weights_in_half_the_memory_give_nearly_the_same_rows(
+    tiny: ModuleType, tmp_path: Path, family: str
+) -> None:
+    folder, data = tmp_path / family, tmp_path / "texts.txt"
+    data.write_text("\n".join(tiny.TEXTS))
+    if family in ("vit", "timm"):
+        data = tmp_path / "images.npy"
+        np.save(data, np.random.default_rng(0).integers(0, 256, (6, 32, 32, 3), dtype=np.uint8))
+    model = tiny.save_timm(folder, "vit") if family == "timm" else None
+    model = model or tiny.save_transformers(folder, family)
+    encoder = load_encoder(str(model), weights="bf16")
+    assert {weight.dtype for weight in encoder.module.parameters()} == {torch.bfloat16}
+    plain = ExtractSettings(str(model), str(data), tmp_path / "a.h5", device="cpu")
+    half = replace(plain, output=tmp_path / "b.h5", dtype="bf16", weights="bf16")
+    rows = []
+    for settings in (plain, half):
+        extract(settings)
+        with open_store(settings.output) as store:
+            rows.append(store.view("final").read(0, len(store)))
+            assert store.info.spec["numerics"]["weights"] == settings.weights
+    assert rows[0].shape == rows[1].shape
+    gap = np.abs(rows[1] - rows[0]).max() / np.sqrt((rows[0] ** 2).mean())
+    assert 0 < gap < 0.2
+    with pytest.raises(InputError, match="bf16"):
+        extract(replace(half, dtype="fp32"))

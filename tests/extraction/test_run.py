@@ -194,7 +194,7 @@ def test_an_interrupted_replacement_keeps_the_old_store_and_goes_on(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        extract(settings, interrupt)
+        extract(settings, on_progress=interrupt)
     with open_store(tmp_path / "a.h5") as store:
         assert store.fingerprint == old.fingerprint
     resumed = run(models / "gpt_neox", texts, tmp_path / "a.h5", shard_samples=8)
@@ -242,7 +242,7 @@ def test_an_interrupted_extraction_goes_on(models: Path, texts: Path, tmp_path: 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        extract(settings, interrupt)
+        extract(settings, on_progress=interrupt)
     assert not (tmp_path / "cut.h5").exists()
     resumed = extract(settings)
     assert 0 < resumed.rows_new < (whole.n_rows or 0)
@@ -293,7 +293,7 @@ def test_ids_can_be_left_out(models: Path, texts: Path, tmp_path: Path) -> None:
 def test_progress_is_reported(models: Path, texts: Path, tmp_path: Path) -> None:
     seen: list[ExtractProgress] = []
     settings = ExtractSettings(str(models / "bert"), str(texts), tmp_path / "a.h5", batch_size=50)
-    result = extract(settings, seen.append)
+    result = extract(settings, on_progress=seen.append)
     assert seen[-1].samples_done == seen[-1].samples_total == 60
     assert seen[-1].rows == 60
     assert (seen[-1].speed.n_units, seen[-1].speed.unit) == (result.speed.n_units, "tokens")

@@ -12,7 +12,7 @@ from repalign.extraction.settings import ExtractSettings, ViewSettings
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dtype": "f32"}, "dtype: got 'f32'"),
+        ({"dtype": "f32"}, "dtype: got 'f32', expected one of"),
         ({"store_dtype": "half"}, "got 'half'"),
         ({"image_backend": "cv2"}, "got 'cv2'"),
         ({"pools": ("middle",)}, "pools: got middle"),

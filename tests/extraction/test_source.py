@@ -8,7 +8,7 @@ import pytest
 
 from repalign.data.read_options import ReadOptions
 from repalign.exceptions import InputError
-from repalign.extraction.source import open_source
+from repalign.extraction.run import open_source
 
 
 @pytest.fixture

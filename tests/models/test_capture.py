@@ -11,10 +11,9 @@ import transformers
 from torch import Tensor, nn
 
 from repalign.exceptions import ModelError
-from repalign.models.capture import encode, first_tensor, forward, make_views
+from repalign.models.capture import Batch, as_sequence, encode, first_tensor, forward, make_views
 from repalign.models.custom import encoder_from_module
-from repalign.models.layers import Tap, module_names
-from repalign.models.pooling import Batch, as_sequence
+from repalign.models.encoder import Tap, module_names
 
 
 def _transformers_resnet() -> nn.Module:

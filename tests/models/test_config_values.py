@@ -10,13 +10,13 @@ import torch
 from safetensors.torch import save_file
 
 from repalign.exceptions import InputError, ModelError
+from repalign.models.checkpoints import mapping_in
 from repalign.models.inputs.images import (
     image_inputs_of_open_clip,
     image_inputs_of_timm,
     image_inputs_of_transformers,
 )
 from repalign.models.load import load_encoder
-from repalign.models.weights import mapping_in
 
 TIMM = {"input_size": [3, 32, 32], "crop_pct": 0.9, "mean": [0.5] * 3, "std": [0.5] * 3}
 VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 8, "width": 8}}

@@ -16,8 +16,8 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from repalign.exceptions import ModelError, RepalignError
-from repalign.models.calls import panics_as_errors, running
 from repalign.models.capture import make_views, probe_shapes
+from repalign.models.encoder import panics_as_errors, running
 from repalign.models.inputs.text import load_text_inputs
 from repalign.models.load import choose_image_inputs, load_encoder
 

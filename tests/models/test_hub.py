@@ -3,7 +3,7 @@
 import pytest
 
 from repalign.exceptions import ModelError
-from repalign.models.hub import fetch_repository
+from repalign.models.checkpoints import fetch_repository
 
 
 def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 from torch import nn
 
 from repalign.exceptions import InputError
-from repalign.models.layers import LayerMap, Tap, map_layers, resolve_layers
+from repalign.models.encoder import LayerMap, Tap, map_layers, resolve_layers
 from repalign.models.load import load_encoder
 
 

@@ -21,10 +21,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.capture import encode, make_views, probe_shapes
+from repalign.models.capture import Batch, encode, make_views, probe_shapes
+from repalign.models.checkpoints import is_head, read_state_dict
 from repalign.models.load import load_encoder
-from repalign.models.pooling import Batch
-from repalign.models.weights import is_head, read_state_dict
 
 
 @pytest.fixture
@@ -261,7 +260,7 @@ def test_a_timm_directory_of_an_unknown_kind_is_refused(tiny: ModuleType, tmp_pa
 @pytest.mark.parametrize("before", ["", "import transformers.utils.hub\n"])
 def test_offline_mode_is_honoured_whenever_it_is_asked_for(before: str) -> None:
     code = before + (
-        "from repalign.models.hub import prepare_environment\n"
+        "from repalign.models.checkpoints import prepare_environment\n"
         "prepare_environment(offline=True)\n"
         "from repalign.models.load import load_encoder\n"
         "from repalign.exceptions import ModelError\n"
@@ -276,7 +275,7 @@ def test_offline_mode_is_honoured_whenever_it_is_asked_for(before: str) -> None:
 
 CACHED = """
 import json
-from repalign.models.hub import prepare_environment
+from repalign.models.checkpoints import prepare_environment
 prepare_environment(offline=True)
 from repalign.models.load import load_encoder
 for name in ("hf:org/tiny", "hf:org/tiny@v1", "timm:resnet18.a1_in1k"):

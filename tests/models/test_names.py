@@ -6,8 +6,16 @@ from pathlib import Path
 import pytest
 
 from repalign.exceptions import InputError
-from repalign.models.names import FORM_OF_LOADER, FORMS, RECORDED_PACKAGES, ModelName, parse_model
-from repalign.models.presets import PAIRS, PRESETS, resolve_name
+from repalign.models.names import (
+    FORM_OF_LOADER,
+    FORMS,
+    PAIRS,
+    PRESETS,
+    RECORDED_PACKAGES,
+    ModelName,
+    parse_model,
+    resolve_name,
+)
 from repalign.zoo.shipped import shipped_path
 
 
@@ -103,3 +111,11 @@ def test_every_form_of_a_name_is_documented(form: str) -> None:
 
 def test_versions_of_the_libraries_are_recorded() -> None:
     assert all(version(package) for package in RECORDED_PACKAGES)
+
+
+@pytest.mark.parametrize("size", ["small", "base"])
+def test_both_candidates_for_the_chexpert_pair_have_a_name(size: str) -> None:
+    model, preset = resolve_name(f"chexpert-{size}-finetuned")
+    assert model == f"hf:1aurent/vit_{size}_patch16_224.medmae_CXR_mae_ft_CheXpert"
+    assert preset is not None
+    assert (preset.group, preset.kind) == ("chexpert", "image")

@@ -12,9 +12,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.capture import encode, make_views
+from repalign.models.capture import Batch, encode, make_views
 from repalign.models.load import choose_image_inputs, load_encoder
-from repalign.models.pooling import Batch
 
 WIDTH, HEADS, PATCH, SIDE = 32, 2, 8, 32
 VISION = {"image_size": SIDE, "layers": 2, "width": WIDTH, "patch_size": PATCH, "head_width": 16}

@@ -9,10 +9,16 @@ import torch
 import transformers
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.capture import encode, fit_views, make_views, probe_shapes
+from repalign.models.capture import (
+    Batch,
+    encode,
+    fit_views,
+    flatten_positions,
+    make_views,
+    probe_shapes,
+)
 from repalign.models.inputs.text import load_text_inputs, pad_batch
 from repalign.models.load import load_encoder
-from repalign.models.pooling import Batch, flatten_positions
 from repalign.models.trace import image_structure
 
 TEXT = {

@@ -13,11 +13,18 @@ import torchvision
 import transformers
 
 from repalign.exceptions import InputError, ModelError
-from repalign.models.capture import encode, fit_views, make_views, probe_shapes
+from repalign.models.capture import (
+    Batch,
+    as_sequence,
+    encode,
+    fit_views,
+    flatten_positions,
+    make_views,
+    probe_shapes,
+)
+from repalign.models.encoder import Tap
 from repalign.models.inputs.text import load_text_inputs, pad_batch
-from repalign.models.layers import Tap
 from repalign.models.load import load_encoder
-from repalign.models.pooling import Batch, as_sequence, flatten_positions
 
 DECODERS = ("gpt_neox", "gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2")
 ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert")

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from repalign.data.builtin import open_builtin
+from repalign.data.open_data import open_builtin
 from repalign.models.load import choose_image_inputs, load_encoder
 from repalign.zoo.digits import draw_digits, load_digits
 from repalign.zoo.shipped import shipped_path

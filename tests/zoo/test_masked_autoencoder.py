@@ -4,9 +4,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from repalign.models.capture import encode, make_views
+from repalign.models.capture import Batch, encode, make_views
 from repalign.models.load import load_encoder
-from repalign.models.pooling import Batch
 from repalign.zoo.masked_autoencoder import MaskedAutoencoderTask, sinusoidal_positions
 from repalign.zoo.recipe import RECIPES
 

@@ -69,7 +69,7 @@ def extract(
 
     Example: repalign extract timm:resnet18.a1_in1k --data photos/ -o a1.h5
     """
-    from repalign.extraction.many import extract_in_turn, read_models, settings_of_list
+    from repalign.extraction.settings import settings_of_list
 
     if (model is None) == (models is None):
         raise typer.BadParameter("give a model, or a list of them by --models")
@@ -81,7 +81,7 @@ def extract(
         _say_preset(talk, settings.model)
         _say_remote(talk, settings)
     else:
-        wanted = settings_of_list(read_models(models), store, settings)
+        wanted = settings_of_list(models, store, settings)
     shared.warn(talk)
     with extract_bar(quiet=talk.quiet) as on_progress:
         if shared.engine == "ray":
@@ -91,6 +91,8 @@ def extract(
                 *extract_on_ray(wanted, shared.ray(), on_progress)
             ]
         else:
+            from repalign.extraction.run import extract_in_turn
+
             outcomes = extract_in_turn(wanted, on_progress)
     failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     if len(outcomes) == len(failures) == 1:
@@ -116,7 +118,7 @@ def extract(
 
 
 def _say_preset(talk: Talk, model: str) -> None:
-    from repalign.models.presets import resolve_name
+    from repalign.models.names import resolve_name
 
     _, preset = resolve_name(model)
     if preset is None:
@@ -128,9 +130,8 @@ def _say_preset(talk: Talk, model: str) -> None:
 
 def _say_remote(talk: Talk, settings: ExtractSettings) -> None:
     """Print what is waited for where the model is not a local path."""
-    from repalign.models.hub import is_offline
-    from repalign.models.names import LOCAL, parse_model
-    from repalign.models.presets import resolve_name
+    from repalign.models.checkpoints import is_offline
+    from repalign.models.names import LOCAL, parse_model, resolve_name
 
     spec = parse_model(resolve_name(settings.model)[0])
     if spec.loader != LOCAL and spec.path is None and not (settings.offline or is_offline()):

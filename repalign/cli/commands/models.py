@@ -14,7 +14,7 @@ from repalign.tables.formats import shown_records
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from repalign.models.presets import Preset
+    from repalign.models.names import Preset
 
 app = typer.Typer()
 
@@ -42,7 +42,7 @@ def models(
     """
     if context.invoked_subcommand is not None:
         return
-    from repalign.models.presets import find_presets
+    from repalign.models.names import find_presets
 
     found = find_presets(kind, search)
     chosen = output.choose_format(form, to)
@@ -57,7 +57,7 @@ def models(
 
 
 def _records(presets: "Sequence[Preset]") -> list[dict[str, str]]:
-    from repalign.models.presets import PAIRS
+    from repalign.models.names import PAIRS
 
     pairs = {name: pair.name for pair in PAIRS for name in (pair.source, pair.target)}
     return [
@@ -83,7 +83,7 @@ def _lines(presets: "Sequence[Preset]") -> list[dict[str, str]]:
 
 
 def _group_lines(presets: "Sequence[Preset]") -> list[dict[str, str]]:
-    from repalign.models.presets import preset_groups, shown_names
+    from repalign.models.names import preset_groups, shown_names
 
     return [
         {
@@ -97,7 +97,7 @@ def _group_lines(presets: "Sequence[Preset]") -> list[dict[str, str]]:
 
 def _say_sentences(talk: Talk, presets: "Sequence[Preset]") -> None:
     """Say what is certain of presets and what is not, once for those of which the same holds."""
-    from repalign.models.presets import shown_names
+    from repalign.models.names import shown_names
 
     said: dict[tuple[str, str], list[str]] = {}
     for preset in presets:
@@ -108,7 +108,7 @@ def _say_sentences(talk: Talk, presets: "Sequence[Preset]") -> None:
 
 
 def _say_pairs(talk: Talk, presets: "Sequence[Preset]") -> None:
-    from repalign.models.presets import PAIRS
+    from repalign.models.names import PAIRS
 
     names = {preset.name for preset in presets}
     for pair in PAIRS:
@@ -134,8 +134,8 @@ def show(
     """
     from dataclasses import asdict
 
+    from repalign.models.checkpoints import prepare_environment
     from repalign.models.describe import describe_model
-    from repalign.models.hub import prepare_environment
 
     settings = given.settings(ViewSettings())
     prepare_environment(offline=settings.offline)

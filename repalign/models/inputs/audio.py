@@ -13,10 +13,9 @@ from torch import Tensor
 
 from repalign.exceptions import InputError, ModelError, reading
 from repalign.limits import MAX_SOUND_VALUES, SOUND_RATES
-from repalign.models.calls import MODEL_ERRORS
-from repalign.models.encoder import Encoder, SoundInput
+from repalign.models.checkpoints import read_json
+from repalign.models.encoder import MODEL_ERRORS, Encoder, SoundInput
 from repalign.models.inputs.items import CHECKED, Inputs, Item, check_lengths
-from repalign.models.weights import read_json
 
 _EXTRACTORS = ("Wav2Vec2FeatureExtractor", "WhisperFeatureExtractor")
 _SIZES = {
@@ -75,6 +74,10 @@ class AudioInputs(Inputs):
                 "state for it; remove it from the data"
             )
         return count
+
+    def default_budget(self, device: str) -> int:
+        """Return the states of a batch on a kind of device."""
+        return 1024 if device == "cpu" else 32768
 
     def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], Tensor]:
         """Pad sounds on the right.

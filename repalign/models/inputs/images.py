@@ -7,7 +7,7 @@ done here, in one operation on the model's device, by the mean and deviation tha
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,9 +18,9 @@ from torch import Tensor
 
 from repalign.exceptions import InputError, ModelError, reading
 from repalign.limits import MAX_PIXELS
-from repalign.models.calls import MODEL_ERRORS
-from repalign.models.inputs.items import Item, StackedImages
-from repalign.models.weights import check_directory, read_json
+from repalign.models.checkpoints import check_directory, read_json
+from repalign.models.encoder import MODEL_ERRORS
+from repalign.models.inputs.items import CHECKED, Inputs, Item
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -31,6 +31,29 @@ _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 _LARGEST = 8192
 _CANONICAL = re.compile(r"canonical([1-9]\d{0,3})")
+
+
+class StackedImages(Inputs):
+    """Images of one size, which are stacked to a batch."""
+
+    same_size = True
+
+    def default_budget(self, device: str) -> int:
+        """Return the images of a batch on a kind of device."""
+        if device != "cpu":
+            return 512
+        height, width = getattr(self, "size", None) or (224, 224)
+        return max(1, min(1024, 8 * 224 * 224 // (height * width)))
+
+    def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], None]:
+        """Stack prepared images; they have no lengths."""
+        return {self.key: torch.from_numpy(np.stack([item.values for item in items]))}, None
+
+    def check_items(self, items: Sequence[Item]) -> list[Item]:
+        """Return three images, mirrored ones where there are fewer."""
+        mirrored = [replace(item, values=np.flip(item.values, axis=-1)) for item in items]
+        turned = [replace(item, values=np.flip(item.values, axis=-2)) for item in items]
+        return [*items, *mirrored, *turned][:CHECKED]
 
 
 @dataclass(frozen=True, eq=False)

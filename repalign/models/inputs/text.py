@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from repalign.exceptions import InputError, ModelError, reading
-from repalign.models.calls import MODEL_ERRORS, panics_as_errors
-from repalign.models.encoder import Encoder
+from repalign.models.checkpoints import check_directory, read_json
+from repalign.models.encoder import MODEL_ERRORS, Encoder, panics_as_errors
 from repalign.models.inputs.items import CHECKED_TOKENS, Inputs, Item, check_lengths
-from repalign.models.weights import check_directory, read_json
 
 DEFAULT_MAX_LENGTH = 2048
 TokenIds = NDArray[np.int64]
@@ -93,6 +92,10 @@ class TextInputs(Inputs):
                 f"{self.vocabulary_rows} ids: this tokenizer belongs to another model"
             )
         return len(ids)
+
+    def default_budget(self, device: str) -> int:
+        """Return the tokens of a batch on a kind of device."""
+        return 1024 if device == "cpu" else 131072
 
     def collate(self, items: Sequence[Item]) -> tuple[dict[str, Tensor], Tensor]:
         """Pad token ids on the right; return inputs and lengths, on the host."""

@@ -15,7 +15,7 @@ from repalign.cli.app import RepalignGroup, root
 from repalign.cli.commands import extract, models
 from repalign.cli.commands.extract_progress import describe_rate
 from repalign.extraction.settings import ExtractProgress, Speed
-from repalign.models.presets import PAIRS
+from repalign.models.names import PAIRS
 from repalign.store import open_store
 
 

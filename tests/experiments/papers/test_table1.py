@@ -13,7 +13,7 @@ from repalign.experiments.papers.table1_readings import ReadingCase, find_inputs
 from repalign.experiments.reproduce.experiment import Case, Measured, Outcome, Preset, Work
 from repalign.experiments.reproduce.results import Reproduction
 from repalign.experiments.table_one_pairs import PAIRS, paper_rows
-from repalign.models.presets import PRESETS
+from repalign.models.names import PRESETS
 
 RESNET = next(pair for pair in PAIRS if pair.title.startswith("ResNet"))
 

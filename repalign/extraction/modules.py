@@ -10,11 +10,9 @@ import numpy as np
 
 from repalign.core.device import exact_float32
 from repalign.exceptions import InputError
-from repalign.extraction.batches import HostBatch
-from repalign.extraction.checks import check_batch_invariance
-from repalign.extraction.device import Runner, choose_device
+from repalign.extraction.batches import HostBatch, check_activations, row_index
+from repalign.extraction.device import Runner, check_batch_invariance, choose_device
 from repalign.extraction.settings import ExtractResult, Speed
-from repalign.extraction.shards import check_activations, row_index
 from repalign.options import Settings, option
 from repalign.store import StoreWriter, WriteOptions, open_store
 
@@ -53,7 +51,7 @@ def extract_module(
     data: Iterable[Any],
     output: Path,
     ids: Sequence[str] | None,
-    settings: ModuleSettings,
+    options: Mapping[str, Any],
 ) -> ExtractResult:
     """Run a module over batches and store the rows of its layers.
 
@@ -61,11 +59,16 @@ def extract_module(
     the same order each time: tensors, tuples whose first is the input, or dictionaries that the
     module takes as keywords. The same call goes on where an earlier one stopped.
 
+    ``options`` are those of ``ModuleSettings``.
+
     Raises InputError for what cannot be used, ModelError for a layer whose rows depend on the
     batch, StoreError for an unfinished store that was begun with other settings.
     """
     import torch
 
+    settings = _settings(options)
+    if not isinstance(data, Iterable) and not hasattr(data, "__getitem__"):
+        raise InputError(f"data: got {type(data).__name__}, expected a loader or a list of batches")
     device = choose_device(settings.device)
     started, was_training = time.perf_counter(), module.training
     home = next((tensor.device for tensor in module.parameters()), torch.device("cpu"))
@@ -105,6 +108,17 @@ def extract_module(
             speed=Speed(n_samples, "samples", time.perf_counter() - started),
             device=str(device),
         )
+
+
+def _settings(options: Mapping[str, Any]) -> ModuleSettings:
+    names = ModuleSettings.__dataclass_fields__
+    unknown = sorted(options.keys() - names.keys())
+    if unknown:
+        raise InputError(f"no option {unknown[0]!r}; expected {', '.join(sorted(names))}")
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
+    }
+    return ModuleSettings(**values)
 
 
 def _runner(module: "nn.Module", first: HostBatch, settings: ModuleSettings, device: Any) -> Runner:
