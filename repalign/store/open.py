@@ -90,7 +90,7 @@ def open_embeddings(
     """
     locator = parse_locator(path)
     if view is not None and locator.view is not None and view != locator.view:
-        raise InputError(f"{path}: names the view {locator.view!r}, asked is {view!r}; give one")
+        raise InputError(f"{path}: got the view {locator.view!r} and view={view!r}; give one")
     request = ForeignRequest(
         locator.path, view=view or locator.view, id_column=id_column, leave_out=leave_out
     )

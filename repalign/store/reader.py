@@ -340,6 +340,11 @@ class Store:
         return self.description.spec
 
     @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """All datasets of rows: the index, then the views."""
+        return columns_of(self.description, self.index_layout)
+
+    @cached_property
     def index(self) -> RowIndex:
         """The identities of all rows: about 30 bytes a row and the ids.
 
@@ -366,9 +371,8 @@ class Store:
     def fingerprint(self) -> str:
         """Hash that identifies the content, however it is cut into files."""
         if self._fingerprint is None:
-            columns = columns_of(self.description, self.index_layout)
-            roots = self.roots(*(column.path for column in columns))
-            self._fingerprint = fingerprint_of(len(self), columns, roots)
+            roots = self.roots(*(column.path for column in self.columns))
+            self._fingerprint = fingerprint_of(len(self), self.columns, roots)
         return self._fingerprint
 
     def roots(self, *paths: str) -> dict[str, str]:
@@ -377,8 +381,7 @@ class Store:
         The stored digests are used where the files end with whole leaves; otherwise values are
         read.
         """
-        columns = columns_of(self.description, self.index_layout)
-        selected = [column for column in columns if column.path in paths]
+        selected = [column for column in self.columns if column.path in paths]
         stored: dict[str, list[bytes]] = {c.path: [] for c in selected if self.is_aligned(c)}
         for number in range(self.n_files):  # each is opened once
             for path, leaves in stored.items():

@@ -5,7 +5,9 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -174,3 +176,20 @@ def test_a_store_that_is_replaced_while_it_is_open_gives_its_rows(tmp_path: Path
         write_store(tmp_path / "a.h5", np.ones((3, 3)), overwrite=True)
 
         np.testing.assert_array_equal(store.view().read(0, 3), np.eye(3))
+
+
+def test_a_packed_store_is_opened_and_checked_once(
+    packed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = []
+    open_file = h5py.File
+
+    def count(path: Path, *arguments: Any, **keywords: Any) -> h5py.File:
+        paths.append(path)
+        return open_file(path, *arguments, **keywords)
+
+    monkeypatch.setattr(h5py, "File", count)
+    with open_store(packed) as store:
+        store.view("layer.0").read(0, len(store.index))
+
+    assert paths == [packed]
