@@ -54,7 +54,7 @@ def test_half_a_locator_is_refused(text: str) -> None:
 
 
 def test_two_views_at_once_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"view 'x', .*'y'"):
+    with pytest.raises(InputError, match="view='y'"):
         open_embeddings("a.npz::x", view="y")
 
 
