@@ -147,7 +147,8 @@ def writing(
             whole.chmod(target.stat().st_mode & 0o777)
         _sync(whole)
         whole.replace(target)
-    _sync(target.parent)
+    with suppress(OSError):  # a directory that may only be written, or on a file system that cannot
+        _sync(target.parent)
 
 
 @contextmanager

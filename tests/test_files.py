@@ -166,6 +166,15 @@ def test_what_may_not_be_replaced_is_refused(tmp_path: Path, prepare, message: s
     assert names(tmp_path) == ["x"]
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_may_only_be_written_takes_an_output(tmp_path: Path) -> None:
+    (tmp_path / "box").mkdir()
+    (tmp_path / "box").chmod(0o300)
+    write(tmp_path / "box" / "x")
+    assert (tmp_path / "box" / "x").read_text() == "new"
+    (tmp_path / "box").chmod(0o700)
+
+
 def test_a_missing_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no directory .*none"):
         write(tmp_path / "none" / "x")

@@ -102,10 +102,10 @@ def stored_type(rows: Rows) -> StoredDtype:
     Raises:
         InputError: a type that no store has.
     """
-    for known in get_args(StoredDtype):
-        if rows.dtype == known:
-            return cast("StoredDtype", known)
-    raise InputError(f"values of type {rows.dtype}; expected {', '.join(get_args(StoredDtype))}")
+    name = rows.dtype.newbyteorder("=").name
+    if name not in get_args(StoredDtype):
+        raise InputError(f"values of type {name}; expected {', '.join(get_args(StoredDtype))}")
+    return cast("StoredDtype", name)
 
 
 def _file_hashes(path: Path) -> dict[str, str]:

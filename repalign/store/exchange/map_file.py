@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import FloatArray
-from repalign.exceptions import StoreError
+from repalign.exceptions import StoreError, reading
 from repalign.files import check_regular, writing
 from repalign.store.digests import canonical_json, sha256_of
 from repalign.store.header import parse_json, take
@@ -84,26 +84,25 @@ def load_map(path: str | Path) -> SavedMap:
 
     source = Path(path)
     check_regular(source, failure=StoreError)
-    try:
-        with safe_open(source, framework="np") as file:
-            names = set(file.keys())
-            text = (file.metadata() or {}).get(METADATA_KEY)
-            if text is None or not {"matrix", "shift"} <= names:
-                raise StoreError(
-                    f"{source}: not a map of repalign, it holds {', '.join(sorted(names))}; "
-                    "expected the tensors matrix, shift and fitted_rows and their description"
-                )
-            description = _read_description(text, source)
-            if names != ARRAYS:
-                raise StoreError(
-                    f"{source}: got the tensors {', '.join(sorted(names))}, expected "
-                    f"{', '.join(sorted(ARRAYS))}; save the map again"
-                )
-            arrays = {name: file.get_tensor(name) for name in ARRAYS}
-    except SafetensorError as error:
-        raise StoreError(
-            f"{source}: not a whole safetensors file ({error}); save it again"
-        ) from error
+    problem = "not a whole safetensors file; save it again"
+    with (
+        reading(source, SafetensorError, failure=StoreError, problem=problem),
+        safe_open(source, framework="np") as file,
+    ):
+        names = set(file.keys())
+        text = (file.metadata() or {}).get(METADATA_KEY)
+        if text is None or not {"matrix", "shift"} <= names:
+            raise StoreError(
+                f"{source}: not a map of repalign, it holds {', '.join(sorted(names))}; "
+                "expected the tensors matrix, shift and fitted_rows and their description"
+            )
+        description = _read_description(text, source)
+        if names != ARRAYS:
+            raise StoreError(
+                f"{source}: got the tensors {', '.join(sorted(names))}, expected "
+                f"{', '.join(sorted(ARRAYS))}; save the map again"
+            )
+        arrays = {name: file.get_tensor(name) for name in ARRAYS}
     _check_arrays(arrays, str(source))
     if description["sha256"] != _seal(description, arrays):
         raise StoreError(f"{source}: its checksum does not fit its content; save it again")

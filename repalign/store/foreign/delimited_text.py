@@ -93,13 +93,9 @@ def _id_column(request: ForeignRequest, table: DelimitedText) -> str | None:
 
 def _number_columns(table: DelimitedText, block: str, names: list[str]) -> list[str]:
     """Return the columns of which no more than half of the filled cells are text."""
-    cells = table.parse(block, names, dtype=str, na_filter=False)
-    return [name for name in names if not _holds_text(cells[name].tolist())]
-
-
-def _holds_text(cells: list[str]) -> bool:
-    filled = [cell for cell in cells if cell.strip()]
-    return 2 * sum(map(is_text, filled)) > len(filled)
+    frame = table.parse(block, names, dtype=str, na_filter=False)
+    cells = {name: [cell for cell in frame[name].tolist() if cell.strip()] for name in names}
+    return [name for name in names if 2 * sum(map(is_text, cells[name])) <= len(cells[name])]
 
 
 def _value_blocks(
@@ -147,12 +143,10 @@ def _numbers(
     """Return cells as numbers; the first one that is not a number is named."""
     for row, cell in enumerate(cells, start=first_row):
         if not is_number(cell, table.decimal):
-            problem = f"has {cell.strip()!r}" if cell.strip() else "has a missing value"
-            advice = (
-                "fill it, or leave the row out"
-                if not cell.strip()
-                else ("name the column of ids if it is one")
-            )
+            problem, advice = "has a missing value", "fill it, or leave the row out"
+            if cell.strip():
+                problem = f"has {cell.strip()!r}"
+                advice = "name the column of ids if it is one"
             raise InputError(
                 f"{table.path}: row {row} {problem} in column {name!r}; expected a number in every "
                 f"cell ({advice})"

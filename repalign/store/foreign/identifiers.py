@@ -83,21 +83,22 @@ def read_bound_ids(path: Path) -> tuple[list[str], str | None]:
 
 
 def _read_column(path: Path, column: str | None) -> list[str]:
+    """Read the ids of a table from a column, or from the only one that can be meant."""
     table = open_delimited(path, has_header=True)
-    name = column or _only_column(path, table.names)
-    place = table.place(name)
+    if column is None:
+        named = [name for name in table.names if name.lower() in ID_NAMES]
+        candidates = named if len(named) == 1 else table.names
+        if len(candidates) > 1:
+            raise InputError(
+                f"{path}: has the columns {listing(table.names)}; choose one: "
+                f"{path}::{table.names[0]}"
+            )
+        column = candidates[0]
+    place = table.place(column)
     ids = [record[place] for record in table.records()]
     if "" in ids:
-        raise InputError(f"{path}: row {ids.index('')} of column {name!r} is empty; give an id")
+        raise InputError(f"{path}: row {ids.index('')} of column {column!r} is empty; give an id")
     return ids
-
-
-def _only_column(path: Path, names: Sequence[str]) -> str:
-    named = [name for name in names if name.lower() in ID_NAMES]
-    candidates = named if len(named) == 1 else names
-    if len(candidates) == 1:
-        return candidates[0]
-    raise InputError(f"{path}: has the columns {listing(names)}; choose one: {path}::{names[0]}")
 
 
 class RowIdentities:
