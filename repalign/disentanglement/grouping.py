@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from repalign.aliases import IntArray
 from repalign.arguments import check_path, listed
-from repalign.comparison.row_labels import group_numbers
+from repalign.comparison.pairs import group_numbers
 from repalign.core.resampling.intervals import effective_groups
 from repalign.data.factors import ColumnTable
 from repalign.data.files import read_text

@@ -194,7 +194,7 @@ def test_nothing_to_compute_is_refused() -> None:
 
 
 def test_columns_of_measures_and_matches_are_explained() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "results.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
     for table, wanted in (("| column | meaning |", OWN_COLUMNS), ("| field | meaning |", FIELDS)):
         rows = text.split(table)[-1].split("\n\n")[0].splitlines()[2:]
         names = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]

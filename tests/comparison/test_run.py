@@ -364,7 +364,7 @@ def test_the_record_has_the_columns_that_users_rely_on_in_their_order() -> None:
 
 
 def test_every_column_is_explained_and_every_explanation_has_a_column() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "results.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
     table = text.split("| column | meaning |")[1].split("\n\n")[0]
     names = [cells for line in table.splitlines()[2:] for cells in [line.split("|")[1]]]
     assert [name for cell in names for name in re.findall(r"`([^`]+)`", cell)] == list(COLUMNS)

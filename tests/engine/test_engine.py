@@ -15,7 +15,7 @@ from repalign.engine.engine import Engine, ProcessPool
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError, MissingExtraError, RepalignError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def square(machine: Machine, number: int) -> tuple[int, int]:

@@ -61,11 +61,11 @@ class SeedUnit:
 
     def run(self, machine: Machine) -> Outcome:
         """Measure, and keep the outcome in one step: the file is there whole or not at all."""
-        from repalign.core.device import one_thread
+        from repalign.core.device import threads_held
 
         work = Work(self.folder, machine, self.data)
         started = time.process_time()
-        with one_thread():
+        with threads_held(1):
             measured = tuple(self.measure(self.case, self.seed, work))
         outcome = Outcome(self.case, self.seed, measured, time.process_time() - started)
         record = {
