@@ -178,24 +178,24 @@ def with_values(settings: T, values: Mapping[tuple[str, ...], Any]) -> T:
 
 def recorded_columns(settings: type) -> tuple[str, ...]:
     """Return the names of the columns that record the options of a settings class."""
-    return tuple(each.column for each in _recorded_of(settings))
+    return tuple(column for column, _ in _recorded_of(settings))
 
 
 def recorded_values(settings: Any) -> dict[str, Any]:
     """Return the recorded options by column; several names become one text."""
     kind: type = type(settings)
+    cells = {column: value_at(settings, path) for column, path in _recorded_of(kind)}
     return {
-        each.column: _as_cell(value_at(settings, each.recorded_path)) for each in _recorded_of(kind)
+        column: ",".join(map(str, value)) if isinstance(value, tuple) else value
+        for column, value in cells.items()
     }
 
 
 @functools.cache
-def _recorded_of(settings: type) -> tuple[DeclaredOption, ...]:
-    return tuple(each for each in options_of(settings) if each.declared.recorded)
-
-
-def _as_cell(value: Any) -> Any:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else value
+def _recorded_of(settings: type) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the column and the path of every recorded option."""
+    recorded = (declared for declared in options_of(settings) if declared.declared.recorded)
+    return tuple((declared.column, declared.recorded_path) for declared in recorded)
 
 
 def check_settings(settings: Any) -> None:

@@ -14,7 +14,7 @@ import torch
 
 import repalign
 from repalign.arguments import check_argument, checked, listed
-from repalign.comparison.keywords import CompareKeywords
+from repalign.comparison.settings import CompareKeywords
 from repalign.conditions.keywords import BatchKeywords, FactorKeywords
 from repalign.exceptions import InputError, RepalignError
 

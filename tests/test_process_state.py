@@ -18,10 +18,10 @@ import repalign
 from repalign.core import device
 from repalign.core.device import (
     MatmulKernels,
+    blas_held,
     exact_float32,
     fast_float32,
-    one_thread,
-    torch_threads_only,
+    threads_held,
 )
 from repalign.models.checkpoints import offline_mode
 from repalign.models.load import load_encoder
@@ -68,9 +68,9 @@ def medium_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 BLOCKS: list[Callable[[], AbstractContextManager[None]]] = [
-    torch_threads_only,
+    lambda: blas_held(1),
     exact_float32,
-    one_thread,
+    lambda: threads_held(1),
     lambda: fast_float32("cpu"),
     offline_mode,
 ]

@@ -1,7 +1,7 @@
 """Which pairs of views are compared: from what a user asked for to open, named, ordered sources."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, combinations_with_replacement, product
 from pathlib import Path
 from string import digits
@@ -62,12 +62,8 @@ def names_of_pairs(pairs: Sequence[SourcePair], settings: CompareSettings) -> li
     return names + [(target, source) for source, target in names if settings.both_directions]
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
-    """Views of one model, in the order of its layers where a pattern took them."""
-
-    name: str
-    views: tuple[EmbeddingSource, ...]
+# By the name of a model its views, in the order of its layers where a pattern took them.
+Models = Mapping[str, Sequence[EmbeddingSource]]
 
 
 def open_models(
@@ -76,7 +72,7 @@ def open_models(
     *,
     ids: Sequence[str] | None = None,
     names: Names | None = None,
-) -> list[Model]:
+) -> Models:
     """Open everything; views of one name are one model, wherever they stand.
 
     Arrays are named by their place. What was given twice gets its number, as if it were another
@@ -104,7 +100,7 @@ def open_models(
                 )
             distinct = f"{source.name} ({number})" if is_twice else source.name
             models.setdefault(distinct, []).append(replace(source, name=distinct))
-    return [Model(name, tuple(views)) for name, views in models.items()]
+    return models
 
 
 def open_input(
@@ -158,7 +154,7 @@ def checked_names(names: Names, n_inputs: int) -> list[str | None]:
     return names
 
 
-def choose_pairs(models: Sequence[Model], *, within: bool) -> list[SourcePair]:
+def choose_pairs(models: Models, *, within: bool) -> list[SourcePair]:
     """Return all pairs of views of different models, model by model.
 
     ``within`` adds the pairs of views of one model; of a single model there are no others.
@@ -167,9 +163,14 @@ def choose_pairs(models: Sequence[Model], *, within: bool) -> list[SourcePair]:
         InputError: There is nothing to pair.
     """
     within = within or len(models) == 1
-    pairs = list(_pairs(models, within=within))
+    pairs: list[SourcePair] = []
+    for first, second in combinations_with_replacement(models, 2):
+        if first != second:
+            pairs += product(models[first], models[second])
+        elif within:
+            pairs += combinations(models[first], 2)
     if not pairs:
-        n_views = sum(len(model.views) for model in models)
+        n_views = sum(map(len, models.values()))
         raise InputError(
             f"compare: got {n_views} set of embeddings, expected at least two; of one store of "
             "several views take them with --layers all"
@@ -177,17 +178,9 @@ def choose_pairs(models: Sequence[Model], *, within: bool) -> list[SourcePair]:
     return pairs
 
 
-def _pairs(models: Sequence[Model], *, within: bool) -> Iterator[SourcePair]:
-    for first, second in combinations_with_replacement(models, 2):
-        if first is not second:
-            yield from product(first.views, second.views)
-        elif within:
-            yield from combinations(first.views, 2)
-
-
-def pairs_against(fixed: Sequence[EmbeddingSource], models: Sequence[Model]) -> list[SourcePair]:
+def pairs_against(fixed: Sequence[EmbeddingSource], models: Models) -> list[SourcePair]:
     """Return the pairs of every fixed view with every view of every model."""
-    return [(source, view) for model in models for source in fixed for view in model.views]
+    return [(source, view) for views in models.values() for source in fixed for view in views]
 
 
 def check_count(pairs: Sequence[SourcePair], settings: CompareSettings) -> None:

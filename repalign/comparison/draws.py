@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from operator import attrgetter
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from repalign.aliases import FloatArray, IntArray
+from repalign.aliases import FloatArray
 from repalign.comparison.pairs import Pair
-from repalign.comparison.scores import MapScores
+from repalign.comparison.scores import MapScores, Scores
 from repalign.comparison.settings import CompareSettings
-from repalign.comparison.space import IcaRows, Space, fit_cost, rms_radius
+from repalign.comparison.space import IcaRows, Space, fit_cost
 from repalign.comparison.views import MAX_NULL_ROWS, NULL_COPIES
 from repalign.core.maps import KIND_OF
 from repalign.core.moments import PairMoments, merge_all, pair_moments
@@ -22,15 +20,13 @@ from repalign.core.resampling.intervals import Replicates, count_groups, delete_
 from repalign.core.resampling.kinds import PAIR_SHUFFLES
 from repalign.core.resampling.nulls import Null
 from repalign.core.resampling.permutations import FEWEST_ARRANGEMENTS, ShufflePlan, plan_shuffles
-from repalign.core.resampling.rotations import RotationNull, random_rotation, rotate_components
+from repalign.core.resampling.rotations import EFFICIENCY_MAPS
 from repalign.core.resampling.sample import CHEAP, MAX_JUDGED, IcaStarts, Sample
-from repalign.core.row_errors import ica_efficiency
-from repalign.engine.engine import Engine
+from repalign.core.scale import rms_radius
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.printable import byte_size
 
-EFFICIENCY_MAPS = ("permutation", "rigid", "ica")
 FEWEST_ROWS = 50
 # Draws of a null unless a number is asked for, and the fewest to which wide spaces reduce them.
 N_SHUFFLES, FEWEST_SHUFFLES = 99, 9
@@ -45,24 +41,7 @@ HALVES_BUDGET = 4e11
 # Share of the memory that the moments of all bundles may take.
 MOMENTS_SHARE = 4
 
-
-@dataclass(frozen=True, eq=False)
-class PairNulls:
-    """Nulls of one pair.
-
-    Attributes:
-        names: Names of the maps, or measures, in their order.
-        by_kind: By name in ``NULLS``, then by split, what its shuffles give, where asked for.
-        notes: What could not be tested, and why.
-    """
-
-    names: tuple[str, ...]
-    by_kind: dict[str, dict[str, Null]]
-    notes: tuple[str, ...]
-
-    def of(self, kind: str, split: str) -> Null | None:
-        """Return one null, or None where it was not drawn."""
-        return self.by_kind.get(kind, {}).get(split)
+AnyScores = TypeVar("AnyScores", bound=Scores)
 
 
 def plan_whole_groups(sample: Sample, seed: int) -> ShufflePlan:
@@ -109,33 +88,39 @@ def check_complete(plans: Iterable[str]) -> None:
 check_complete(PLANS)
 
 
-def shuffle_plans(sample: Sample, settings: CompareSettings) -> dict[str, ShufflePlan | str]:
-    """Return the plan of every shuffled null that the settings ask for, or why it has none.
+def shuffle_plans(
+    sample: Sample, settings: CompareSettings
+) -> tuple[dict[str, ShufflePlan], list[str]]:
+    """Return the plan of every null that is asked for, by name, and why others have none.
 
     The first shuffles are drawn unless there are none at all, the others are asked for by a truth.
     """
-    return {
-        kind.name: PLANS[kind.name](sample, settings.seed)
-        for kind in PAIR_SHUFFLES
-        if getattr(settings, kind.setting) is not False
-    }
+    plans, notes = dict[str, ShufflePlan](), list[str]()
+    for kind in PAIR_SHUFFLES:
+        if getattr(settings, kind.setting) is not False:
+            plan = PLANS[kind.name](sample, settings.seed)
+            if isinstance(plan, str):
+                notes.append(plan)
+            else:
+                plans[kind.name] = plan
+    return plans, notes
 
 
-def to_nulls(names: tuple[str, ...], drawn: Mapping[str, dict[str, Null] | str]) -> PairNulls:
-    """Return the nulls of a pair, by kind; a text says why there is none."""
-    by_kind, notes = dict[str, dict[str, Null]](), list[str]()
-    for kind, nulls in drawn.items():
-        if isinstance(nulls, str):
-            notes.append(nulls)
-            continue
-        by_kind[kind] = nulls
-        notes += [f"{split}, {null.refusal}" for split, null in nulls.items() if null.refusal]
-    return PairNulls(names, by_kind, tuple(notes))
-
-
-def shuffle_map(engine: Engine, machine: Machine) -> Callable[..., list[Any]]:
-    """Return the map of an engine for the tasks of a null; short ones are not kept."""
-    return partial(engine.map, "shuffles", machine=machine, key=attrgetter("key"), only_slow=True)
+def with_nulls(
+    scores: Sequence[AnyScores], drawn: Mapping[str, Mapping[str, Null]]
+) -> tuple[list[AnyScores], list[str]]:
+    """Return scores with their nulls, and why some of these give no p-value."""
+    notes = [
+        f"{split}, {null.refusal}"
+        for nulls in drawn.values()
+        for split, null in nulls.items()
+        if null.refusal is not None
+    ]
+    of_splits = [
+        replace(score, nulls={kind: nulls[score.split] for kind, nulls in drawn.items()})
+        for score in scores
+    ]
+    return of_splits, notes
 
 
 def null_rows(dims: tuple[int, int], n_rows: int, machine: Machine) -> int:
@@ -166,6 +151,15 @@ def shuffles_wanted(cost: float, settings: CompareSettings) -> int:
 def reduced(n_draws: int, cost: float, fewest: int) -> int:
     """Return a number of draws of such a cost, reduced for very wide spaces."""
     return int(np.clip(BUDGET / cost, fewest, n_draws))
+
+
+def n_rotations(sample: Sample, settings: CompareSettings) -> int:
+    """Return how many rotations are drawn: fewer for very wide spaces, unless asked for."""
+    if settings.n_rotations is not None:
+        return settings.n_rotations
+    dim, n_rows = max(sample.dims), min(sample.n_rows, MAX_JUDGED)
+    cost = 2.0 * n_rows * dim**2 + 30.0 * dim**3 * max(len(sample.split.judged), 1)
+    return reduced(N_ROTATIONS, cost, FEWEST_ROTATIONS)
 
 
 def shuffle_cost(n_rows: int, dims: tuple[int, int], n_maps: int, n_judged_parts: int) -> float:
@@ -345,8 +339,8 @@ def halves_of_maps(
                 fitted = in_sample if score.split == "in-sample" else held_out
                 columns = [names.index(name) for name in fitted]
                 draw[columns] = _values(evaluate.only(fitted), half, score.split)
-                draw[-1] = rms_radius(half.total, None)
-    radius = rms_radius(sample.total, None)
+                draw[-1] = rms_radius(half.total)
+    radius = rms_radius(sample.total)
     return [
         replace(score, halves=delete_half(np.array([*score.values, radius]), draw, score.groups))
         if wanted
@@ -375,48 +369,3 @@ def halves_of_measures(
         half = half_sample(sample, bundles, number, moments, {})
         draw[:] = evaluate.values(evaluate.evidence(half, None))
     return delete_half(values, draws, sample.groups)
-
-
-# Rotated components
-
-
-def rotation_null(
-    evaluate: MapEvaluator, sample: Sample, n_draws: int, diameter: float, seed: int
-) -> RotationNull:
-    """Return the null of the held-out ICA efficiency: components of the source rotated at random.
-
-    No ICA is fitted again. The two fits must not share rows.
-    """
-    rng = np.random.default_rng((seed, 3))
-    of_efficiency = replace(evaluate, names=EFFICIENCY_MAPS)
-    of_ica = replace(evaluate, names=("ica",))
-    errors = []
-    for part in sample.split.judged:
-        rows = _some(sample.split.judged_rows(part), MAX_JUDGED // len(sample.split.judged), rng)
-        judging = replace(sample, judging=rows)
-        source, target = (starts[0] for starts in sample.ica[part])
-        observed = of_efficiency.means(judging, part)
-        draws = [observed]
-        for _ in range(n_draws):
-            rotated = rotate_components(source, random_rotation(source.rank, rng))
-            changed = replace(judging, ica={part: ((rotated,), (target,))})
-            draws.append([*observed[:2], *of_ica.means(changed, part)])
-        errors.append(draws)
-    mean = np.average(np.array(errors), axis=0, weights=sample.n_of_judged_parts) / diameter
-    efficiency = ica_efficiency(*mean.T)
-    return RotationNull(float(efficiency[0]), efficiency[1:])
-
-
-def n_rotations(sample: Sample, settings: CompareSettings) -> int:
-    """Return how many rotations are drawn: fewer for very wide spaces, unless asked for."""
-    if settings.n_rotations is not None:
-        return settings.n_rotations
-    dim, n_rows = max(sample.dims), min(sample.n_rows, MAX_JUDGED)
-    cost = 2.0 * n_rows * dim**2 + 30.0 * dim**3 * max(len(sample.split.judged), 1)
-    return reduced(N_ROTATIONS, cost, FEWEST_ROTATIONS)
-
-
-def _some(rows: IntArray, most: int, rng: np.random.Generator) -> IntArray:
-    if rows.size <= most:
-        return rows
-    return np.sort(rng.choice(rows, most, replace=False))

@@ -1,7 +1,7 @@
 """All measures of one pair: on which rows, with which nulls and intervals."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isqrt
 from typing import Any
 
@@ -10,12 +10,11 @@ import numpy as np
 from repalign.aliases import Rows
 from repalign.comparison.draws import (
     FEWEST_ROWS,
-    PairNulls,
     bundle_moments,
     halves_of_measures,
     shuffle_plans,
     shuffles_wanted,
-    to_nulls,
+    with_nulls,
 )
 from repalign.comparison.scores import Scores, score_measures
 from repalign.comparison.settings import CompareSettings
@@ -25,7 +24,7 @@ from repalign.core.moments import PairMoments, pair_moments
 from repalign.core.neighbours import RANKED_BYTES
 from repalign.core.resampling.evaluate import MeasureEvaluator
 from repalign.core.resampling.groups import Bundles
-from repalign.core.resampling.nulls import Null, permutation_null
+from repalign.core.resampling.nulls import permutation_null
 from repalign.core.resampling.sample import Sample
 from repalign.core.rows import SubsetRows
 from repalign.engine.machine import Machine
@@ -46,24 +45,6 @@ LEFT_OUT = (20, 50)
 LEFT_OUT_BUDGET = 5e10
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """Measures that read the same of one pair.
-
-    Attributes:
-        measures: In the order asked for.
-        scores: In-sample and, where parts judge, held-out.
-        nulls: As errors: of a measure that grows with similarity its negative. None where none
-            are wanted.
-        notes: What a reader must know.
-    """
-
-    measures: tuple[Measure, ...]
-    scores: tuple[Scores, ...]
-    nulls: PairNulls | None
-    notes: tuple[str, ...]
-
-
 def measure_pair(
     sample: Sample,
     settings: CompareSettings,
@@ -73,8 +54,8 @@ def measure_pair(
     *,
     name: str,
     map: Callable[..., list[Any]],
-) -> Iterator[Measured]:
-    """Yield the measures of a pair, those that read the same together.
+) -> tuple[list[Scores], list[str]]:
+    """Return the measures of a pair, those that read the same together, and notes of them.
 
     Args:
         sample: The rows.
@@ -85,41 +66,41 @@ def measure_pair(
         name: Of the content of the sample.
         map: Runs tasks of shuffles.
     """
+    scores, notes = list[Scores](), list[str]()
     for measures in _kinds(measures_called(settings.measures)):
         machine.on_stage("measures", 0, 1)
         reads = measures[0].reads
         evaluate = MeasureEvaluator(measures, settings.seed, machine.memory_bytes)
-        rows, some_bundles, notes = choose_rows(sample, measures, settings, machine, bundles)
+        rows, some_bundles, note = choose_rows(sample, measures, settings, machine, bundles)
         n_left_out = wanted_left_out(rows, reads) if settings.n_halves != 0 else 0
-        scores = score_measures(evaluate, rows, n_left_out)
+        of_kind = score_measures(evaluate, rows, n_left_out)
         if some_bundles is not None:
             is_all = rows.n_rows == sample.n_rows
             of_bundles = moments if is_all else bundle_moments(rows, some_bundles, machine)
-            halves = halves_of_measures(evaluate, rows, some_bundles, of_bundles, scores[0].values)
-            scores[0] = replace(scores[0], halves=halves)
-        n_shuffles, drawn = (
-            n_shuffles_of(evaluate, rows, settings),
-            dict[str, dict[str, Null] | str](),
-        )
+            values = of_kind[0].values
+            halves = halves_of_measures(evaluate, rows, some_bundles, of_bundles, values)
+            of_kind[0] = replace(of_kind[0], halves=halves)
+        notes += [*note, *_undefined(measures, of_kind)]
+        n_shuffles = n_shuffles_of(evaluate, rows, settings)
         if n_shuffles:
             some = rows.loaded(rows.choose_groups(n_null_rows(evaluate, rows), settings.seed))
-            for kind, plan in shuffle_plans(some, settings).items():
-                if isinstance(plan, str):
-                    drawn[kind] = plan
-                else:
-                    drawn[kind] = permutation_null(
-                        evaluate,
-                        some,
-                        plan,
-                        n_shuffles=n_shuffles,
-                        seed=settings.seed,
-                        name=f"{name} {reads}",
-                        map=map,
-                    )
-        nulls = to_nulls(evaluate.names, drawn) if n_shuffles else None
-        notes += _undefined(measures, scores)
-        notes += () if nulls is None else nulls.notes
-        yield Measured(measures, tuple(scores), nulls, tuple(notes))
+            plans, no_plans = shuffle_plans(some, settings)
+            drawn = {
+                kind: permutation_null(
+                    evaluate,
+                    some,
+                    plan,
+                    n_shuffles=n_shuffles,
+                    seed=settings.seed,
+                    name=f"{name} {reads}",
+                    map=map,
+                )
+                for kind, plan in plans.items()
+            }
+            of_kind, refusals = with_nulls(of_kind, drawn)
+            notes += [*refusals, *no_plans]
+        scores += of_kind
+    return scores, notes
 
 
 def _kinds(measures: Sequence[Measure]) -> list[tuple[Measure, ...]]:

@@ -1,61 +1,49 @@
 """Compare one pair of views: scores, nulls and intervals, records, warnings."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-
-import numpy as np
+from operator import itemgetter
+from typing import Any
 
 from repalign.aliases import Rows
 from repalign.comparison.draws import (
-    EFFICIENCY_MAPS,
     HalfSamples,
     bundle_moments,
     halves_of_maps,
     n_rotations,
     null_rows,
-    rotation_null,
     shuffle_cost,
-    shuffle_map,
     shuffle_plans,
     shuffles_wanted,
-    to_nulls,
+    with_nulls,
 )
-from repalign.comparison.measured import Measured, measure_pair
+from repalign.comparison.measured import measure_pair
 from repalign.comparison.pairs import Pair, input_places
 from repalign.comparison.records import make_records, measure_records, report_of
 from repalign.comparison.results import ErrorRecord, MeasureRecord, PairReport
 from repalign.comparison.scores import (
     IcaByPart,
     MapScores,
-    ica_rows,
     scale_of_target,
     score_maps,
 )
 from repalign.comparison.search import Resampled, resampled_pair
 from repalign.comparison.settings import CompareSettings, without_ica
-from repalign.comparison.space import Scale, Space, leading_components, map_source
-from repalign.comparison.warnings import (
-    warn_of_collapse,
-    warn_of_components,
-    warn_of_errors,
-    warn_of_free_directions,
-    warn_of_groups,
-    warn_of_series,
-    warn_of_sources,
-)
+from repalign.comparison.space import Scale, Space, ica_rows, leading_components, map_source
+from repalign.comparison.warnings import warn_of_pair
 from repalign.core.affine import AffineMap, MappedRows
 from repalign.core.device import is_small, one_thread_if
 from repalign.core.maps import KIND_OF
 from repalign.core.moments import PairMoments, Parts, cross_moments
 from repalign.core.resampling.evaluate import MapEvaluator
 from repalign.core.resampling.nulls import permutation_null
+from repalign.core.resampling.rotations import EFFICIENCY_MAPS, rotation_null
 from repalign.core.resampling.sample import Sample
 from repalign.engine.cache import cache_key, digest
 from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
-from repalign.store.source import EmbeddingSource
 
 # Settings that say which pairs there are, and change nothing of a pair.
 CHOOSING = {"layers", "within", "max_pairs"}
@@ -103,37 +91,6 @@ class PairTask:
         return cache_key("pair", content, rows, report, how, self.keeps_maps)
 
 
-@dataclass(frozen=True, eq=False)
-class Direction:
-    """One direction of a pair, ready to be evaluated.
-
-    Attributes:
-        pair: Source and target in this direction.
-        sample: Its rows, moments and ICA.
-        spaces: What was computed of source and target alone.
-        bundles: Moments of the bundles that half-samples are made of, if they are held.
-        key: Name of all that its numbers depend on.
-    """
-
-    pair: Pair
-    sample: Sample
-    spaces: tuple[Space, Space]
-    bundles: tuple[PairMoments, ...]
-    key: str
-
-    @property
-    def ica(self) -> IcaByPart:
-        """The ICA of both sides, by the part that is left out."""
-        return ica_by_part(self.pair, self.spaces)
-
-    def reversed(self) -> "Direction":
-        """Return the opposite direction."""
-        pair, spaces = self.pair.reversed(), self.spaces[::-1]
-        sample = with_ica(self.sample.reversed(), pair, spaces)
-        bundles = tuple(moments.swapped() for moments in self.bundles)
-        return Direction(pair, sample, spaces, bundles, f"{self.key} back")
-
-
 def compare_pair(
     machine: Machine, task: PairTask, source: Space, target: Space, engine: Engine | None = None
 ) -> tuple[PairResult, ...]:
@@ -141,19 +98,37 @@ def compare_pair(
 
     ``engine`` runs the shuffles.
     """
-    pair, settings, engine = task.pair, task.settings, engine or Engine()
+    pair, settings = task.pair, task.settings
+    shuffles = partial(
+        (engine or Engine()).map,
+        "shuffles",
+        machine=machine,
+        key=itemgetter(0),
+        only_slow=True,  # short ones are not kept
+    )
     if settings.has_ica and not (source.ica and target.ica):  # a side does not vary
         task = replace(task, settings=without_ica(settings))
     with one_thread_if(is_small(pair.n_rows, *pair.dims)):
-        forth = read_pair(machine, task, (source, target))
-        results = [compare_direction(forth, task, machine, engine)]
+        sample, bundles = read_pair(machine, task, (source, target))
+        results = [compare_direction(machine, task, sample, bundles, (source, target), shuffles)]
         if settings.both_directions:
-            results.append(compare_direction(forth.reversed(), task, machine, engine))
+            back = replace(task, pair=pair.reversed())
+            bundles = tuple(moments.swapped() for moments in bundles)
+            sides = target, source
+            results.append(
+                compare_direction(machine, back, sample.reversed(), bundles, sides, shuffles)
+            )
     return tuple(results)
 
 
-def read_pair(machine: Machine, task: PairTask, spaces: tuple[Space, Space]) -> Direction:
-    """Read what two views need together: one pass for cross products, one more for bundles."""
+def read_pair(
+    machine: Machine, task: PairTask, spaces: tuple[Space, Space]
+) -> tuple[Sample, tuple[PairMoments, ...]]:
+    """Read what two views need together: one pass for cross products, one more for bundles.
+
+    Bundles are those of which half-samples are made; none where there are none, or the memory
+    does not hold their moments.
+    """
     pair, halves = task.pair, task.halves
     first, second = pair.views
     rows = first.loaded(second.dim, machine), second.loaded(first.dim, machine)
@@ -174,8 +149,7 @@ def read_pair(machine: Machine, task: PairTask, spaces: tuple[Space, Space]) -> 
         sample, bundles = _cut(sample, bundles, width)
     if halves is not None and not halves.has_ica:
         bundles = bundle_moments(sample, halves.bundles, machine)
-    sample = with_ica(sample, pair, spaces)
-    return Direction(pair, sample, spaces, bundles, task.key)
+    return sample, bundles
 
 
 def _moments(
@@ -212,116 +186,96 @@ def ica_by_part(pair: Pair, spaces: tuple[Space, Space]) -> IcaByPart:
     }
 
 
-def with_ica(sample: Sample, pair: Pair, spaces: tuple[Space, Space]) -> Sample:
-    """Return a sample with the starts of its ICA."""
-    ica = ica_by_part(pair, spaces)
-    return replace(sample, ica={part: (a.fits, b.fits) for part, (a, b) in ica.items()})
-
-
 def compare_direction(
-    direction: Direction, task: PairTask, machine: Machine, engine: Engine
+    machine: Machine,
+    task: PairTask,
+    sample: Sample,
+    bundles: tuple[PairMoments, ...],
+    spaces: tuple[Space, Space],
+    shuffles: Callable[..., list[Any]],
 ) -> PairResult:
-    """Return what is computed of one direction of a pair."""
-    pair, sample, settings = direction.pair, direction.sample, task.settings
-    halves, source, target = task.halves, pair.source, pair.target
+    """Return what is computed of one direction of a pair.
+
+    Args:
+        machine: Device, memory and progress.
+        task: The pair in this direction.
+        sample: Its rows and moments.
+        bundles: Moments of the bundles that half-samples are made of, if they are held.
+        spaces: What was computed of source and target alone.
+        shuffles: Runs tasks of shuffles.
+    """
+    pair, settings, halves = task.pair, task.settings, task.halves
+    ica = ica_by_part(pair, spaces)
+    fits = {part: (source.fits, target.fits) for part, (source, target) in ica.items()}
+    sample = replace(sample, ica=fits)
+    in_space = partial(scale_of_target, sample, spaces[1].scale, machine, settings.seed)
     names, notes = usable_maps(pair, settings)
-    evaluate = MapEvaluator(tuple(names), settings.permutation_cost, machine.limits("errors"))
-    in_space = partial(scale_of_target, sample, direction.spaces[1].scale, machine, settings.seed)
-    scores, nulls, rotations = list[MapScores](), None, None
-    map_shuffles = shuffle_map(engine, machine)
+    scores, of_nulls = list[MapScores](), list[str]()
     if names:
-        has_intervals = settings.n_halves != 0
-        scores = score_maps(
-            evaluate,
-            sample,
-            pair,
-            direction.ica,
-            in_space,
-            has_intervals=has_intervals,
-            seed=settings.seed,
-        )
+        evaluate = MapEvaluator(tuple(names), settings.permutation_cost, machine.limits("errors"))
+        scores = score_maps(evaluate, sample, pair, ica, in_space, settings)
         # Without progress: draws are many, short, and sent to other processes.
         quiet = replace(
             evaluate, limits={"memory_bytes": machine.memory_bytes, "device": machine.device}
         )
         if halves is not None:
-            scores = halves_of_maps(
-                quiet, sample, scores, halves, direction.bundles, direction.spaces
-            )
+            scores = halves_of_maps(quiet, sample, scores, halves, bundles, spaces)
         rows, n_shuffles = rows_of_null(quiet, sample, settings, machine)
         if rows is not None:
+            plans, no_plans = shuffle_plans(rows, settings)
             drawn = {
-                kind: plan
-                if isinstance(plan, str)
-                else permutation_null(
+                kind: permutation_null(
                     quiet,
                     rows,
                     plan,
                     n_shuffles=n_shuffles,
                     seed=settings.seed,
-                    name=direction.key,
-                    map=map_shuffles,
+                    name=task.key,
+                    map=shuffles,
                 )
-                for kind, plan in shuffle_plans(rows, settings).items()
+                for kind, plan in plans.items()
             }
-            nulls = to_nulls(quiet.names, drawn)
-        diameter = first_scale(scores[0]).diameter.value
-        if has_rotations(quiet, pair, diameter):
-            n_draws = n_rotations(sample, settings)
-            if n_draws:
-                rotations = rotation_null(quiet, sample, n_draws, diameter, settings.seed)
+            scores, refusals = with_nulls(scores, drawn)
+            of_nulls = [*refusals, *no_plans]
+        diameter, n_draws = first_scale(scores[0]).diameter.value, n_rotations(sample, settings)
+        if n_draws and diameter > 0 and has_rotations(names, pair):
+            rotations = rotation_null(quiet, sample, n_draws, diameter, settings.seed)
+            scores[-1] = replace(scores[-1], rotations=rotations)
+    measured, of_measures = measure_pair(
+        sample,
+        settings,
+        machine,
+        None if halves is None else halves.bundles,
+        bundles,
+        name=task.key,
+        map=shuffles,
+    )
     records = tuple(
-        record
-        for of_split in scores
-        for record in make_records(
-            of_split, source, target, settings, nulls=nulls, rotations=rotations
-        )
+        record for of_split in scores for record in make_records(of_split, pair, settings)
     )
-    bundles = None if halves is None else halves.bundles
-    measured = list(
-        measure_pair(
-            sample,
-            settings,
-            machine,
-            bundles,
-            direction.bundles,
-            name=direction.key,
-            map=map_shuffles,
-        )
-    )
-    total = sample.total
-    collapse = warn_of_collapse(total, source.name, target.name)
-    wants_trust = settings.n_halves != 0 or settings.n_null != 0
-    numbers = [
-        *(_ica_warnings(scores[0]) if scores else ()),
-        *warn_of_groups(
-            scores,
-            [of_split for kind in measured for of_split in kind.scores],
-            wants_intervals=settings.n_halves != 0,
-        ),
-        *(warn_of_series(sample) if wants_trust else ()),
-        *(() if nulls is None else nulls.notes),
-        *warn_of_free_directions(scores, total),
-        *warn_of_errors(records, rotations, _width(total)),
-        *(warn_of_components(scores[0]) if scores else ()),
-        *(note for kind in measured for note in kind.notes),
-    ]
     warnings = [
         *(notes if settings.maps else ()),
         *pair.report.warnings,
-        *warn_of_sources(source, target),
-        *(collapse or numbers),
+        *warn_of_pair(
+            pair,
+            sample,
+            scores,
+            measured,
+            records,
+            settings,
+            of_nulls=of_nulls,
+            of_measures=of_measures,
+        ),
     ]
     scale = first_scale(scores[0]) if scores else in_space(None)
-    report = report_of(pair, total, scores, scale, nulls=nulls, rotations=rotations)
-    report = replace(report, warnings=tuple(dict.fromkeys(warnings)))
+    report = report_of(pair, sample.total, scores, scale)
     fitted = scores[-1 if settings.map_rows == "training" else 0].maps.by_name if scores else {}
     return PairResult(
         records,
-        _in_order(measured, source, target, settings),
-        report,
+        tuple(measure_records(measured, pair, settings)),
+        replace(report, warnings=tuple(dict.fromkeys(warnings))),
         {name: fitted_map.map for name, fitted_map in fitted.items() if task.keeps_maps},
-        tuple(resampled_pair(pair.index, scores, nulls, measured)),
+        tuple(resampled_pair(pair.index, [*scores, *measured])),
     )
 
 
@@ -341,10 +295,10 @@ def rows_of_null(
     return replace(sample, ica=ica).loaded(chosen), n_shuffles
 
 
-def has_rotations(evaluate: MapEvaluator, pair: Pair, diameter: float) -> bool:
+def has_rotations(names: Sequence[str], pair: Pair) -> bool:
     """Tell whether the held-out efficiency can be tested: the two ICAs share no rows."""
     parts = pair.split.judged
-    is_efficiency = set(EFFICIENCY_MAPS) <= set(evaluate.names) and diameter > 0
+    is_efficiency = set(EFFICIENCY_MAPS) <= set(names)
     return bool(parts) and is_efficiency and all(pair.has_halves(part) for part in parts)
 
 
@@ -352,27 +306,6 @@ def first_scale(scores: MapScores) -> Scale:
     """Return the denominators in the space of the target."""
     scales = scores.scales
     return next(scales[name] for name in scales if not KIND_OF[name].in_components)
-
-
-def _width(moments: PairMoments) -> float:
-    """Return how much wider the source is than the target, by their rms radii; 1 of a point."""
-    source, target = np.trace(moments.sxx), np.trace(moments.syy)
-    return float(np.sqrt(source / target)) if source > 0 and target > 0 else 1.0
-
-
-def _in_order(
-    measured: Sequence[Measured],
-    source: EmbeddingSource,
-    target: EmbeddingSource,
-    settings: CompareSettings,
-) -> tuple[MeasureRecord, ...]:
-    """Return the records of measures by split, in the order in which they were asked for."""
-    records = [
-        record for kind in measured for record in measure_records(kind, source, target, settings)
-    ]
-    place = {name: number for number, name in enumerate(settings.measures)}
-    records.sort(key=lambda record: (record.split != "in-sample", place[record.measure]))
-    return tuple(records)
 
 
 def usable_maps(pair: Pair, settings: CompareSettings) -> tuple[list[str], list[str]]:
@@ -394,9 +327,3 @@ def usable_maps(pair: Pair, settings: CompareSettings) -> tuple[list[str], list[
     for name in settings.maps:
         note += "" if name in names else f"; the {name} map is left out"
     return names, [note]
-
-
-def _ica_warnings(scores: MapScores) -> list[str]:
-    if scores.ica is None:
-        return []
-    return [warning for side in scores.ica for warning in side.fit.warnings]

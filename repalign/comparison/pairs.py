@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from repalign.aliases import BoolArray, IntArray
-from repalign.comparison.row_labels import group_numbers
+from repalign.arguments import listed
 from repalign.comparison.settings import CompareSettings
 from repalign.comparison.views import View
 from repalign.core.resampling.groups import Split, fold_split, held_out_split, no_split
@@ -125,6 +125,28 @@ def _groups(labels: Iterable[Any], source: EmbeddingSource, join: Join) -> IntAr
         raise InputError(
             "groups by row need sources with the same rows; the rows differ: leave groups out"
         )
+    return numbers
+
+
+def group_numbers(groups: Any, source: EmbeddingSource) -> IntArray:
+    """Return the number of the group of every row of a source.
+
+    Raises:
+        InputError: Not one group a row, or values of which none is equal to another.
+    """
+    labels = listed("groups", groups, "groups, one a row")
+    if len(labels) != source.n_rows:
+        raise InputError(
+            f"groups: got {len(labels)} for the {source.n_rows} rows of {source.name}; expected "
+            "one a row"
+        )
+    try:
+        values = np.asarray(labels)
+        numbers: IntArray = np.unique(values, return_inverse=True)[1].astype(np.int64)
+    except (TypeError, ValueError):  # values of several kinds, or of several lengths
+        values = np.empty(0)
+    if values.shape != (source.n_rows,):
+        raise InputError("groups: got values of several kinds, expected a text or number a row")
     return numbers
 
 

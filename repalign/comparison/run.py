@@ -10,13 +10,12 @@ from typing import Any, Unpack
 
 from repalign.comparison.choose import Names, chosen_pairs
 from repalign.comparison.draws import KnownBundles, plan_halves
-from repalign.comparison.keywords import COMPARE, CompareKeywords, settings_of
 from repalign.comparison.pair import PairTask, compare_pair
 from repalign.comparison.pairs import Pair, align_all
 from repalign.comparison.results import CompareResult
 from repalign.comparison.search import best_matches, with_searches
-from repalign.comparison.settings import CompareSettings
-from repalign.comparison.spaces import compute_spaces
+from repalign.comparison.settings import COMPARE, CompareKeywords, CompareSettings, settings_of
+from repalign.comparison.space import compute_spaces
 from repalign.comparison.views import ROWS, in_tiles
 from repalign.core.device import choose_device
 from repalign.engine.engine import Engine

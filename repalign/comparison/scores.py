@@ -1,14 +1,15 @@
 """What maps and measures give on the rows of a pair: in-sample and held-out, with intervals."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray
 from repalign.comparison.pairs import Pair
-from repalign.comparison.space import IcaRows, Scale, SpaceIca, scale_of_rows
+from repalign.comparison.settings import CompareSettings
+from repalign.comparison.space import Scale, SpaceIca, scale_of_rows
 from repalign.core.affine import AffineMap, MappedRows
 from repalign.core.maps import KIND_OF, PairMaps, fit_maps
 from repalign.core.measures import Evidence
@@ -27,8 +28,11 @@ from repalign.core.resampling.intervals import (
     delete_a_group_with_radius,
     effective_groups,
 )
+from repalign.core.resampling.nulls import Null
+from repalign.core.resampling.rotations import RotationNull
 from repalign.core.resampling.sample import Sample
 from repalign.core.row_errors import ica_efficiency, row_errors
+from repalign.core.scale import rms_radius
 from repalign.engine.machine import Machine
 
 # ICA of source and target, by the part of the split that is left out.
@@ -47,6 +51,8 @@ class Scores:
         n_fit_rows: Rows that fit what is fitted.
         left_out: Held-out values without each group; None for no interval.
         halves: The values on half-samples, of maps with the radius of the target behind.
+        nulls: By name in ``NULLS``, what the shuffles of the pairing give, as errors: of a measure
+            that grows with similarity its negative.
     """
 
     split: str
@@ -56,6 +62,7 @@ class Scores:
     n_fit_rows: int
     left_out: Replicates | None = None
     halves: Replicates | None = None
+    nulls: Mapping[str, Null] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -78,6 +85,7 @@ class MapScores(Scores):
         ica: The two ICA fits behind them, with their agreement over starts.
         is_disjoint: Whether these were fitted on disjoint halves of the rows.
         with_radius: Held-out values without each group of all rows, and the radius behind.
+        rotations: Null of the held-out efficiency; None where there is none.
     """
 
     scales: Mapping[str, Scale]
@@ -85,6 +93,7 @@ class MapScores(Scores):
     ica: tuple[SpaceIca, SpaceIca] | None
     is_disjoint: bool
     with_radius: Replicates | None = None
+    rotations: RotationNull | None = None
 
     @cached_property
     def diameters(self) -> FloatArray:
@@ -143,15 +152,15 @@ class MapScores(Scores):
         halves = self.halves
         if halves is None or not np.isfinite(halves.draws[:, number]).all():
             return None
-        return len(halves.draws) if self._is_halved(number) else None
+        return len(halves.draws) if self.is_halved(number) else None
 
-    def _is_halved(self, number: int) -> bool:
+    def is_halved(self, number: int) -> bool:
         """Whether an interval follows from half-samples: in-sample, and of all that needs ICA."""
         return self.split == "in-sample" or KIND_OF[self.names[number]].needs_ica
 
     def _interval(self, number: int, of: Statistic, *, over_radius: bool = False) -> Interval:
         replicates = self.with_radius if over_radius else self.left_out
-        if self._is_halved(number):
+        if self.is_halved(number):
             replicates = self.halves
         within: Range = ANYWHERE if self.split == "in-sample" else POSITIVE
         return NO_INTERVAL if replicates is None else replicates.interval(of, within=within)
@@ -166,24 +175,13 @@ def _ratio(values: FloatArray, scale: FloatArray | float) -> FloatArray:
     return np.divide(values, np.where(scales > 0, scales, np.nan))
 
 
-def ica_rows(pair: Pair, side: int, part: int | None) -> IcaRows:
-    """Return the rows on which one side fits its ICA where a part is left out.
-
-    In-sample both sides see the same rows, as in the paper; held-out disjoint halves of the others,
-    so that nothing that they share is the noise of the same rows.
-    """
-    return IcaRows(part, side if part is not None and pair.has_halves(part) else None)
-
-
 def score_maps(
     evaluate: MapEvaluator,
     sample: Sample,
     pair: Pair,
     ica: IcaByPart,
     in_space: Callable[[AffineMap | None], Scale],
-    *,
-    has_intervals: bool,
-    seed: int,
+    settings: CompareSettings,
 ) -> list[MapScores]:
     """Return the errors of all maps in-sample and, where parts judge, held-out."""
     names, by_part, fitted = evaluate.names, list[RowErrors](), list[PairMaps]()
@@ -212,10 +210,12 @@ def score_maps(
     judged = np.concatenate([sample.split.judged_rows(part) for part in sample.split.judged])
     groups = sample.groups[judged]
     left_out = with_radius = None
-    if has_intervals:
-        left_out = delete_a_group(joined, groups, seed=seed)
+    if settings.n_halves != 0:
+        left_out = delete_a_group(joined, groups, seed=settings.seed)
         squares = _squares(evaluate, sample)
-        with_radius = delete_a_group_with_radius(joined, judged, squares, sample.groups, seed=seed)
+        with_radius = delete_a_group_with_radius(
+            joined, judged, squares, sample.groups, seed=settings.seed
+        )
     first = sample.split.judged[0]
     held_out = MapScores(
         "held-out",
@@ -259,7 +259,7 @@ def scale_of_target(
         known = scale_of_rows(MappedRows(sample.target, space), seed, machine)
     elif known is None:
         known = scale_of_rows(sample.target, seed, machine)
-    return known.with_radius(sample.total, space)
+    return replace(known, rms_radius=rms_radius(sample.total, space))
 
 
 def scales_of_maps(

@@ -5,28 +5,24 @@ leaves everything but the pairing as it was. Of three models that is so for any 
 no model is source here and target there, all pairs are one search.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from repalign.aliases import FloatArray
 from repalign.comparison.pairs import input_places
 from repalign.comparison.results import ErrorRecord, MatchRecord, MeasureRecord, Side
+from repalign.comparison.scores import MapScores, Scores
 from repalign.core.maps import KIND_OF
-from repalign.core.measures import Better
+from repalign.core.measures import measure_called
 from repalign.core.resampling.best import Draws, plausible_best, searched_p
-from repalign.core.resampling.intervals import Replicates, Statistic
+from repalign.core.resampling.intervals import Replicates
 from repalign.core.resampling.kinds import PAIR_SHUFFLES
-from repalign.core.resampling.nulls import Null
 from repalign.store.index import RowIndex
 
 if TYPE_CHECKING:
-    from repalign.comparison.draws import PairNulls
-    from repalign.comparison.measured import Measured
     from repalign.comparison.pair import PairResult
-    from repalign.comparison.scores import MapScores
 
 Record = TypeVar("Record", ErrorRecord, MeasureRecord)
 
@@ -51,56 +47,38 @@ class Resampled:
     rows: str
 
 
-def resampled_pair(
-    index: RowIndex,
-    judged: "Sequence[MapScores]",
-    nulls: "PairNulls | None",
-    measured: "Sequence[Measured]",
-) -> Iterator[Resampled]:
+def resampled_pair(index: RowIndex, scores: Iterable[Scores]) -> Iterator[Resampled]:
     """Yield what questions about several pairs ask of each map and measure."""
     _, rows = input_places(index)
-    first = PAIR_SHUFFLES[0].name
-    for errors in judged:
-        null = None if nulls is None else nulls.of(first, errors.split)
-        for number, name in enumerate(errors.names):
-            # Diameters of different targets do not compare: outlying rows set them.
-            is_halved = errors.split == "in-sample" or KIND_OF[name].needs_ica
-            replicates = errors.halves if is_halved else errors.with_radius
-            if replicates is not None:
-                replicates = _one(replicates, _over_radius(number))
-            yield Resampled(name, errors.split, _draws(null, number), replicates, rows)
-    for result in measured:
-        for values in result.scores:
-            null = None if result.nulls is None else result.nulls.of(first, values.split)
-            for number, measure in enumerate(result.measures):
-                replicates = values.halves if values.split == "in-sample" else values.left_out
-                if replicates is not None:
-                    replicates = _one(replicates, _signed(number, -measure.sign))
-                yield Resampled(measure.name, values.split, _draws(null, number), replicates, rows)
+    for of_split in scores:
+        null = of_split.nulls.get(PAIR_SHUFFLES[0].name)
+        draws = None
+        for number, name in enumerate(of_split.names):
+            if null is not None and null.refusal is None:
+                values = np.concatenate([null.observed[None, number], null.shuffled[:, number]])
+                draws = Draws(null.orders, values)
+            replicates = _replicates(of_split, number)
+            yield Resampled(name, of_split.split, draws, replicates, rows)
 
 
-def _draws(null: Null | None, number: int) -> Draws | None:
-    if null is None or null.refusal is not None:
+def _replicates(scores: Scores, number: int) -> Replicates | None:
+    """Return the values of one map or measure as an error; None where there is no interval."""
+    if isinstance(scores, MapScores):
+        replicates = scores.halves if scores.is_halved(number) else scores.with_radius
+    else:
+        replicates = scores.halves if scores.split == "in-sample" else scores.left_out
+    if replicates is None:
         return None
-    values = np.concatenate([null.observed[None, number], null.shuffled[:, number]])
-    return Draws(null.orders, values)
-
-
-def _over_radius(number: int) -> Statistic:
-    def over_radius(values: FloatArray) -> FloatArray:
-        radius = values[..., -1]
-        return values[..., number] / np.where(radius > 0, radius, np.nan)
-
-    return over_radius
-
-
-def _signed(number: int, sign: float) -> Statistic:
-    return lambda values: sign * values[..., number]
-
-
-def _one(replicates: Replicates, of: Statistic) -> Replicates:
-    """Return one statistic of the replicates."""
-    full, draws = of(replicates.full[None]), of(replicates.draws)[:, None]
+    full, draws = replicates.full, replicates.draws
+    if isinstance(scores, MapScores):
+        # Diameters of different targets do not compare: outlying rows set them.
+        full, draws = (
+            values[..., [number]] / np.where(values[..., -1:] > 0, values[..., -1:], np.nan)
+            for values in (full, draws)
+        )
+    else:
+        sign = -measure_called(scores.names[number]).sign
+        full, draws = sign * full[..., [number]], sign * draws[..., [number]]
     return replace(replicates, full=full, draws=draws)
 
 
@@ -199,25 +177,24 @@ def _with_search(
 OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
-    record: ErrorRecord | MeasureRecord
-    by: str
-    value: float
-    column: str
-    better: Better
-    known: Resampled | None
+# A record with what was resampled of it.
+Candidate = tuple[ErrorRecord | MeasureRecord, Resampled | None]
 
 
 def best_matches(results: "Sequence[PairResult]") -> tuple[MatchRecord, ...]:
     """Return the best match of every view that was compared with several of another model."""
-    groups: dict[tuple[str, ...], list[_Candidate]] = {}
+    groups: dict[tuple[str, ...], list[Candidate]] = {}
     for result in results:
-        for candidate in _candidates(result):
-            record = candidate.record
+        resampled = {(of.name, of.split): of for of in result.resampled}
+        records: list[ErrorRecord | MeasureRecord] = [*result.records, *result.measures]
+        for record in records:
+            name, value, _ = _by(record)
+            if value is None or not is_tested(name):
+                continue
             for side in OTHER:
-                name, other = _names(record, side), _names(record, OTHER[side])
-                key = (side, *name, other[0], candidate.by, record.split)
+                view, other = _names(record, side), _names(record, OTHER[side])
+                key = (side, *view, other[0], name, record.split)
+                candidate = record, resampled.get((name, record.split))
                 groups.setdefault(key, []).append(candidate)
     matches = [
         _match(key[0], candidates)  # type: ignore[arg-type]
@@ -227,22 +204,11 @@ def best_matches(results: "Sequence[PairResult]") -> tuple[MatchRecord, ...]:
     return tuple(sorted(matches, key=lambda match: match.side))
 
 
-def _candidates(result: "PairResult") -> "Iterator[_Candidate]":
-    """Yield what each record of a pair says, where it says anything."""
-    known: Mapping[tuple[str, str], Resampled] = {
-        (resampled.name, resampled.split): resampled for resampled in result.resampled
-    }
-    for error in result.records:
-        value, name = error.error_over_rms_radius, error.map
-        if value is not None and is_tested(name):
-            resampled = known.get((name, error.split))
-            yield _Candidate(error, name, value, "error_over_rms_radius", "↓", resampled)
-    for measure in result.measures:
-        if measure.value is not None:
-            name = measure.measure
-            resampled = known.get((name, measure.split))
-            better: Better = "↑" if measure.better == "↑" else "↓"
-            yield _Candidate(measure, name, measure.value, "value", better, resampled)
+def _by(record: ErrorRecord | MeasureRecord) -> tuple[str, float | None, str]:
+    """Return by which map or measure a record compares, its value, and the value's column."""
+    if isinstance(record, ErrorRecord):
+        return record.map, record.error_over_rms_radius, "error_over_rms_radius"
+    return record.measure, record.value, "value"
 
 
 def _names(record: ErrorRecord | MeasureRecord, side: Side) -> tuple[str, str]:
@@ -251,38 +217,39 @@ def _names(record: ErrorRecord | MeasureRecord, side: Side) -> tuple[str, str]:
     return record.target, record.target_view
 
 
-def _layer(record: ErrorRecord | MeasureRecord, side: Side) -> int | None:
-    return record.source_layer if side == "source" else record.target_layer
-
-
-def _match(side: Side, candidates: "Sequence[_Candidate]") -> MatchRecord:
-    first = candidates[0]
-    sign = 1.0 if first.better == "↓" else -1.0
-    best = min(candidates, key=lambda candidate: sign * candidate.value)
-    joined = _together([candidate.known for candidate in candidates])
+def _match(side: Side, candidates: Sequence[Candidate]) -> MatchRecord:
+    records = [record for record, _ in candidates]
+    first = records[0]
+    name, _, column = _by(first)
+    is_similarity = isinstance(first, MeasureRecord) and first.better == "↑"
+    values = np.array([_by(record)[1] for record in records], dtype=np.float64)
+    place = int(np.argmin(-values if is_similarity else values))
+    best = records[place]
+    joined = _together([resampled for _, resampled in candidates])
     plausible: tuple[str, ...] | None = None
     if isinstance(joined, Replicates):
         may_be = plausible_best(joined)
-        views = [_names(candidate.record, OTHER[side])[1] for candidate in candidates]
+        views = [_names(record, OTHER[side])[1] for record in records]
         plausible = tuple(view for view, may in zip(views, may_be, strict=True) if may)
-    model, view = _names(first.record, side)
-    other, best_view = _names(best.record, OTHER[side])
+    model, view = _names(first, side)
+    other, best_view = _names(best, OTHER[side])
+    layers = {"source": best.source_layer, "target": best.target_layer}
     return MatchRecord(
         model=model,
         view=view,
-        layer=_layer(first.record, side),
+        layer=first.source_layer if side == "source" else first.target_layer,
         side=side,
         other=other,
-        by=first.by,
-        split=first.record.split,
+        by=name,
+        split=first.split,
         best=best_view,
-        best_layer=_layer(best.record, OTHER[side]),
-        value=best.value,
-        column=best.column,
-        better=first.better,
+        best_layer=layers[OTHER[side]],
+        value=float(values[place]),
+        column=column,
+        better="↑" if is_similarity else "↓",
         n_candidates=len(candidates),
         plausible=plausible,
-        p_search=best.record.p_search,
+        p_search=best.p_search,
         note=joined if isinstance(joined, str) else None,
     )
 

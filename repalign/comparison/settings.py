@@ -1,8 +1,11 @@
-"""Every convention of ``compare`` that changes a number, with the paper's choice as default."""
+"""Every convention of ``compare`` that changes a number, with the paper's choice as default.
 
-from collections.abc import Mapping
+Options are declared once; they are keywords in Python under the names of the command line.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from repalign.core.ica.settings import PANEL as CONVENTIONS
 from repalign.core.ica.settings import IcaSettings
@@ -11,6 +14,7 @@ from repalign.core.measures import EVERY, measures_called, names_told
 from repalign.core.resampling.kinds import null_option
 from repalign.exceptions import InputError
 from repalign.options import Settings, option, with_values
+from repalign.spoken import Names, Spoken
 
 WidthPolicy = Literal["zero-pad", "pca", "refuse"]
 PermutationCost = Literal["inner-product", "correlation"]
@@ -278,3 +282,73 @@ def settings_with(base: CompareSettings, given: Mapping[tuple[str, ...], Any]) -
     if ("held_out",) in given and ("n_folds",) not in given:
         given = {**given, ("n_folds",): 0}
     return with_values(base, given)
+
+
+# What is known of the rows beside what the inputs say: keywords that are not settings.
+ROW_LABELS = ("ids", "groups")
+
+
+class CompareKeywords(TypedDict, total=False):
+    """The keywords of ``compare`` for editors and type checkers.
+
+    What they do, allow and default to is declared in ``CompareSettings`` alone; a test compares
+    the names and types.
+    """
+
+    ids: Sequence[str] | None
+    groups: Iterable[Any] | None
+    paper: bool
+    quick: bool
+    audit: bool
+    maps: Names
+    measures: Names
+    both: bool
+    split: float
+    folds: int
+    null: int | None
+    beyond_groups: bool
+    rotations: int | None
+    halves: int | None
+    starts: int | None
+    measure_rows: int | None
+    ica_solver: Literal["picard", "sklearn"]
+    ica_contrast: Literal["logcosh", "exp", "cube"]
+    ica_whitening: Literal["pca", "none"]
+    ica_passes: int | None
+    denominator: Denominator
+    permutation_cost: PermutationCost
+    map_rows: MapRows
+    widths: WidthPolicy
+    on_mismatch: Literal["refuse", "intersect"]
+    layers: Names
+    within: bool
+    max_pairs: int
+    seed: int
+
+
+_BESIDE = ("against", "names", "settings", "machine", "executor", *ROW_LABELS)
+COMPARE = Spoken(
+    "compare",
+    CompareSettings(),
+    beside=_BESIDE,
+    presets={each.name: each.settings for each in PRESETS},
+    change=settings_with,
+)
+
+
+def settings_of(settings: CompareSettings | None, keywords: Mapping[str, Any]) -> CompareSettings:
+    """Return the settings that a call means, given as such or by keywords.
+
+    Raises:
+        InputError: Both were given, a keyword is unknown, a value is not allowed, or there are
+            several presets.
+
+    Example:
+        >>> settings_of(None, {"quick": True, "maps": ["rigid"], "seed": 3}).held_out
+        0.0
+    """
+    given = {name: value for name, value in keywords.items() if name not in ROW_LABELS}
+    maps = given.get("maps")
+    if isinstance(maps, str | list | tuple) and maps in ("none", ["none"], ("none",)):
+        given["maps"] = ()
+    return COMPARE.settings_of(settings, given)

@@ -4,13 +4,16 @@ All is computed once for all pairs of a view. Seeds follow from content.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from repalign.aliases import FloatArray, IntArray, Rows
+from repalign.comparison.pairs import Pair
 from repalign.comparison.settings import CompareSettings
 from repalign.comparison.views import View
 from repalign.core.affine import AffineMap, MappedRows
@@ -28,10 +31,16 @@ from repalign.core.linalg import fit_whitening
 from repalign.core.moments import PairMoments, Parts, leave_one_out, merge_all, space_moments
 from repalign.core.resampling.groups import Split
 from repalign.core.rows import SubsetRows
-from repalign.core.scale import Diameter, diameter, quantile_diameter, target_rms_radius
+from repalign.core.scale import Diameter, diameter, quantile_diameter
 from repalign.engine.cache import cache_key
+from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
+
+if TYPE_CHECKING:
+    from repalign.comparison.pair import PairTask
+
+SIDES = ("source", "target")
 
 # Multiplications that the starts of one space may take unless a number is asked for: some ten
 # seconds on two cores.
@@ -65,6 +74,15 @@ class IcaRows:
         return np.flatnonzero((split.part_of_row != self.part) & (split.half_of_row == self.half))
 
 
+def ica_rows(pair: Pair, side: int, part: int | None) -> IcaRows:
+    """Return the rows on which one side fits its ICA where a part is left out.
+
+    In-sample both sides see the same rows, as in the paper; held-out disjoint halves of the others,
+    so that nothing that they share is the noise of the same rows.
+    """
+    return IcaRows(part, side if part is not None and pair.has_halves(part) else None)
+
+
 @dataclass(frozen=True, eq=False)
 class SpaceIca:
     """The ICA of a view from several independent starts.
@@ -93,10 +111,6 @@ class Scale:
     diameter_99: float
     rms_radius: float = float("nan")
 
-    def with_radius(self, moments: PairMoments, space: AffineMap | None = None) -> "Scale":
-        """Return the same with the RMS radius of the target rows of moments, in a space."""
-        return replace(self, rms_radius=rms_radius(moments, space))
-
 
 @dataclass(frozen=True, eq=False)
 class Space:
@@ -115,34 +129,22 @@ class Space:
     ica: Mapping[IcaRows, SpaceIca] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class Partition:
-    """A view whose rows are in parts; ``name`` is equal where the parts are."""
-
-    view: View
-    split: Split
-    name: str
-
-    @cached_property
-    def key(self) -> str:
-        """Name of its moments."""
-        return cache_key("moments", self.view.key, self.name)
+# A view whose rows are in parts, under the name of the moments of these.
+Parted = tuple[str, View, Split]
 
 
-def compute_moments(
-    machine: Machine, partition: Partition, keeps_rows: bool
-) -> tuple[PairMoments, ...]:
+def moments_key(view: View, pair: Pair) -> str:
+    """Return the name of the moments of a view in the parts of the split of a pair."""
+    return cache_key("moments", view.key, pair.split_key)
+
+
+def compute_moments(machine: Machine, parted: Parted, keeps_rows: bool) -> tuple[PairMoments, ...]:
     """Return the moments of every part of a view; its rows may stay in memory."""
-    view, split = partition.view, partition.split
+    _, view, split = parted
     with one_thread_if(is_small(view.n_rows, view.dim)):
         rows = view.loaded(view.dim, machine) if keeps_rows else view.rows
         parts = Parts(split.part_of_row, split.n_parts)
         return space_moments(rows, parts, **machine.limits("moments"))
-
-
-def scale_key(view: View, seed: int) -> str:
-    """Return the name of the scale of a view."""
-    return cache_key("scale", view.key, seed)
 
 
 def compute_scale(machine: Machine, view: View, seed: int) -> Scale:
@@ -156,50 +158,39 @@ def scale_of_rows(rows: Rows, seed: int, machine: Machine) -> Scale:
     return Scale(diameter(rows, **machine.limits("diameter")), quantile_diameter(rows, seed=seed))
 
 
-def rms_radius(moments: PairMoments, space: AffineMap | None) -> float:
-    """Return the root mean squared distance of the target rows from their mean in a space."""
-    if space is None:
-        return target_rms_radius(moments)
-    scatter = np.einsum("ij,ik,kj->", space.matrix, moments.syy, space.matrix, optimize=True)
-    return float(np.sqrt(max(scatter, 0.0) / moments.n))
-
-
 @dataclass(frozen=True, eq=False)
 class IcaTask:
     """The ICA of one view on some of its rows.
 
     Attributes:
-        partition: The view and its parts.
+        moments: Name of the moments of the parts of the view.
+        view: The view.
+        split: Its parts.
         on: The rows that are fitted.
         width: The number of leading principal components that are kept; None for all.
         settings: Conventions.
         side: What the view is called in messages: source or target.
     """
 
-    partition: Partition
+    moments: str
+    view: View
+    split: Split
     on: IcaRows
     width: int | None
     settings: CompareSettings
     side: str
-
-    @property
-    def view(self) -> View:
-        """The view."""
-        return self.partition.view
 
     @cached_property
     def key(self) -> str:
         """Name of the ICA."""
         settings = self.settings
         how = (asdict(settings.ica), settings.starts, settings.seed)
-        return cache_key(
-            "ica", self.view.key, self.partition.name, asdict(self.on), self.width, how
-        )
+        return cache_key("ica", self.moments, asdict(self.on), self.width, how)
 
     @cached_property
     def n_rows(self) -> int:
         """Number of rows that are fitted, or of which some are."""
-        numbers = self.on.numbers(self.partition.split)
+        numbers = self.on.numbers(self.split)
         return self.view.n_rows if numbers is None else numbers.size
 
 
@@ -270,7 +261,7 @@ def _rows_of_task(task: IcaTask, parts: tuple[PairMoments, ...]) -> tuple[Rows, 
         cut = leading_components(merge_all(parts), task.width)
         parts = tuple(map_source(part, cut) for part in parts)
         rows = MappedRows(rows, cut)
-    numbers = on.numbers(task.partition.split)
+    numbers = on.numbers(task.split)
     if numbers is not None:
         rows = SubsetRows(rows, numbers)
     if on.only:
@@ -336,3 +327,116 @@ def map_source(moments: PairMoments, cut: AffineMap) -> PairMoments:
         sxx=cut.matrix.T @ moments.sxx @ cut.matrix,
         sxy=cut.matrix.T @ moments.sxy,
     )
+
+
+def compute_spaces(
+    tasks: "Sequence[PairTask]", settings: CompareSettings, engine: Engine, machine: Machine
+) -> dict[str, tuple[Space, Space]]:
+    """Return what every pair takes from its two views, by the key of the pair."""
+    bundled = [task.halves.pair if task.halves and task.halves.has_ica else None for task in tasks]
+    every = [
+        (moments_key(view, pair), view, pair.split)
+        for pair in (*(task.pair for task in tasks), *filter(None, bundled))
+        for view in pair.views
+    ]
+    keeps_rows = not settings.has_ica  # which comes next and needs the memory
+    results = engine.map(
+        "moments",
+        compute_moments,
+        every,
+        machine,
+        key=itemgetter(0),
+        shared=lambda parted: (keeps_rows,),
+    )
+    moments = {key: result for (key, _, _), result in zip(every, results, strict=True)}
+    ica_tasks = [list(_ica_tasks(task, moments)) if settings.has_ica else [] for task in tasks]
+    all_tasks = [ica_task for of_pair in ica_tasks for _, ica_task in of_pair]
+    fits = engine.map(
+        "ICA",
+        fit_ica,
+        all_tasks,
+        machine,
+        key=attrgetter("key"),
+        shared=lambda ica_task: (moments[ica_task.moments],),
+        lanes=ica_lanes,
+    )
+    fit_of = {ica_task.key: fit for ica_task, fit in zip(all_tasks, fits, strict=True)}
+    scales = _scales([task.pair for task in tasks], settings, engine, machine)
+    known: dict[tuple[str, ...], Space] = {}  # one object for all pairs of a view
+
+    def space(number: int, side: int) -> Space:
+        pair, bundles = tasks[number].pair, bundled[number]
+        key = moments_key(pair.views[side], pair)
+        bundle_key = "" if bundles is None else moments_key(bundles.views[side], bundles)
+        scale = scales.get((number, side))
+        ica = [ica_task for of_side, ica_task in ica_tasks[number] if of_side == side]
+        name = (key, bundle_key, str(scale is None), *(ica_task.key for ica_task in ica))
+        if name not in known:
+            known[name] = Space(
+                moments=moments[key],
+                bundles=moments[bundle_key] if bundle_key else (),
+                scale=scale,
+                ica={ica_task.on: fit_of[ica_task.key] for ica_task in ica},
+            )
+        return known[name]
+
+    return {task.key: (space(n, 0), space(n, 1)) for n, task in enumerate(tasks)}
+
+
+def _ica_tasks(
+    task: "PairTask", moments: Mapping[str, tuple[PairMoments, ...]]
+) -> Iterator[tuple[int, IcaTask]]:
+    """Yield the ICA fits of both sides of a pair, on its rows and on half-samples of them.
+
+    There are none where a part of a side does not vary.
+    """
+    pair, halves, settings = task.pair, task.halves, task.settings
+    parts = [part for view in pair.views for part in moments[moments_key(view, pair)]]
+    if not all(np.trace(part.sxx) > 0 for part in parts):
+        return
+    whole = [
+        (ica_rows(pair, 0, part), ica_rows(pair, 1, part)) for part in (None, *pair.split.judged)
+    ]
+    fits = [(pair, whole, settings)]
+    if halves is not None and halves.has_ica:
+        fits.append((halves.pair, list(halves.ica_rows()), replace(settings, starts=1)))
+    width = pair.common_width(settings)
+    for split_pair, rows, how in fits:
+        for side, view in enumerate(split_pair.views):
+            key = moments_key(view, split_pair)
+            for on in _rows_of_side(rows, side, both=settings.both_directions):
+                yield side, IcaTask(key, view, split_pair.split, on, width, how, SIDES[side])
+
+
+def _rows_of_side(
+    rows: Iterable[tuple[IcaRows, IcaRows]], side: int, *, both: bool
+) -> Iterator[IcaRows]:
+    """Yield the rows of a side; the way back exchanges those of the two sides."""
+    for pair in rows:
+        yield pair[side]
+        if both and pair[0] != pair[1]:
+            yield pair[1 - side]
+
+
+def _scales(
+    pairs: Sequence[Pair], settings: CompareSettings, engine: Engine, machine: Machine
+) -> dict[tuple[int, int], Scale]:
+    """Return the scale of every target, by pair and side.
+
+    A view that is cut to fewer columns has none: which directions stay depends on the pair.
+    """
+    places = [
+        (number, side)
+        for number, pair in enumerate(pairs)
+        for side in ((1, 0) if settings.both_directions else (1,))
+        if pair.dims[side] <= (pair.common_width(settings) or pair.dims[side])
+    ]
+    scales = engine.map(
+        "diameter",
+        compute_scale,
+        [pairs[number].views[side] for number, side in places],
+        machine,
+        key=lambda view: cache_key("scale", view.key, settings.seed),
+        shared=lambda view: (settings.seed,),
+    )
+    return dict(zip(places, scales, strict=True))

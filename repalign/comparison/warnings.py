@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from repalign.aliases import Rows
+from repalign.comparison.pairs import Pair
 from repalign.comparison.results import ErrorRecord
 from repalign.comparison.scores import MapScores, Scores
+from repalign.comparison.settings import CompareSettings
 from repalign.core.maps import KIND_OF
 from repalign.core.moments import PairMoments
 from repalign.core.resampling.intervals import count_groups
@@ -26,6 +28,39 @@ CLEARLY = 1.02
 UNSCALED_RATIO, NARROW_RATIO = 2.0, 5.0
 TESTED_MAPS = ("permutation", "rigid", "linear")
 AGREEING = 0.95
+
+
+def warn_of_pair(
+    pair: Pair,
+    sample: Sample,
+    judged: Sequence[MapScores],
+    measured: Sequence[Scores],
+    records: Sequence[ErrorRecord],
+    settings: CompareSettings,
+    *,
+    of_nulls: Sequence[str],
+    of_measures: Sequence[str],
+) -> list[str]:
+    """Return every warning of one direction of a pair; of a collapsed side nothing else."""
+    source, target, total = pair.source, pair.target, sample.total
+    of_sources = warn_of_sources(source, target)
+    collapse = warn_of_collapse(total, source.name, target.name)
+    if collapse:
+        return [*of_sources, *collapse]
+    texts = of_sources
+    if judged and judged[0].ica is not None:
+        texts += [warning for side in judged[0].ica for warning in side.fit.warnings]
+    if settings.n_halves != 0:
+        texts += warn_of_groups(judged, measured)
+    if settings.n_halves != 0 or settings.n_null != 0:
+        texts += warn_of_series(sample)
+    texts += [*of_nulls, *warn_of_free_directions(judged, total)]
+    energies = np.trace(total.sxx), np.trace(total.syy)
+    width = float(np.sqrt(energies[0] / energies[1]))  # both sides vary
+    rotations = judged[-1].rotations if judged else None
+    texts += warn_of_errors(records, rotations, width)
+    texts += warn_of_components(judged[0]) if judged else []
+    return [*texts, *of_measures]
 
 
 def warn_of_errors(
@@ -51,7 +86,7 @@ def warn_of_errors(
 
 def warn_of_components(errors: MapScores) -> list[str]:
     """Say why there is no ICA efficiency where ICA found nothing on either side."""
-    if errors.ica is None or any(side.fit.n_identifiable != 0 for side in errors.ica):
+    if errors.ica is None or errors.has_components:
         return []
     rows, rank = errors.ica[0].fit.n_fit_rows, errors.ica[0].fit.rank
     return [
@@ -195,12 +230,8 @@ def _is_clearly_above(first: ErrorRecord | None, second: ErrorRecord | None) -> 
 SERIES_ROWS, SERIES_CORRELATION = 5000, 0.15
 
 
-def warn_of_groups(
-    judged: Sequence[MapScores], measured: Sequence[Scores], *, wants_intervals: bool
-) -> list[str]:
+def warn_of_groups(judged: Sequence[MapScores], measured: Sequence[Scores]) -> list[str]:
     """Warn where there are too few groups of rows for intervals."""
-    if not wants_intervals:
-        return []
     counts = [(errors.split, count_groups(errors.groups)) for errors in judged]
     counts += [
         (scores.split, replicates.groups)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import threadpoolctl
 
 from repalign.exceptions import InputError
 from repalign.process_state import Setting, holding
@@ -29,14 +28,9 @@ from repalign.process_state import Setting, holding
 DeviceArray = Any
 
 
-def is_cpu(device: str) -> bool:
-    """Tell whether arrays of a device are those of numpy."""
-    return device == "cpu"
-
-
 def on_device(values: np.ndarray, device: str, *, copy: bool = False) -> DeviceArray:
     """Return values in double precision on a device; ``copy`` for those that will be changed."""
-    if is_cpu(device):
+    if device == "cpu":
         return np.array(values, dtype=np.float64, copy=True if copy else None)
     import torch
 
@@ -45,7 +39,7 @@ def on_device(values: np.ndarray, device: str, *, copy: bool = False) -> DeviceA
 
 def zeros(shape: tuple[int, ...], device: str) -> DeviceArray:
     """Return zeros in double precision on a device."""
-    if is_cpu(device):
+    if device == "cpu":
         return np.zeros(shape)
     import torch
 
@@ -54,7 +48,7 @@ def zeros(shape: tuple[int, ...], device: str) -> DeviceArray:
 
 def numbers_on(values: np.ndarray, device: str) -> DeviceArray:
     """Return whole numbers that choose rows or columns on a device."""
-    if is_cpu(device):
+    if device == "cpu":
         return values
     import torch
 
@@ -98,17 +92,12 @@ def is_small(n_rows: int, *dims: int) -> bool:
     return n_rows * max(dims) ** 2 < SMALL_PASS
 
 
-def one_thread() -> contextlib.AbstractContextManager[None]:
-    """Hold numpy and torch at one thread inside the block, and as many as before outside.
+@contextlib.contextmanager
+def threads_held(number: int) -> Iterator[None]:
+    """Hold numpy and torch at so many threads inside the block, and as many as before outside.
 
     torch is held where it is loaded already: what needs it must import it before.
     """
-    return threads_held(1)
-
-
-@contextlib.contextmanager
-def threads_held(number: int) -> Iterator[None]:
-    """Hold numpy and torch at so many threads inside the block, as ``one_thread`` does at one."""
     with contextlib.ExitStack() as stack:
         torch = sys.modules.get("torch")
         if torch is not None:
@@ -122,23 +111,29 @@ def threads_held(number: int) -> Iterator[None]:
 
 
 def blas_held(number: int) -> contextlib.AbstractContextManager[None]:
-    """Hold the BLAS libraries of numpy and scipy at so many threads inside the block."""
+    """Hold the BLAS libraries of numpy and scipy at so many threads inside the block.
+
+    OpenBLAS and torch each keep a pool of threads that spins while it waits; used in turn they
+    steal each other's cores, and a loop over both takes twice the time: torch works beside one.
+    """
     libraries = _libraries(len(sys.modules)).select(user_api="blas").lib_controllers
     return holding({_BlasThreads(found.filepath, found): number for found in libraries})
 
 
 @functools.lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> threadpoolctl.ThreadpoolController:
+def _libraries(n_modules: int) -> Any:
     """Return the libraries that have threads; they are looked for again after every import.
 
     Finding them takes milliseconds, which every pair of a study need not spend again.
     """
+    import threadpoolctl  # not where nothing is computed
+
     return threadpoolctl.ThreadpoolController()
 
 
 def one_thread_if(small: bool) -> contextlib.AbstractContextManager[None]:
     """Hold numpy and torch at one thread inside the block where the problem is small."""
-    return one_thread() if small else contextlib.nullcontext()
+    return threads_held(1) if small else contextlib.nullcontext()
 
 
 _ACCEPTED_ERROR = 3e-6
@@ -181,22 +176,15 @@ def _may_have_gpu() -> bool:
 
 def thread_count() -> int:
     """Return the number of threads that products use."""
+    import threadpoolctl
+
     pools = threadpoolctl.threadpool_info()
     return max((pool["num_threads"] for pool in pools if pool["user_api"] == "blas"), default=1)
 
 
 def one_pool(device: str) -> contextlib.AbstractContextManager[None]:
     """Let one pool of threads work: numpy's where arrays are numpy's, else torch's."""
-    return contextlib.nullcontext() if device == "cpu" else torch_threads_only()
-
-
-def torch_threads_only() -> contextlib.AbstractContextManager[None]:
-    """Hold numpy's BLAS at one thread inside the block.
-
-    OpenBLAS and torch each keep a pool of threads that spins while it waits; used in turn they
-    steal each other's cores, and a loop over both takes twice the time.
-    """
-    return blas_held(1)
+    return contextlib.nullcontext() if device == "cpu" else blas_held(1)
 
 
 @dataclass(frozen=True)
@@ -277,7 +265,7 @@ def matmul_kernels(device: str = "cpu") -> MatmulKernels:
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(512, 512, generator=generator)
     b = torch.randn(512, 512, generator=generator)
-    with torch_threads_only(), _medium_products():
+    with blas_held(1), _medium_products():
         product = a @ b
     exact = a.double() @ b.double()
     error = float((product - exact).abs().max() / exact.abs().max())
@@ -293,7 +281,7 @@ def matmul_kernels(device: str = "cpu") -> MatmulKernels:
 @contextlib.contextmanager
 def fast_float32(device: str) -> Iterator[None]:
     """Use the fastest exact single-precision kernels inside the block, one pool of threads."""
-    with torch_threads_only():
+    with blas_held(1):
         if device == "cpu" and matmul_kernels().medium_is_exact:
             with _medium_products():
                 yield

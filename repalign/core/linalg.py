@@ -26,7 +26,7 @@ class ContentMemo:
 
     def __init__(self, memory_bytes: int) -> None:
         self.memory_bytes = memory_bytes
-        self._found: OrderedDict[Any, Arrays] = OrderedDict()
+        self._known: OrderedDict[Any, Arrays] = OrderedDict()
         self._n_bytes = 0
         self._lock = threading.Lock()
 
@@ -35,31 +35,27 @@ class ContentMemo:
         plain = np.ascontiguousarray(values)
         key = (xxh3_128_digest(plain.data), plain.shape, plain.dtype.str, how)
         with self._lock:
-            known = self._found.get(key)
+            known = self._known.get(key)
             if known is not None:
-                self._found.move_to_end(key)
+                self._known.move_to_end(key)
                 return known
-        found = compute()
-        for each in found:
-            each.flags.writeable = False
-        self._keep(key, found)
-        return found
-
-    def _keep(self, key: Any, found: Arrays) -> None:
-        size = sum(each.nbytes for each in found)
+        results = compute()
+        for array in results:
+            array.flags.writeable = False
+        size = sum(array.nbytes for array in results)
         with self._lock:
-            if key in self._found or size > self.memory_bytes:
-                return
-            self._found[key] = found
-            self._n_bytes += size
+            if key not in self._known and size <= self.memory_bytes:
+                self._known[key] = results
+                self._n_bytes += size
             while self._n_bytes > self.memory_bytes:
-                _, oldest = self._found.popitem(last=False)
-                self._n_bytes -= sum(each.nbytes for each in oldest)
+                _, oldest = self._known.popitem(last=False)
+                self._n_bytes -= sum(array.nbytes for array in oldest)
+        return results
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._found.clear()
+            self._known.clear()
             self._n_bytes = 0
 
 

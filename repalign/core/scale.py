@@ -32,9 +32,10 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
+from repalign.core.affine import AffineMap
 from repalign.core.checks import check_finite_block, check_shape
 from repalign.core.cosine_bounds import UnitRows, build_unit_rows
-from repalign.core.device import DeviceArray, is_cpu, on_device, one_pool
+from repalign.core.device import DeviceArray, on_device, one_pool
 from repalign.core.moments import PairMoments
 from repalign.core.rows import DEFAULT_MEMORY, block_rows_for, iter_blocks, take_in_order
 from repalign.exceptions import InputError
@@ -220,7 +221,7 @@ class _Search:
         The size alone decides, so that the same rows are searched alike in every run.
         """
         is_short = n_kept**2 * self.rows.shape[1] < _WORTH_TORCH
-        return None if is_cpu(self.device) and is_short else self.device
+        return None if self.device == "cpu" and is_short else self.device
 
     def _tile(self, kept: Integer[np.ndarray, " m"], unit: UnitRows, row: int, column: int) -> None:
         first = slice(row * _TILE_ROWS, min((row + 1) * _TILE_ROWS, len(kept)))
@@ -238,9 +239,12 @@ class _Search:
 _FAR = 1e-2
 
 
-def target_rms_radius(moments: PairMoments) -> float:
-    """Return the root mean squared distance of the target rows from their mean."""
-    return float(np.sqrt(np.trace(moments.syy) / moments.n)) if moments.n else 0.0
+def rms_radius(moments: PairMoments, space: AffineMap | None = None) -> float:
+    """Return the root mean squared distance of the target rows from their mean, in a space."""
+    if space is None:
+        return float(np.sqrt(np.trace(moments.syy) / moments.n)) if moments.n else 0.0
+    scatter = np.einsum("ij,ik,kj->", space.matrix, moments.syy, space.matrix, optimize=True)
+    return float(np.sqrt(max(scatter, 0.0) / moments.n))
 
 
 def quantile_diameter(

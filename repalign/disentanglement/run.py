@@ -7,7 +7,7 @@ from typing import Unpack
 import numpy as np
 
 from repalign.aliases import IntArray
-from repalign.comparison.row_labels import group_numbers
+from repalign.comparison.pairs import group_numbers
 from repalign.conditions.columns import (
     Columns,
     align_columns,

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TypeVar
 
@@ -18,33 +18,6 @@ class _CalledOff(Exception):
     """Ends a lane from inside, at its next report, since others have failed or are stopped."""
 
 
-class _Reports:
-    """How far every work is; written by the lanes, read by the thread that waits for them."""
-
-    def __init__(self, n_works: int) -> None:
-        self._done = [(0, 1)] * n_works
-        self._is_over = threading.Event()
-
-    def call_off(self) -> None:
-        """End all lanes at their next report."""
-        self._is_over.set()
-
-    def listener(self, number: int) -> Callable[[str, int, int], None]:
-        """Return the callback of one work."""
-
-        def hear(stage: str, done: int, total: int) -> None:
-            if self._is_over.is_set():
-                raise _CalledOff
-            self._done[number] = done, total
-
-        return hear
-
-    def tell(self, stage: str, machine: Machine) -> None:
-        """Tell the machine how far all of them are."""
-        done, total = (sum(numbers) for numbers in zip(*self._done, strict=True))
-        machine.on_stage(stage, done, total)
-
-
 def run_in_threads(
     works: Sequence[Callable[[Machine], T]], machine: Machine, *, lanes: int, stage: str
 ) -> list[T]:
@@ -55,24 +28,31 @@ def run_in_threads(
     Raises:
         Exception: What a work raised; of several, that of the first in order.
     """
-    reports = _Reports(len(works))
+    progress = [(0, 1)] * len(works)  # written by the lanes, read by this thread
+    is_over = threading.Event()
+
+    def listener(number: int) -> Callable[[str, int, int], None]:
+        def on_stage(inner: str, done: int, total: int) -> None:
+            if is_over.is_set():
+                raise _CalledOff
+            progress[number] = done, total
+
+        return on_stage
+
     with (
         lane_threads(lanes) as start_lane,
         ThreadPoolExecutor(lanes, initializer=start_lane) as pool,
     ):
         try:
             futures = [
-                pool.submit(work, replace(machine, on_stage=reports.listener(number)))
+                pool.submit(work, replace(machine, on_stage=listener(number)))
                 for number, work in enumerate(works)
             ]
-            while not _are_done(futures):
-                reports.tell(stage, machine)
+            while wait(futures, timeout=_LOOK_EVERY).not_done:
+                done, total = (sum(numbers) for numbers in zip(*progress, strict=True))
+                machine.on_stage(stage, done, total)
             return [future.result() for future in futures]
         except BaseException:
-            reports.call_off()
+            is_over.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def _are_done(futures: "Sequence[Future[T]]") -> bool:
-    return not wait(futures, timeout=_LOOK_EVERY).not_done

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repalign.aliases import FloatArray
-from repalign.core.device import one_thread
+from repalign.core.device import threads_held
 from repalign.data.sprites import LEVELS
 from repalign.exceptions import InputError
 from repalign.experiments.variational import (
@@ -96,7 +96,7 @@ def train_autoencoder(
         )
     import torch
 
-    with one_thread(), torch.random.fork_rng(devices=[]):
+    with threads_held(1), torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         encoder, decoder = _networks(images.shape[1], settings)
         parameters = [*encoder.parameters(), *decoder.parameters()]
@@ -133,7 +133,7 @@ def encode_images(autoencoder: SpriteAutoencoder, images: NDArray[np.uint8]) -> 
     """Return the latents of pictures, ``(n, n_latents)`` float32; of variational ones the means."""
     import torch
 
-    with one_thread(), torch.no_grad():
+    with threads_held(1), torch.no_grad():
         parts = [
             autoencoder.encoder(_tensor(images[start : start + ENCODE_BATCH])).numpy()
             for start in range(0, len(images), ENCODE_BATCH)

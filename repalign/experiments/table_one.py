@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repalign.comparison.settings import CompareSettings, preset
-from repalign.core.device import one_thread
+from repalign.core.device import threads_held
 from repalign.experiments.table_one_pairs import (
     PAIRS,
     Extraction,
@@ -137,7 +137,7 @@ def extract_all(
 ) -> None:
     """Extract stores into a folder; those that are there, of the same settings, are kept."""
     folder.mkdir(parents=True, exist_ok=True)
-    with one_thread():
+    with threads_held(1):
         for number, extraction in enumerate(wanted, start=1):
             label = f"extract {extraction.store} ({number} of {len(wanted)})"
             _extract(extraction, folder, device, partial(on_stage, label))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from repalign.core.device import one_thread
+from repalign.core.device import threads_held
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -39,7 +39,7 @@ def seeded(seed: int) -> Iterator[None]:
     """Seed torch inside the block, one thread; leave its generator alone outside."""
     import torch
 
-    with one_thread(), torch.random.fork_rng(devices=[]):
+    with threads_held(1), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
 

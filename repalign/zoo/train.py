@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from repalign.core.device import one_thread
+from repalign.core.device import threads_held
 from repalign.exceptions import InputError
 from repalign.files import open_regular
 from repalign.zoo.recipe import Recipe, find_recipe
@@ -67,7 +67,7 @@ def train_recipe(
         return _finished(output, recipe, seed)
     output.parent.mkdir(parents=True, exist_ok=True)
     checkpoint = output.with_name(f".{output.name}.checkpoint")
-    with one_thread(), torch.random.fork_rng(devices=[]):
+    with threads_held(1), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         task = make_task(recipe)
         train_task(task, recipe, seed, checkpoint, on_progress)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from repalign.comparison.choose import (
-    Model,
     check_count,
     choose_pairs,
     open_models,
@@ -29,7 +28,7 @@ def stores(tmp_path: Path) -> list[str]:
 
 
 def told(models) -> list[tuple[str, list[str]]]:
-    return [(model.name, [view.view for view in model.views]) for model in models]
+    return [(name, [view.view for view in views]) for name, views in models.items()]
 
 
 def test_views_of_a_file_are_one_model_wherever_they_stand(stores) -> None:
@@ -50,7 +49,7 @@ def test_names_stand_for_inputs_and_one_name_is_one_model(stores, tmp_path: Path
 
 def test_an_input_given_twice_is_two_models(stores) -> None:
     first = f"{stores[0]}::block-0"
-    assert [model.name for model in open_models([first, first], [])] == [
+    assert list(open_models([first, first], [])) == [
         f"{stores[0]} (1)",
         f"{stores[0]} (2)",
     ]
@@ -74,9 +73,12 @@ def test_a_bare_store_of_several_views_says_how_to_take_them(stores) -> None:
         open_models(stores, [])
 
 
-def model(name: str, n_views: int, n_rows: int = 10) -> Model:
+def models_of(n_rows: int = 10, **n_views: int) -> dict[str, list[EmbeddingSource]]:
     rows = np.zeros((n_rows, 2))
-    return Model(name, tuple(as_source(rows, name=f"{name}{i}") for i in range(n_views)))
+    return {
+        name: [as_source(rows, name=f"{name}{number}") for number in range(n)]
+        for name, n in n_views.items()
+    }
 
 
 def in_words(pairs: list[tuple[EmbeddingSource, EmbeddingSource]]) -> str:
@@ -84,7 +86,7 @@ def in_words(pairs: list[tuple[EmbeddingSource, EmbeddingSource]]) -> str:
 
 
 def test_pairs_are_across_models_model_by_model() -> None:
-    models = [model("a", 2), model("b", 1), model("c", 2)]
+    models = models_of(a=2, b=1, c=2)
     across = "a0b0 a1b0 a0c0 a0c1 a1c0 a1c1 b0c0 b0c1"
     assert in_words(choose_pairs(models, within=False)) == across
     assert set(in_words(choose_pairs(models, within=True)).split()) == {
@@ -95,21 +97,21 @@ def test_pairs_are_across_models_model_by_model() -> None:
 
 
 def test_layers_of_a_single_model_are_compared_with_each_other() -> None:
-    assert in_words(choose_pairs([model("a", 3)], within=False)) == "a0a1 a0a2 a1a2"
+    assert in_words(choose_pairs(models_of(a=3), within=False)) == "a0a1 a0a2 a1a2"
 
 
 def test_against_takes_every_view_of_both() -> None:
-    fixed = model("r", 2).views
-    assert in_words(pairs_against(fixed, [model("a", 2)])) == "r0a0 r0a1 r1a0 r1a1"
+    fixed = models_of(r=2)["r"]
+    assert in_words(pairs_against(fixed, models_of(a=2))) == "r0a0 r0a1 r1a0 r1a1"
 
 
 def test_nothing_to_pair_is_refused() -> None:
     with pytest.raises(InputError, match="got 1 set"):
-        choose_pairs([model("a", 1)], within=True)
+        choose_pairs(models_of(a=1), within=True)
 
 
 def test_more_pairs_than_meant_are_refused() -> None:
-    pairs = choose_pairs([model("a", 40, 5000), model("b", 40, 5000)], within=False)
+    pairs = choose_pairs(models_of(5000, a=40, b=40), within=False)
     check_count(pairs, CompareSettings(max_pairs=1600))
     with pytest.raises(InputError, match=r"80 views .* 1,600 pairs"):
         check_count(pairs, CompareSettings(max_pairs=1599))

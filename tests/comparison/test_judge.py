@@ -3,7 +3,7 @@ import pytest
 
 from repalign.comparison.run import compare
 from repalign.comparison.settings import CompareSettings
-from repalign.core.device import one_thread
+from repalign.core.device import threads_held
 
 SETTINGS = CompareSettings(
     maps=("permutation", "rigid", "ica"), held_out=0.3, n_null=0, n_rotations=0, starts=1
@@ -25,7 +25,7 @@ def test_half_samples_know_that_ica_would_find_other_components(column: str) -> 
     low, high = (
         ("ci_low", "ci_high") if column == "error" else ("efficiency_low", "efficiency_high")
     )
-    with one_thread():
+    with threads_held(1):
         records = [
             record
             for seed in range(24)

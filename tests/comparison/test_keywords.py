@@ -8,8 +8,7 @@ import pytest
 
 import repalign
 from repalign import BatchSettings, CompareSettings, FactorSettings, InputError, RowMismatchError
-from repalign.comparison.keywords import COMPARE, CompareKeywords, settings_of
-from repalign.comparison.settings import PRESETS, preset
+from repalign.comparison.settings import COMPARE, PRESETS, CompareKeywords, preset, settings_of
 from repalign.conditions.keywords import (
     DECONFOUND,
     DISENTANGLE,

@@ -5,11 +5,11 @@ import torch
 from numpy.testing import assert_allclose
 
 from repalign.core.device import (
+    blas_held,
     choose_device,
     fast_float32,
     matmul_kernels,
     thread_count,
-    torch_threads_only,
 )
 from repalign.exceptions import InputError
 
@@ -21,7 +21,7 @@ def blas_threads() -> set[int]:
 
 def test_one_pool_of_threads_inside_and_the_old_ones_after() -> None:
     before = blas_threads()
-    with torch_threads_only():
+    with blas_held(1):
         assert blas_threads() <= {1}
     assert blas_threads() == before
     assert thread_count() == torch.get_num_threads()

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from repalign.core.device import is_small, one_thread, one_thread_if
+from repalign.core.device import is_small, one_thread_if, threads_held
 
 
 def test_small_is_what_one_core_does_at_once() -> None:
@@ -32,8 +32,8 @@ def test_a_block_within_a_block_ends_nothing() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with one_thread():
-            with one_thread():
+        with threads_held(1):
+            with threads_held(1):
                 assert torch.get_num_threads() == 1
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from repalign.core.device import one_thread
+from repalign.core.device import threads_held
 from repalign.engine.ray import RayEngine
 from repalign.engine.shards import extract_on_ray
 from repalign.exceptions import InputError, RepalignError
@@ -69,7 +69,7 @@ class Killing:
 @pytest.mark.slow
 def test_a_lost_process_costs_only_its_shard(settings: ExtractSettings, tmp_path: Path) -> None:
     # a process of one processor computes with one thread, and another number rounds otherwise
-    with one_thread():
+    with threads_held(1):
         alone = extract(settings)
     wanted = [
         replace(settings, output=tmp_path / "b.h5"),

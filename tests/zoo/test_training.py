@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from repalign.core.device import one_thread
+from repalign.core.device import threads_held
 from repalign.exceptions import InputError
 from repalign.zoo.recipe import RECIPES
 from repalign.zoo.task import Task
@@ -30,7 +30,7 @@ def stop_after(step: int):
 
 
 def train(checkpoint: Path, seed: int = 0, on_progress=None) -> Task:
-    with one_thread(), torch.random.fork_rng(devices=[]):
+    with threads_held(1), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         task = make_task(SHORT)
         train_task(task, SHORT, seed, checkpoint, on_progress)
@@ -63,7 +63,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
 
 def test_training_learns(tmp_path: Path) -> None:
     recipe = replace(SHORT, steps=60, batch_size=64, checkpoint_steps=100)
-    with one_thread(), torch.random.fork_rng(devices=[]):
+    with threads_held(1), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         task = make_task(recipe)
         before = task.figures()["held_out_accuracy"]

@@ -121,7 +121,7 @@ def judge_score(
         judged = replace(judged, null=float(np.mean(drawn)), n_null=drawn.size)
         if np.isfinite(observed[0]) and shuffle.is_sufficient:
             # a null counts what is as low, and scores are better the higher they are
-            null = Null(-observed, -drawn[:, None], shuffle.orders, shuffle.kept.size)
+            null = Null(-observed, -drawn[:, None], shuffle.orders)
             judged = replace(judged, p_value=float(null.p_values()[0]))
     defined = halves[np.isfinite(halves)]
     if defined.size > 1 and score.value is not None and score.name not in WITHOUT_INTERVAL:

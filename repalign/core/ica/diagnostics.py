@@ -17,38 +17,7 @@ from repalign.core.ica.data import WhitenedRows
 from repalign.core.ica.fastica import Unmixing
 
 # Below one standard error the sign of a mean says nothing.
-_SIGN_KNOWN = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Canonical:
-    """How to bring components into their canonical form.
-
-    Attributes:
-        order: Component number to take for each place: the least Gaussian first.
-        sign: Sign of each, by its old number, after which E y³ > 0.
-        is_sign_arbitrary: By place, whether E y³ is within its standard error of zero, so that
-            other rows of the same law might turn the component round.
-    """
-
-    order: Int[np.ndarray, " k"]
-    sign: Float[np.ndarray, " k"]
-    is_sign_arbitrary: Bool[np.ndarray, " k"]
-
-    def apply(self, vectors: Float[np.ndarray, "k d"]) -> Float[np.ndarray, "k d"]:
-        """Return one vector a component in canonical order and sign."""
-        return (self.sign[:, None] * vectors)[self.order]
-
-
-def canonical_form(
-    non_gaussianity: Float[np.ndarray, " k"],
-    third_moment: Float[np.ndarray, " k"],
-    third_moment_error: Float[np.ndarray, " k"],
-) -> Canonical:
-    """Return the canonical form from the components' non-Gaussianity and E y³ with its error."""
-    order = np.argsort(-non_gaussianity, kind="stable")
-    is_arbitrary = np.abs(third_moment) < _SIGN_KNOWN * third_moment_error
-    return Canonical(order, np.where(third_moment < 0, -1.0, 1.0), is_arbitrary[order])
+SIGN_KNOWN = 1.0
 
 
 def gaussian_excess(rank: int, n_rows: int) -> float:
@@ -71,8 +40,11 @@ class ComponentReport:
         gradient_rms: Root mean square of the off-diagonal skew gradient of the contrast.
         contrast_value: −Σ|E G(y) − E G(normal)|; lower is more non-Gaussian.
         kurtosis: Excess kurtosis of each component.
-        canonical: The order and signs in which they are told and kept; everything else here is
-            in the order in which they were given.
+        order: Component number to take for each place, the least Gaussian first; everything else
+            here is in the order of the rotation.
+        sign: Sign of each, after which E y³ > 0.
+        is_sign_arbitrary: Whether E y³ is within its standard error of zero, so that other rows of
+            the same law might turn the component round.
         n_identifiable: Components less Gaussian than any found in Gaussian data of this size;
             None where the contrast has no measured threshold.
     """
@@ -80,7 +52,9 @@ class ComponentReport:
     gradient_rms: float
     contrast_value: float
     kurtosis: Float[np.ndarray, " k"]
-    canonical: Canonical
+    order: Int[np.ndarray, " k"]
+    sign: Float[np.ndarray, " k"]
+    is_sign_arbitrary: Bool[np.ndarray, " k"]
     n_identifiable: int | None
 
 
@@ -120,7 +94,9 @@ def report_components(
         gradient_rms=float(np.linalg.norm(gradient) / np.sqrt(max(rank * (rank - 1), 1))),
         contrast_value=-float(excess.sum()),
         kurtosis=fourth.cpu().numpy() / n_rows / variance**2 - 3.0,
-        canonical=canonical_form(excess, third_mean, third_error),
+        order=np.argsort(-excess, kind="stable"),
+        sign=np.where(third_mean < 0, -1.0, 1.0),
+        is_sign_arbitrary=np.abs(third_mean) < SIGN_KNOWN * third_error,
         n_identifiable=int(np.count_nonzero(excess > threshold)) if known else None,
     )
 

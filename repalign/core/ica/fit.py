@@ -223,17 +223,17 @@ def _describe(
     n_fit_rows: int,
     settings: IcaSettings,
 ) -> IcaFit:
-    canonical = report.canonical
+    order, sign = report.order, report.sign[:, None]
     return IcaFit(
         mean=mean,
-        unmixing=canonical.apply(solved.unmixing),
-        mixing=canonical.apply(solved.mixing.T).T,
+        unmixing=(sign * solved.unmixing)[order],
+        mixing=(sign * solved.mixing.T)[order].T,
         n_iter=solved.n_iter,
         converged=solved.converged,
         gradient_rms=report.gradient_rms,
         contrast_value=report.contrast_value,
-        kurtosis=report.kurtosis[canonical.order],
-        is_sign_arbitrary=canonical.is_sign_arbitrary,
+        kurtosis=report.kurtosis[order],
+        is_sign_arbitrary=report.is_sign_arbitrary[order],
         n_identifiable=report.n_identifiable,
         n_fit_rows=n_fit_rows,
         settings=settings,

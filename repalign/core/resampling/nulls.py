@@ -9,7 +9,6 @@ test holds exactly, subsample or not.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,14 +36,12 @@ class Null:
             all of them are kept or judged.
         shuffled: By shuffle; there is none where nothing can change places.
         arrangements: What was shuffled.
-        n_judged: Rows on which the errors are means.
         orders: A name for each shuffle, equal where the same inputs are paired.
     """
 
     observed: Float[np.ndarray, " values"]
     shuffled: Float[np.ndarray, "shuffles values"]
     arrangements: Arrangements
-    n_judged: int
     orders: tuple[str, ...] = ()
 
     @property
@@ -83,24 +80,16 @@ class Null:
         return self.shuffled.mean(axis=0)
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Some orders of the target's rows, and the names of all that their values depend on."""
-
-    orders: Sequence[Int[np.ndarray, " kept"]]
-    names: tuple[str, ...]
-
-    @property
-    def key(self) -> str:
-        """Name of the values."""
-        return f"shuffles-{hashlib.sha256(repr(self.names).encode()).hexdigest()[:24]}"
+# A name of all that the values of some orders of the target's rows depend on, and these orders.
+Task = tuple[str, Sequence[Int[np.ndarray, " kept"]]]
 
 
 def evaluate_orders(
     machine: object, task: Task, evaluate: Evaluator, sample: Sample
 ) -> list[Values]:
     """Return the values of a sample with the target's rows in each order."""
-    return [evaluate(sample.shuffled(order)) for order in task.orders]
+    _, orders = task
+    return [evaluate(sample.shuffled(order)) for order in orders]
 
 
 def map_here(
@@ -135,7 +124,7 @@ def permutation_null(
         map: Runs tasks of some orders each.
     """
     rng = np.random.default_rng(seed)
-    nulls: dict[str, Null] = {}
+    nulls, splits = dict[str, Null](), ("in-sample", "held-out")
     passes = [(sample, plan.within)]
     if plan.across is not None:
         passes.append((sample.unsplit(), plan.across))
@@ -144,34 +133,15 @@ def permutation_null(
         orders = [np.arange(movable.n_rows), *arrangements.shuffles(n_shuffles, rng)]
         names = tuple(order_name(movable.places, order) for order in orders)
         size = -(-len(orders) // N_TASKS)
-        starts = range(0, len(orders), size)
-        results = map(
-            evaluate_orders,
-            [
-                Task(orders[k : k + size], (name, *evaluate.names, *names[k : k + size]))
-                for k in starts
-            ],
-            shared=partial(_shared, evaluate, movable),
-        )
+        tasks = []
+        for start in range(0, len(orders), size):
+            content = (name, *evaluate.names, *names[start : start + size])
+            key = f"shuffles-{hashlib.sha256(repr(content).encode()).hexdigest()[:24]}"
+            tasks.append((key, orders[start : start + size]))
+        shared = evaluate, movable
+        results = map(evaluate_orders, tasks, shared=lambda _, shared=shared: shared)
         draws = [values for of_task in results for values in of_task]
-        nulls |= _nulls(movable, arrangements, draws, names[1:])
+        for number, split in enumerate(splits if movable.split.judged else splits[:1]):
+            table = np.array([values[number] for values in draws])  # first the order as it is
+            nulls[split] = Null(table[0], table[1:], arrangements, names[1:])
     return nulls
-
-
-def _shared(evaluate: Evaluator, sample: Sample, task: Task) -> tuple[Evaluator, Sample]:
-    return evaluate, sample
-
-
-def _nulls(
-    sample: Sample, arrangements: Arrangements, draws: Sequence[Values], names: tuple[str, ...]
-) -> dict[str, Null]:
-    """Return the nulls of both kinds of split; the first draw is the order as it is."""
-    tables = {"in-sample": (np.array([values[0] for values in draws]), sample.n_judging)}
-    parts = sample.split.judged
-    if parts:
-        n_judged = sum(sample.rows_in(part)[0].shape[0] for part in parts)
-        tables["held-out"] = np.array([values[1] for values in draws]), n_judged
-    return {
-        split: Null(table[0], table[1:], arrangements, n_judged, names)
-        for split, (table, n_judged) in tables.items()
-    }

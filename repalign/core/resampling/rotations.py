@@ -10,7 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from repalign.core.ica.components import IcaFit
+from repalign.core.resampling.evaluate import MapEvaluator
+from repalign.core.resampling.sample import MAX_JUDGED, Sample
+from repalign.core.row_errors import ica_efficiency
+
+EFFICIENCY_MAPS = ("permutation", "rigid", "ica")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,33 @@ def random_rotation(size: int, rng: np.random.Generator) -> Float[np.ndarray, "k
     return q * np.sign(np.diag(r))
 
 
-def rotate_components(fit: IcaFit, rotation: Float[np.ndarray, "k k"]) -> IcaFit:
-    """Return a fit whose components are rotated."""
-    return replace(fit, unmixing=rotation @ fit.unmixing, mixing=fit.mixing @ rotation.T)
+def rotation_null(
+    evaluate: MapEvaluator, sample: Sample, n_draws: int, diameter: float, seed: int
+) -> RotationNull:
+    """Return the null of the held-out ICA efficiency: components of the source rotated at random.
+
+    No ICA is fitted again. The two fits must not share rows.
+    """
+    rng = np.random.default_rng((seed, 3))
+    of_efficiency = replace(evaluate, names=EFFICIENCY_MAPS)
+    of_ica = replace(evaluate, names=("ica",))
+    errors = []
+    for part in sample.split.judged:
+        rows, most = sample.split.judged_rows(part), MAX_JUDGED // len(sample.split.judged)
+        if rows.size > most:
+            rows = np.sort(rng.choice(rows, most, replace=False))
+        judging = replace(sample, judging=rows)
+        source, target = (starts[0] for starts in sample.ica[part])
+        observed = of_efficiency.means(judging, part)
+        draws = [observed]
+        for _ in range(n_draws):
+            turn = random_rotation(source.rank, rng)
+            rotated = replace(
+                source, unmixing=turn @ source.unmixing, mixing=source.mixing @ turn.T
+            )
+            changed = replace(judging, ica={part: ((rotated,), (target,))})
+            draws.append([*observed[:2], *of_ica.means(changed, part)])
+        errors.append(draws)
+    mean = np.average(np.array(errors), axis=0, weights=sample.n_of_judged_parts) / diameter
+    efficiency = ica_efficiency(*mean.T)
+    return RotationNull(float(efficiency[0]), efficiency[1:])

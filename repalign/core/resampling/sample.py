@@ -69,11 +69,6 @@ class Sample:
         return self.groups.size
 
     @property
-    def n_judging(self) -> int:
-        """Number of rows that judge in-sample."""
-        return self.n_rows if self.judging is None else self.judging.size
-
-    @property
     def dims(self) -> tuple[int, int]:
         """Widths of source and target."""
         return self.source.shape[1], self.target.shape[1]
@@ -98,17 +93,13 @@ class Sample:
         numbers = self.split.fitting_rows(part)
         return SubsetRows(self.source, numbers), SubsetRows(self.target, numbers)
 
-    def numbers_in(self, part: int | None) -> Int[np.ndarray, " j"] | None:
-        """Return the numbers of the rows of one part that judge; None for all rows."""
-        if part is None:
-            return self.judging
-        if self.judging is None:
-            return self.split.judged_rows(part)
-        return self.judging[self.split.part_of_row[self.judging] == part]
-
     def rows_in(self, part: int | None) -> tuple[Rows, Rows]:
-        """Return the rows of one part that judge."""
-        numbers = self.numbers_in(part)
+        """Return the rows of one part that judge; of all parts without one."""
+        numbers = self.judging
+        if part is not None and numbers is None:
+            numbers = self.split.judged_rows(part)
+        elif part is not None and numbers is not None:
+            numbers = numbers[self.split.part_of_row[numbers] == part]
         if numbers is None:
             return self.source, self.target
         return SubsetRows(self.source, numbers), SubsetRows(self.target, numbers)

@@ -84,10 +84,10 @@ def measure_case(
     data: GivenData | None,
 ) -> tuple[list[tuple[str, float, float | None]], float]:
     """Return what one case gives for one seed, and the processor seconds that it takes."""
-    from repalign.core.device import one_thread
+    from repalign.core.device import threads_held
 
     started = time.process_time()
-    with one_thread():
+    with threads_held(1):
         measured = [
             (number.measure, float(number.value), number.at)
             for number in measure(*item, Work(folder, machine, data))

@@ -107,7 +107,7 @@ def test_an_error_may_live_in_another_space() -> None:
 
 def test_the_smallest_p_value_is_one_over_the_draws_plus_one() -> None:
     within = plan_shuffles(np.arange(9), no_split(9)).within
-    null = Null(np.array([0.0]), np.full((99, 1), 1.0), within, 9)
+    null = Null(np.array([0.0]), np.full((99, 1), 1.0), within)
     assert null.p_values()[0] == null.smallest_p == 0.01
 
 
@@ -182,7 +182,7 @@ def test_observed_and_shuffled_errors_are_those_of_the_kept_rows() -> None:
     plan = plan_shuffles(groups, no_split(38))
     null, _ = null_of_plan(x, y, plan, 0)
     kept = plan.within.kept
-    assert kept.size == null.n_judged == 36
+    assert kept.size == 36
     design = np.column_stack([x[kept], np.ones(36)])
     residual = design @ np.linalg.lstsq(design, y[kept], rcond=None)[0] - y[kept]
     expected = np.linalg.norm(residual, axis=1).mean()
@@ -194,5 +194,5 @@ def test_large_errors_are_judged_on_some_of_the_rows() -> None:
     x = np.random.default_rng(0).standard_normal((n, d)).astype(np.float32)
     plan = plan_shuffles(np.arange(n), no_split(n))
     sample = sample_of(x, x, no_split(n))
-    nulls = permutation_null(MapEvaluator(("mean",)), sample, plan, n_shuffles=0, seed=0)
-    assert nulls["in-sample"].n_judged == MAX_JUDGED
+    judging = sample.kept(plan.within, np.random.default_rng(0)).rows_in(None)
+    assert [side.shape for side in judging] == [(MAX_JUDGED, d)] * 2

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 
 from repalign.core.rows import ArrayRows
-from repalign.core.scale import quantile_diameter, target_rms_radius
+from repalign.core.scale import quantile_diameter, rms_radius
 from repalign.exceptions import InputError
 from tests.core.paired_data import moments_of
 
@@ -12,7 +12,7 @@ from tests.core.paired_data import moments_of
 def test_the_rms_radius_is_about_the_mean() -> None:
     y = np.random.default_rng(0).standard_normal((50, 4)) + 100
     expected = np.sqrt(np.mean(np.sum((y - y.mean(0)) ** 2, axis=1)))
-    assert_allclose(target_rms_radius(moments_of(y[:, :1], y)), expected)
+    assert_allclose(rms_radius(moments_of(y[:, :1], y)), expected)
 
 
 def test_small_stores_give_the_quantile_of_all_pairs() -> None:
