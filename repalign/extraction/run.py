@@ -296,14 +296,13 @@ class Extraction:
         shards = [self.shard(number) for number in numbers]
         total = sum(shard.stop - shard.start for shard in shards)
         counts, started = Counts(), time.perf_counter()
-        feed = self._feed.batches(shards)
-        if self.runner.device.type == "cuda":
-            feed = pin_batches(feed)
+        is_cuda = self.runner.device.type == "cuda"
         writes: deque[Future[None]] = deque()
         with (
             exact_float32(tf32=self.settings.dtype == "tf32"),
             ThreadPoolExecutor(1, "repalign-writer") as thread,
-            closing(prefetch(feed)) as batches,
+            closing(self._feed.batches(shards)) as feed,
+            closing(prefetch(pin_batches(feed) if is_cuda else feed)) as batches,
         ):
             for (shard, batch), rows in rows_on_host(self._run(batches)):
                 n_rows = shard.place(batch, rows)
