@@ -291,7 +291,7 @@ class Feed:
     patches: int
     workers: int | None = None
 
-    def batches(self, shards: Iterable[Shard]) -> Iterator[tuple[Shard, HostBatch]]:
+    def batches(self, shards: Iterable[Shard]) -> Generator[tuple[Shard, HostBatch]]:
         """Yield the batches of shards; the last one completes the samples of its shard."""
         for shard in shards:
             samples = self.read(shard.start, shard.stop)

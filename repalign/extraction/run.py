@@ -53,9 +53,6 @@ if TYPE_CHECKING:
 
 OnExtract = Callable[[ExtractProgress], None]
 HDF5_ENDINGS = (".h5", ".hdf5")
-# First samples, of which batches are checked and, of tokens, the rows of a sample estimated.
-_FIRST, _FIRST_TEXTS = 16, 256
-_SHARD_SOUNDS = 64
 
 
 @overload
@@ -241,9 +238,9 @@ class Extraction:
         )
         rows_per_sample = self._check_batches()
         row_bytes = 4 * sum(self.dims.values())
-        self._per_shard = settings.shard_samples or samples_per_shard(rows_per_sample, row_bytes)
-        if encoder.sound is not None and settings.shard_samples is None:
-            self._per_shard = min(self._per_shard, _SHARD_SOUNDS)  # they are held in memory
+        self._per_shard = settings.shard_samples or min(
+            self.inputs.shard_limit, samples_per_shard(rows_per_sample, row_bytes)
+        )
         self.n_shards = -(-len(self._ordinals) // self._per_shard)
         self.writer = StoreWriter(
             settings.output,
@@ -266,11 +263,8 @@ class Extraction:
 
         Returns the rows of a sample. Raises ModelError naming a layer that gives other rows.
         """
-        feed, count = self._feed, _FIRST
-        if self.inputs.same_size:
-            count = 3
-        elif self.inputs.in_bulk and feed.tokens is not None:
-            count = _FIRST_TEXTS
+        feed = self._feed
+        count = self.inputs.count_first(is_pooled=feed.tokens is None)
         first = list(feed.read(0, min(count, len(self._ordinals))))
         positions = [feed.positions(sample, item) for sample, item in first]
         items = self.inputs.check_items([item for _, item in first])
@@ -296,14 +290,13 @@ class Extraction:
         shards = [self.shard(number) for number in numbers]
         total = sum(shard.stop - shard.start for shard in shards)
         counts, started = Counts(), time.perf_counter()
-        feed = self._feed.batches(shards)
-        if self.runner.device.type == "cuda":
-            feed = pin_batches(feed)
+        is_cuda = self.runner.device.type == "cuda"
         writes: deque[Future[None]] = deque()
         with (
             exact_float32(tf32=self.settings.dtype == "tf32"),
             ThreadPoolExecutor(1, "repalign-writer") as thread,
-            closing(prefetch(feed)) as batches,
+            closing(self._feed.batches(shards)) as feed,
+            closing(prefetch(pin_batches(feed) if is_cuda else feed)) as batches,
         ):
             for (shard, batch), rows in rows_on_host(self._run(batches)):
                 n_rows = shard.place(batch, rows)

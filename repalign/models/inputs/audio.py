@@ -38,6 +38,7 @@ class AudioInputs(Inputs):
     longest: str
     needs_equal_lengths: bool
     unit = "sounds"
+    shard_limit = 64  # they are held in memory
 
     @property
     def rate(self) -> int:

@@ -38,6 +38,10 @@ class StackedImages(Inputs):
 
     same_size = True
 
+    def count_first(self, *, is_pooled: bool) -> int:
+        """Return how many first images are checked in batches."""
+        return CHECKED
+
     def default_budget(self, device: str) -> int:
         """Return the images of a batch on a kind of device."""
         if device != "cpu":

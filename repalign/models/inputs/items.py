@@ -36,6 +36,7 @@ class Inputs:
         same_size: All samples have one size, and batches keep the order of the data.
         needs_equal_lengths: Only samples of one length may share a batch.
         longest: The length that a sample is cut to.
+        shard_limit: Most samples of a shard by default.
     """
 
     unit = "images"
@@ -44,6 +45,11 @@ class Inputs:
     same_size = False
     needs_equal_lengths = False
     longest = ""
+    shard_limit = 1024
+
+    def count_first(self, *, is_pooled: bool) -> int:
+        """Return how many first samples show the rows of a sample, and are checked in batches."""
+        return 16
 
     def prepare(self, value: Any) -> Item:
         """Return a sample as the model takes it."""

@@ -52,6 +52,10 @@ class TextInputs(Inputs):
     key = "input_ids"
     in_bulk = True
 
+    def count_first(self, *, is_pooled: bool) -> int:
+        """Return how many first texts show the rows of a text."""
+        return 16 if is_pooled else 256
+
     def encode(self, texts: Sequence[str]) -> list[TokenIds]:
         """Return the token ids of each text, special tokens included, cut to ``max_length``."""
         return [item.values for item in self.prepare_all(texts)]
