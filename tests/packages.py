@@ -14,8 +14,9 @@ LIBRARY = "sentence-transformers"
 
 def install(folder: Path, *packages: str) -> Path:
     """Install packages without what they depend on; skip where they cannot be fetched."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
-    command += ["--constraint", str(CONSTRAINTS), "--target", str(folder), *packages]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--retries=1"]
+    command = [*pip, "--no-deps", "--no-compile", f"--constraint={CONSTRAINTS}"]
+    command += [f"--target={folder}", *packages]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
         last = (ran.stderr.strip().splitlines() or ["pip gave no reason"])[-1]

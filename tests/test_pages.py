@@ -15,6 +15,7 @@ import yaml
 from repalign.cli.app import app
 from repalign.cli.reference import commands
 from tests.given_files import FILES
+from tests.packages import LIBRARY, WEIGHTS, install
 from tests.pages import (
     INLINE,
     PAGES,
@@ -69,6 +70,8 @@ NOT_RUN = {
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # Pages whose blocks of Python share their names, with the test that runs them.
 ELSEWHERE = {"docs/own-model.md": "tests/extraction/test_own_model_page.py"}
+# Pages that need packages which no extra of the tests brings; tests marked slow install them.
+PACKAGES = {"docs/sentence-embeddings.md": (WEIGHTS, LIBRARY)}
 
 
 def reason_not_to_run(step: Step) -> str | None:
@@ -108,11 +111,23 @@ def shell(tmp_path: Path):
         )
 
     run.folder = folder
+    run.environment = environment
     return run
 
 
-@pytest.mark.parametrize("page", [page for page, steps in STEPS.items() if steps])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page in PACKAGES else [])
+        for page, steps in STEPS.items()
+        if steps
+    ],
+)
 def test_what_a_page_shows_runs_in_order(page: str, shell) -> None:
+    if page in PACKAGES:
+        packages = install(shell.folder.with_name("packages"), *PACKAGES[page])
+        shell.environment["PATH"] += f"{os.pathsep}{packages / 'bin'}"
+        shell.environment["PYTHONPATH"] += f"{os.pathsep}{packages}"
     for make in FILES.get(page, ()):
         make(shell.folder)
     for step in STEPS[page]:
@@ -130,7 +145,7 @@ def test_what_is_not_run_is_on_a_page() -> None:
         assert any(text.startswith(start) for text in texts), start
     for name in STANDS_IN:
         assert any(name in text for text in texts), name
-    assert FILES.keys() <= STEPS.keys()
+    assert FILES.keys() | PACKAGES.keys() <= STEPS.keys()
     for page, test in ELSEWHERE.items():
         assert Path(page).name in (ROOT / test).read_text(encoding="utf-8")
 

