@@ -21,6 +21,7 @@ from repalign.core.factors.mutual_info import neighbour_mi_matrix
 from repalign.deconfounding.run import deconfound
 from repalign.deconfounding.settings import BatchSettings
 from repalign.disentanglement.settings import FactorSettings
+from repalign.engine.engine import ThreadPool
 
 LEVELS = (3, 4, 6, 8, 10, 10, 10, 15, 32, 40)
 
@@ -122,12 +123,12 @@ def deconfounding_table(scale: float) -> dict[str, object]:
     seconds, results = {}, []
     for workers in (1, 2):
         settings = BatchSettings(
-            top_percent=(), n_permuted=0, judge_batches=False, workers=workers,
+            top_percent=(), n_permuted=0, judge_batches=False,
         )  # fmt: skip
         result, seconds[workers] = timed(
-            lambda settings=settings: deconfound(
+            lambda settings=settings, workers=workers: deconfound(
                 values, {"label": labels, "plate": plates}, labels=["label"], batch="plate",
-                settings=settings,
+                settings=settings, executor=ThreadPool(workers),
             )
         )  # fmt: skip
         results.append(result)
@@ -147,11 +148,11 @@ def planted_over_seeds(scale: float) -> dict[str, object]:
     for seed in range(10):
         values, labels, plates = planted(seed, round(2000 * scale), 16, 10)
         settings = BatchSettings(
-            top_percent=(25,), workers=2, seed=seed,
+            top_percent=(25,), seed=seed,
         )  # fmt: skip
         result = deconfound(
             values, {"label": labels, "plate": plates}, labels=["label"], batch="plate",
-            settings=settings,
+            settings=settings, executor=ThreadPool(2),
         )  # fmt: skip
         for record in result.records:
             if record.value is not None:

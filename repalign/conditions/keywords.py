@@ -50,7 +50,6 @@ class BatchKeywords(StudyKeywords, total=False):
     permuted: int
     top: Sequence[float]
     fit_on: FitOn
-    workers: int
 
 
 DISENTANGLE = Spoken(
@@ -59,5 +58,5 @@ DISENTANGLE = Spoken(
 DECONFOUND = Spoken(
     "deconfound",
     BatchSettings(),
-    beside=("columns", "labels", "batch", "settings", "cache", "machine"),
+    beside=("columns", "labels", "batch", "settings", "machine", "executor"),
 )

@@ -28,8 +28,8 @@ from repalign.deconfounding.units import (
     run_unit,
     unit_key,
 )
-from repalign.engine.cache import Cache, cache_key, digest
-from repalign.engine.engine import Engine, ThreadPool
+from repalign.engine.cache import cache_key, digest
+from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.store.open import Embeddings, as_source
@@ -43,8 +43,8 @@ def deconfound(
     labels: Sequence[str],
     batch: str,
     settings: BatchSettings | None = None,
-    cache: Cache | None = None,
     machine: Machine | None = None,
+    executor: Engine | None = None,
     **keywords: Unpack[BatchKeywords],
 ) -> DeconfoundResult:
     """Judge by held-out batches how well labels are told from each condition of a representation.
@@ -58,9 +58,9 @@ def deconfound(
         labels: names of label columns (see ``label_tasks`` for what they may hold).
         batch: name of the column of batches: plates, sites, donors.
         settings: all conventions as one object, for programs; instead of keywords.
-        cache: where finished folds are kept, so that a rerun computes the missing ones only
-            (``open_cache`` of ``repalign.engine.cache``); nowhere by default.
-        machine: device, cap on working memory, and who hears of progress.
+        machine: device, cap on working memory, and the callback of progress.
+        executor: what computes the folds: this process by default, or a ``ThreadPool``; with a
+            cache a rerun computes what is missing only.
         keywords: options, as ``repalign deconfound --help`` explains them.
 
     Raises:
@@ -83,7 +83,7 @@ def deconfound(
         True
     """
     settings = DECONFOUND.settings_of(settings, keywords)
-    machine = machine or Machine()
+    machine, engine = machine or Machine(), executor or Engine()
     labels = listed("labels", labels, "names of columns", str)
     not_features = (*labels, batch)
     source = as_source(embeddings, name="embeddings", leave_out=not_features)
@@ -101,25 +101,24 @@ def deconfound(
         raw, settings.transform.fitted_ica, machine.memory_bytes, machine.device
     )
     wanted = [(name, settings.seed) for name in settings.transform.conditions]
-    fits, notes = fit_conditions(wanted, fitter, Engine(cache), machine, origin)
+    fits, notes = fit_conditions(wanted, fitter, Engine(engine.cache), machine, origin)
     fitted = {name: condition for (name, _), condition in fits.items()}
     batches = aligned.columns[batch]
-    inputs = keep_transformed(FoldInputs(raw, fitted, batches, settings, fitter.ica, machine))
+    inputs = FoldInputs(raw, fitted, batches, settings, fitter.ica, engine.workers)
+    inputs = keep_transformed(inputs, machine.memory_bytes)
     units = list(list_units(tasks, tuple(fitted), batches, settings))
 
     def key_of_fold(unit: FoldUnit) -> str:
         return cache_key("fold", origin, _trees_version(), unit_key(unit, inputs))
 
-    workers = settings.workers
-    with ThreadPool(workers, cache) if workers > 1 else Engine(cache) as engine:
-        results = engine.map(
-            "folds",
-            run_unit,
-            units,
-            machine,
-            key=None if cache is None else key_of_fold,
-            shared=lambda unit: (inputs,),
-        )
+    results = engine.map(
+        "folds",
+        run_unit,
+        units,
+        machine,
+        key=None if engine.cache is None else key_of_fold,
+        shared=lambda unit: (inputs,),
+    )
     outcomes = list(zip(units, results, strict=True))
     return DeconfoundResult(
         records=batch_records(source, outcomes, inputs),

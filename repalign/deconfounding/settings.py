@@ -32,7 +32,6 @@ class BatchSettings(StudySettings):
         n_permuted: Rounds with labels permuted within batches, for the control; 0 for none.
         judge_batches: Also tell how well the batch itself is predicted.
         rounds: Boosting rounds.
-        workers: Folds side by side.
 
     Example:
         >>> BatchSettings(n_folds=3, control="DMSO", top_percent=(5, 20)).top_shares
@@ -74,7 +73,6 @@ class BatchSettings(StudySettings):
     n_permuted: int = null_option("permuted labels", BATCHES)
     judge_batches: bool = option(True, "Also tell how well the batch itself is predicted.", flag="")
     rounds: int = option(100, "Boosting rounds.", flag="", least=1, recorded=True)
-    workers: int = option(1, "Folds side by side.", panel=BATCHES, least=1)
 
     @property
     def top_shares(self) -> tuple[float, ...]:

@@ -53,7 +53,7 @@ class FoldInputs:
         batches: Batch of every row.
         settings: What was asked for.
         ica: How ICA is fitted.
-        machine: Device, and cap on working memory.
+        workers: How many units are computed at the same time, and share the memory.
         kept: Rows of the conditions that fit into the memory at once; the others are made again
             by every unit, of its own rows.
     """
@@ -63,7 +63,7 @@ class FoldInputs:
     batches: NDArray[Any]
     settings: BatchSettings
     ica: IcaSettings
-    machine: Machine
+    workers: int
     kept: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def rows_of(self, condition: str, rows: NDArray[Any]) -> NDArray[Any]:
@@ -73,7 +73,7 @@ class FoldInputs:
         return self.fitted[condition].transform.apply(self.raw[rows])
 
 
-def keep_transformed(inputs: FoldInputs) -> FoldInputs:
+def keep_transformed(inputs: FoldInputs, memory_bytes: int) -> FoldInputs:
     """Transform all rows once for as many conditions as the memory holds beside the rows.
 
     Raises:
@@ -81,12 +81,11 @@ def keep_transformed(inputs: FoldInputs) -> FoldInputs:
     """
     n_rows, width = inputs.raw.shape
     wide = 8 * n_rows * width
-    left = inputs.machine.memory_bytes - inputs.raw.nbytes - inputs.settings.workers * wide
+    left = memory_bytes - inputs.raw.nbytes - inputs.workers * wide
     if left < 0:
-        needed = byte_size(inputs.machine.memory_bytes - left, up=True)
-        allowed = byte_size(inputs.machine.memory_bytes)
+        needed, allowed = byte_size(memory_bytes - left, up=True), byte_size(memory_bytes)
         raise InputError(
-            f"{n_rows} rows of {width} columns and {inputs.settings.workers} workers take "
+            f"{n_rows} rows of {width} columns and {inputs.workers} workers take "
             f"{needed}, more than the {allowed} allowed; allow more (--memory) "
             "or take fewer workers"
         )
@@ -125,7 +124,7 @@ def run_unit(machine: Machine, unit: FoldUnit, inputs: FoldInputs) -> tuple[Fold
     """Compute one unit; a fold that cannot be scored gives its reason."""
     if unit.fold.reason:
         return (FoldMeasure(Score("AUROC", None, unit.fold.reason)),)
-    values, labels = _values(unit, inputs), unit.task.labels
+    values, labels = _values(machine, unit, inputs), unit.task.labels
     seed = inputs.settings.seed
     if unit.kind == "batch":
         train, test = ((values[rows], labels[rows]) for rows in (unit.fold.train, unit.fold.test))
@@ -187,14 +186,13 @@ def _row_fold(codes: NDArray[Any], seed: int) -> BatchFold:
     return BatchFold("rows", np.flatnonzero(~held_out), np.flatnonzero(held_out), reason)
 
 
-def _values(unit: FoldUnit, inputs: FoldInputs) -> NDArray[Any]:
+def _values(machine: Machine, unit: FoldUnit, inputs: FoldInputs) -> NDArray[Any]:
     rows = unit.task.rows
     if inputs.settings.fit_on == "all" or unit.kind == "batch":
         return inputs.rows_of(unit.condition, rows)
     # All rows of the training batches, whatever their label, and none of the held-out ones.
     train = np.isin(inputs.batches, np.unique(inputs.batches[rows[unit.fold.train]]))
-    machine = inputs.machine
-    share = max(1, machine.memory_bytes // inputs.settings.workers)
+    share = max(1, machine.memory_bytes // inputs.workers)
     fitter = ConditionFitter(inputs.raw[train], inputs.ica, share, machine.device)
     condition = fitter.fit(unit.condition, inputs.settings.seed)
     return condition.transform.apply(inputs.raw[rows])

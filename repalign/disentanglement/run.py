@@ -1,7 +1,7 @@
 """Do latents recover known factors: every score in every condition, with null and interval."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Unpack
 
 import numpy as np
@@ -91,8 +91,8 @@ def disentangle(
     machine, engine = machine or Machine(), executor or Engine()
     sources = _sources(embeddings, named_columns(settings, groups))
     is_own = embeddings is factors
-    study = _Study(open_columns(factors), settings, groups, is_own)
-    chosen = [study.rows_of(source) for source in sources]
+    table = open_columns(factors)
+    chosen = [_scored_rows(source, table, settings, groups, is_own=is_own) for source in sources]
     for source, scored in zip(sources, chosen, strict=True):
         _check_memory(source, scored, machine)
     results = [
@@ -108,52 +108,47 @@ def disentangle(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Study:
-    """The factors, and what was asked for."""
-
-    table: ColumnTable
-    settings: FactorSettings
-    groups: Groups
-    is_own: bool
-
-    def rows_of(self, source: EmbeddingSource) -> ScoredRows:
-        """Return the rows of a source that are scored, with their factors and groups."""
-        settings = self.settings
-        asked = open_groups(self.groups, self.table)
-        column = asked if isinstance(asked, str) else None
-        names = settings.factors or tuple(name for name in self.table.columns if name != column)
-        wanted = names if column is None or column in names else (*names, column)
-        is_own = self.is_own or is_own_table(source, self.table)
-        both = sorted(set(names) & set(source.columns or ())) if is_own else ()
-        if both:
-            raise InputError(
-                f"{source.name}: {listing(both)} would be both features and factors; say which "
-                "columns are factors (--factor)"
-            )
-        aligned = align_columns(
-            source, self.table, wanted, policy=settings.on_mismatch, is_own=is_own
+def _scored_rows(
+    source: EmbeddingSource,
+    table: ColumnTable,
+    settings: FactorSettings,
+    groups: Groups,
+    *,
+    is_own: bool,
+) -> ScoredRows:
+    """Return the rows of a source that are scored, with their factors and groups."""
+    asked = open_groups(groups, table)
+    column = asked if isinstance(asked, str) else None
+    names = settings.factors or tuple(name for name in table.columns if name != column)
+    wanted = names if column is None or column in names else (*names, column)
+    is_own = is_own or is_own_table(source, table)
+    both = sorted(set(names) & set(source.columns or ())) if is_own else ()
+    if both:
+        raise InputError(
+            f"{source.name}: {listing(both)} would be both features and factors; say which "
+            "columns are factors (--factor)"
         )
-        rows = aligned.rows
-        if is_own:
-            targets = {name: aligned.columns[name] for name in names}
-            check_features(source, source.rows.take(rows), targets)
-        if column is not None:
-            groups = to_groups(aligned.columns[column])
-        elif asked is not None:
-            groups = to_groups(group_numbers(asked, source)[rows])
-        else:
-            groups = sample_groups(source, rows)
-        drawn, notes = _drawn(groups, settings)
-        encoded = encode_factors(
-            {name: aligned.columns[name][drawn] for name in names},
-            kinds=settings.kinds,
-            n_bins=settings.n_bins,
-        )
-        not_features = named_columns(settings, self.groups)
-        features = feature_notes(source, self.table, not_features, is_own=is_own)
-        notes = (*features, *aligned.notes, *notes)
-        return ScoredRows(rows[drawn], encoded, groups.take(drawn), notes)
+    aligned = align_columns(source, table, wanted, policy=settings.on_mismatch, is_own=is_own)
+    rows = aligned.rows
+    if is_own:
+        targets = {name: aligned.columns[name] for name in names}
+        check_features(source, source.rows.take(rows), targets)
+    if column is not None:
+        members = to_groups(aligned.columns[column])
+    elif asked is not None:
+        members = to_groups(group_numbers(asked, source)[rows])
+    else:
+        members = sample_groups(source, rows)
+    drawn, notes = _drawn(members, settings)
+    encoded = encode_factors(
+        {name: aligned.columns[name][drawn] for name in names},
+        kinds=settings.kinds,
+        n_bins=settings.n_bins,
+    )
+    not_features = named_columns(settings, groups)
+    features = feature_notes(source, table, not_features, is_own=is_own)
+    notes = (*features, *aligned.notes, *notes)
+    return ScoredRows(rows[drawn], encoded, members.take(drawn), notes)
 
 
 def named_columns(settings: FactorSettings, groups: Groups = None) -> tuple[str, ...]:

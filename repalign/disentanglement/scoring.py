@@ -7,7 +7,6 @@ import numpy as np
 
 from repalign.aliases import FloatArray, IntArray
 from repalign.conditions.fit import fit_conditions
-from repalign.core.affine import AffineMap
 from repalign.core.conditions.fit import Condition, ConditionFitter
 from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.encoding import Factors
@@ -25,7 +24,11 @@ from repalign.core.factors.shuffles import FactorShuffle, plan_shuffle
 from repalign.core.resampling.intervals import count_groups
 from repalign.core.resampling.permutations import FEWEST_ARRANGEMENTS
 from repalign.disentanglement.grouping import RowGroups
-from repalign.disentanglement.results import InformationMatrix, ScoreRecord
+from repalign.disentanglement.results import (
+    DisentangleResult,
+    InformationMatrix,
+    ScoreRecord,
+)
 from repalign.disentanglement.settings import FactorSettings
 from repalign.engine.cache import cache_key, digest
 from repalign.engine.engine import Engine
@@ -44,16 +47,6 @@ class ScoredRows:
     factors: Factors
     groups: RowGroups
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class SourceScores:
-    """What came out for one source."""
-
-    records: tuple[ScoreRecord, ...]
-    warnings: tuple[str, ...]
-    matrices: tuple[InformationMatrix, ...]
-    transforms: dict[tuple[str, str, str], AffineMap]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +72,7 @@ def score_source(
     settings: FactorSettings,
     engine: Engine,
     machine: Machine,
-) -> SourceScores:
+) -> DisentangleResult:
     """Score one source in every condition and with every seed."""
     latents = source.rows.take(scored.rows).astype(np.float64)
     factors, groups = scored.factors, scored.groups
@@ -142,12 +135,17 @@ def score_source(
         if task.settings.seed == settings.seed:
             matrices.append(_matrix(source, task, factors, of_condition))
             warnings += _pruned_note(matrices[-1])
-    transforms = {
-        (source.name, source.view, task.condition.name): task.condition.transform
-        for task in tasks
-        if task.settings.seed == settings.seed
-    }
-    return SourceScores(tuple(records), tuple(warnings), tuple(matrices), transforms)
+    return DisentangleResult(
+        records=tuple(records),
+        settings=asdict(settings),
+        warnings=tuple(warnings),
+        matrices=tuple(matrices),
+        transforms={
+            (source.name, source.view, task.condition.name): task.condition.transform
+            for task in tasks
+            if task.settings.seed == settings.seed
+        },
+    )
 
 
 def score_condition(

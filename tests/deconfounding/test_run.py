@@ -12,6 +12,7 @@ from repalign.deconfounding.settings import BatchSettings
 from repalign.deconfounding.tasks import LabelTask
 from repalign.deconfounding.units import FoldInputs, list_units, run_unit
 from repalign.engine.cache import Cache
+from repalign.engine.engine import Engine, ThreadPool
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 
@@ -87,7 +88,7 @@ def test_every_measure_has_its_record() -> None:
 
 def test_workers_do_not_change_the_result() -> None:
     alone = run().to_frame()
-    together = run(settings=BatchSettings(**{**QUICK.__dict__, "workers": 3})).to_frame()
+    together = run(executor=ThreadPool(3)).to_frame()
     assert alone.equals(together)
 
 
@@ -120,7 +121,7 @@ def test_a_fit_on_the_training_batches_is_blind_to_held_out_rows(
 def inputs_of(values: np.ndarray, plates: np.ndarray, settings: BatchSettings) -> FoldInputs:
     fitter = ConditionFitter(values, settings.transform.fitted_ica)
     fitted = {"pca": fitter.fit("pca")}
-    return FoldInputs(values, fitted, plates, settings, fitter.ica, Machine())
+    return FoldInputs(values, fitted, plates, settings, fitter.ica, workers=1)
 
 
 def test_a_small_memory_changes_no_number_and_too_small_a_one_is_refused() -> None:
@@ -142,12 +143,12 @@ def test_the_paper_s_second_protocol_trains_on_one_batch() -> None:
 
 def test_a_finished_fold_is_not_computed_again(tmp_path: Path) -> None:
     cache = Cache(tmp_path, 2**30)
-    first = run(cache=cache).to_frame()
+    first = run(executor=Engine(cache)).to_frame()
     folds = {path: path.stat().st_ino for path in tmp_path.glob("fold-*")}
     assert len(folds) == 2 * (5 + 5 + 1)
     lost = min(folds)
     lost.unlink()
-    assert run(cache=cache).to_frame().equals(first)
+    assert run(executor=Engine(cache)).to_frame().equals(first)
     again = {path: path.stat().st_ino for path in tmp_path.glob("fold-*")}
     assert again.keys() == folds.keys()
     assert {path for path in folds if again[path] != folds[path]} <= {lost}
@@ -155,9 +156,13 @@ def test_a_finished_fold_is_not_computed_again(tmp_path: Path) -> None:
 
 def test_other_settings_do_not_take_up_finished_folds(tmp_path: Path) -> None:
     cache = Cache(tmp_path, 2**30)
-    run(cache=cache)
+    run(executor=Engine(cache))
     other = BatchSettings(**{**QUICK.__dict__, "rounds": 25})
-    assert run(cache=cache, settings=other).to_frame().equals(run(settings=other).to_frame())
+    assert (
+        run(executor=Engine(cache), settings=other)
+        .to_frame()
+        .equals(run(settings=other).to_frame())
+    )
 
 
 def test_other_rows_do_not_take_up_finished_folds(tmp_path: Path) -> None:
@@ -172,7 +177,7 @@ def test_other_rows_do_not_take_up_finished_folds(tmp_path: Path) -> None:
         )
         result = deconfound(
             np.concatenate([values, -values[::-1]]), columns, labels=["perturbed"], batch="plate",
-            settings=QUICK, cache=Cache(tmp_path, 2**30),
+            settings=QUICK, executor=Engine(Cache(tmp_path, 2**30)),
         )  # fmt: skip
         halves.append(value(result, "raw", "AUROC"))
     assert halves[0] != halves[1]

@@ -169,6 +169,17 @@ def test_a_condition_that_cannot_be_fitted_does_not_cost_the_others() -> None:
     assert re.search("12 rows .*30 latents", explicit.reason)
 
 
+def test_a_condition_that_cannot_be_fitted_does_not_end_repetitions() -> None:
+    wide = np.random.default_rng(0).normal(size=(12, 30))
+    settings = FactorSettings(
+        scores=("mcc",), n_null=0, n_halves=0, n_seeds=2,
+        transform=TransformSettings(conditions=("raw", "ica")),
+    )  # fmt: skip
+    result = disentangle(wide, {"a": np.arange(12) % 3}, settings=settings)
+    assert {record.condition for record in result.records} == {"raw"}
+    assert sum("ica was left out" in text for text in result.warnings) == 1
+
+
 def test_when_no_condition_can_be_fitted_it_is_said_why() -> None:
     settings = FactorSettings(transform=TransformSettings(conditions=("pca", "ica")))
     with pytest.raises(InputError, match=r"pca was left out: .*vary"):

@@ -231,9 +231,11 @@ def _unsound_shards(path: Path) -> str:
 
 def _unsound_units(place: Path) -> str:
     """Say which finished units are kept and cannot be read."""
-    cache = Cache(place.parent / "home" / ".cache" / "repalign", 2**30)
-    keys = [path.stem for path in cache.folder.glob(f"*{SUFFIX}")]
-    return ", ".join(key for key in keys if cache.get(key) is None)
+    unsound = []
+    for folder in (place.parent / "home" / ".cache" / "repalign", place / "again" / "cases"):
+        keys = [path.stem for path in folder.glob(f"*{SUFFIX}")]
+        unsound += [key for key in keys if Cache(folder, 2**30).get(key) is None]
+    return ", ".join(unsound)
 
 
 def _visible(place: Path) -> set[str]:

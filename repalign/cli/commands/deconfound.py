@@ -42,6 +42,10 @@ def deconfound(
             show_default="the embeddings' own file, where it is a table",
         ),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(min=1, help="Folds at the same time, in threads.", rich_help_panel=BATCHES),
+    ] = 1,
     no_cache: NoCacheOption = False,
     given: Given,
     shared: StudyOptions,
@@ -56,6 +60,7 @@ def deconfound(
     from repalign.conditions.columns import open_columns
     from repalign.deconfounding.run import deconfound as run
     from repalign.engine.cache import private_cache
+    from repalign.engine.engine import Engine, ThreadPool
     from repalign.store.open import open_embeddings
 
     chosen = shared.check_outputs()
@@ -72,8 +77,8 @@ def deconfound(
             labels=label,
             batch=batch,
             settings=settings,
-            cache=cache,
             machine=shared.machine(talk, on_stage),
+            executor=ThreadPool(workers, cache) if workers > 1 else Engine(cache),
         )
     if cache is not None:
         cache.trim()

@@ -2,15 +2,10 @@ import numpy as np
 import pytest
 
 from repalign.core.factors.encoding import encode_factors
-from repalign.core.factors.judging import (
-    JudgedScore,
-    half_draws,
-    judge_score,
-    score_draws,
-    shuffled_draws,
-)
-from repalign.core.factors.scores import ScoreSettings, score_factors, score_names
+from repalign.core.factors.judging import half_draws, judge_score, score_draws
+from repalign.core.factors.scores import ScoreSettings, score_factors
 from repalign.core.factors.shuffles import plan_shuffle
+from tests.core.factors.judging import judged
 
 QUICK = ScoreSettings(groups=("infomec", "mcc", "r2", "mig"))
 
@@ -22,27 +17,8 @@ def planted(seed: int, n_rows: int = 400):
     return factors, sources + 0.3 * rng.normal(size=(n_rows, 2))
 
 
-def judged(factors, latents, settings=QUICK, *, n_null=0, n_halves=0) -> dict[str, JudgedScore]:
-    shuffle, rows = plan_shuffle(factors), np.arange(len(latents))
-    shuffled, halves = (
-        score_draws(draws, factors, latents, settings)
-        for draws in (shuffled_draws(shuffle, n_null, 0), half_draws(rows, n_halves, 0))
-    )
-    names = score_names(settings.groups, repeatable=True)
-    return {
-        score.name: judge_score(
-            score,
-            shuffled[:, names.index(score.name)],
-            halves[:, names.index(score.name)],
-            shuffle,
-            rows,
-        )
-        for score in score_factors(factors, latents, settings).scores
-    }
-
-
 def test_null_is_near_chance_and_the_truth_beats_every_draw() -> None:
-    scores = judged(*planted(0), n_null=9)
+    scores = judged(*planted(0), QUICK, n_null=9)
     assert scores["InfoE"].null < 0.05
     assert scores["MCC-pearson"].null < 0.15
     assert scores["InfoE"].p_value == pytest.approx(0.1)
@@ -53,7 +29,7 @@ def test_null_is_near_chance_and_the_truth_beats_every_draw() -> None:
 def test_noise_scores_high_on_infom_and_its_null_says_so() -> None:
     factors, _ = planted(0)
     noise = np.random.default_rng(9).normal(size=(400, 2))
-    scores = judged(factors, noise, n_null=19)
+    scores = judged(factors, noise, QUICK, n_null=19)
     assert scores["InfoE"].score.value < 0.05
     assert scores["InfoM"].null > 0.3
     assert scores["InfoM"].p_value > 0.05
@@ -85,7 +61,7 @@ def test_a_half_sample_without_a_rare_class_is_passed_over() -> None:
 def test_undefined_scores_stay_undefined_when_judged() -> None:
     factors = encode_factors({"only": np.arange(60) % 3})
     latents = np.random.default_rng(0).normal(size=(60, 2))
-    score = judged(factors, latents, n_null=2, n_halves=2)["InfoM"]
+    score = judged(factors, latents, QUICK, n_null=2, n_halves=2)["InfoM"]
     assert "factors" in score.score.reason
     assert (score.null, score.p_value, score.low) == (None, None, None)
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from repalign.core.factors.encoding import encode_factors
-from repalign.core.factors.judging import half_sample_scores, judge_scores, shuffled_scores
+from repalign.core.factors.judging import half_draws, score_draws, shuffled_draws
 from repalign.core.factors.scores import ScoreSettings, score_factors
 from repalign.core.factors.shuffles import plan_shuffle
+from tests.core.factors.judging import judged
 
 UNEQUAL = np.repeat(np.arange(8), [10, 9, 9, 8, 5, 5, 4, 1])
 MCC = ScoreSettings(groups=("mcc",))
@@ -64,11 +65,10 @@ def test_arrangements_that_cannot_be_told_apart_count_once() -> None:
 def test_too_few_arrangements_give_a_null_and_no_p_value() -> None:
     member = np.repeat(np.arange(4), 10)
     factors = encode_factors({"side": member % 2})
-    found = score_factors(factors, np.random.default_rng(0).normal(size=(40, 2)), MCC)
-    nulls = shuffled_scores(found, MCC, plan_shuffle(factors, member), n_draws=9)
-    judged = judge_scores(found, nulls, {})[0]
-    assert judged.null is not None
-    assert judged.p_value is None
+    latents = np.random.default_rng(0).normal(size=(40, 2))
+    score = judged(factors, latents, MCC, groups=member, n_null=9)["MCC-pearson"]
+    assert score.null is not None
+    assert score.p_value is None
 
 
 def test_what_is_observed_is_scored_again_on_the_rows_that_are_shuffled() -> None:
@@ -78,10 +78,10 @@ def test_what_is_observed_is_scored_again_on_the_rows_that_are_shuffled() -> Non
     latents = np.column_stack([x, rng.normal(size=UNEQUAL.size)])
     found = score_factors(factors, latents, MCC)
     shuffle = plan_shuffle(factors, UNEQUAL)
-    nulls = shuffled_scores(found, MCC, shuffle, n_draws=2)
+    observed = score_draws(shuffled_draws(shuffle, 2, 0), factors, latents, MCC)[0, 0]
     kept = score_factors(factors.deal(shuffle.kept), latents[shuffle.kept], MCC)
-    assert nulls.observed["MCC-pearson"] == kept.value("MCC-pearson")
-    assert nulls.observed["MCC-pearson"] != found.value("MCC-pearson")
+    assert observed == kept.value("MCC-pearson")
+    assert observed != found.value("MCC-pearson")
 
 
 def test_half_samples_hold_whole_groups() -> None:
@@ -89,12 +89,13 @@ def test_half_samples_hold_whole_groups() -> None:
     factors = by_group(member)
     rng = np.random.default_rng(0)
     latents = factors.values + 5.0 * rng.normal(size=(10, 2))[member]
-    found = score_factors(factors, latents, MCC)
-    together = half_sample_scores(found, MCC, n_draws=40, groups=member)["MCC-pearson"]
-    apart = half_sample_scores(found, MCC, n_draws=40)["MCC-pearson"]
+    together, apart = (
+        score_draws(half_draws(groups, 40, 0), factors, latents, MCC)[:, 0]
+        for groups in (member, np.arange(60))
+    )
     # 60 rows say no more than their 10 groups.
     assert np.std(together) > 1.5 * np.std(apart)
-    assert half_sample_scores(found, MCC, n_draws=5, groups=member % 3) == {}
+    assert half_draws(member % 3, 5, 0).rows == ()
 
 
 def test_half_samples_vary_as_half_of_the_rows_do() -> None:
@@ -102,8 +103,7 @@ def test_half_samples_vary_as_half_of_the_rows_do() -> None:
     size = rng.normal(size=400)
     latents = (size + rng.normal(size=400))[:, None]
     factors = encode_factors({"size": size}, kinds={"size": "continuous"})
-    scored = score_factors(factors, latents, MCC)
-    values = half_sample_scores(scored, MCC, n_draws=80)["MCC-pearson"]
+    values = score_draws(half_draws(np.arange(400), 80, 0), factors, latents, MCC)[:, 0]
     r = np.corrcoef(size, latents[:, 0])[0, 1]
     # of n/2 among n rows, the variance of a correlation is (1 − r²)² (2/n) (1 − 1/2)
     assert np.std(values) == pytest.approx((1 - r**2) / np.sqrt(400), rel=0.3)
@@ -123,11 +123,9 @@ def test_chance_in_groups_is_significant_as_often_as_it_should(*, is_constant: b
             values = values + 0.5 * rng.normal(size=(300, 2))
         kinds = {"a": "continuous", "b": "continuous"}
         factors = encode_factors({"a": values[:, 0], "b": values[:, 1]}, kinds=kinds)
-        found = score_factors(factors, latents, MCC)
         for name, groups in (("groups", member), ("rows", None)):
-            shuffle = plan_shuffle(factors, groups)
-            nulls = shuffled_scores(found, MCC, shuffle, n_draws=19)
-            rejected[name] += nulls.p_value("MCC-pearson") <= 0.05 + 1e-9
+            score = judged(factors, latents, MCC, groups=groups, n_null=19)["MCC-pearson"]
+            rejected[name] += score.p_value <= 0.05 + 1e-9
     # 99 % of a binomial of 400 draws at .05.
     assert 10 <= rejected["groups"] <= 32
     assert rejected["rows"] > 300
