@@ -93,7 +93,7 @@ print(json.dumps({"same": [f == fingerprint(whole) for f in found], "codes": cod
 """
 
 
-PACKAGE = Path(__file__).parents[3] / "repalign"
+PACKAGE = Path(__file__).parents[2] / "repalign"
 MODEL = PACKAGE / "zoo" / "weights" / "gpt-neox-seed0"
 
 
