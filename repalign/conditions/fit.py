@@ -43,11 +43,13 @@ def fit_conditions(
         shared=lambda item: (fitter,),
         only_slow=True,
     )
-    by_item = dict(zip(wanted, results, strict=True))
-    conditions = {item: fit for item, fit in by_item.items() if not isinstance(fit, str)}
-    notes = dict.fromkeys(
-        f"{name} was left out: {fit}" for (name, _), fit in by_item.items() if isinstance(fit, str)
-    )
+    conditions: dict[ConditionSeed, Condition] = {}
+    notes: dict[str, None] = {}
+    for (name, seed), result in zip(wanted, results, strict=True):
+        if isinstance(result, str):
+            notes[f"{name} was left out: {result}"] = None
+        else:
+            conditions[name, seed] = Condition(name, *result)
     if not conditions:
         raise InputError("; ".join(notes))
     return conditions, tuple(notes)
@@ -55,9 +57,10 @@ def fit_conditions(
 
 def fit_condition(
     machine: Machine, item: ConditionSeed, fitter: ConditionFitter
-) -> Condition | str:
-    """Return a fitted condition, or why it cannot be fitted."""
+) -> tuple[Any, ...] | str:
+    """Return the fields of a condition behind its name, or why it cannot be fitted."""
     try:
-        return fitter.fit(*item)
+        fitted = fitter.fit(*item)
     except InputError as refusal:
         return str(refusal)
+    return fitted.transform, fitted.n_iter, fitted.converged, fitted.warnings

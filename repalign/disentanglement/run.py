@@ -100,11 +100,11 @@ def disentangle(
         for source, scored in zip(sources, chosen, strict=True)
     ]
     return DisentangleResult(
-        records=tuple(record for found in results for record in found.records),
+        records=tuple(record for result in results for record in result.records),
         settings=asdict(settings),
-        warnings=tuple(dict.fromkeys(text for found in results for text in found.warnings)),
-        matrices=tuple(matrix for found in results for matrix in found.matrices),
-        transforms={key: m for found in results for key, m in found.transforms.items()},
+        warnings=tuple(dict.fromkeys(text for result in results for text in result.warnings)),
+        matrices=tuple(matrix for result in results for matrix in result.matrices),
+        transforms={key: m for result in results for key, m in result.transforms.items()},
     )
 
 

@@ -10,7 +10,7 @@ from repalign.conditions.fit import fit_conditions
 from repalign.core.conditions.fit import Condition, ConditionFitter
 from repalign.core.conditions.kinds import condition_kind
 from repalign.core.factors.encoding import Factors
-from repalign.core.factors.infomec import infomec_preset
+from repalign.core.factors.infomec import MutualInformation, infomec_preset
 from repalign.core.factors.judging import (
     Draws,
     JudgedScore,
@@ -79,7 +79,7 @@ def score_source(
     shuffle = plan_shuffle(factors, groups.member, is_ordered=groups.is_ordered, seed=settings.seed)
     tasks, notes = _condition_tasks(source, latents, factors, settings, engine, machine)
     shared = (factors, latents)
-    scores = engine.map(
+    computed = engine.map(
         "scores",
         score_condition,
         tasks,
@@ -87,6 +87,10 @@ def score_source(
         key=lambda task: cache_key("scores", task.key),
         shared=lambda task: shared,
     )
+    scores = [
+        FactorScores(values, MutualInformation(nmi, active), notes)
+        for values, nmi, active, notes in computed
+    ]
     names = score_names(settings.groups, repeatable=True)
     draws_of = {
         seed: _draws(shuffle, groups, settings, seed) if names else []
@@ -150,10 +154,11 @@ def score_source(
 
 def score_condition(
     machine: Machine, task: ConditionTask, factors: Factors, latents: FloatArray
-) -> FactorScores:
-    """Return the scores of one condition on all rows."""
+) -> tuple[Any, ...]:
+    """Return the scores of one condition on all rows, the information behind them, and notes."""
     values = task.condition.transform.apply(latents)
-    return score_factors(factors, values, task.settings, names=task.names)
+    scores = score_factors(factors, values, task.settings, names=task.names)
+    return scores.scores, scores.information.nmi, scores.information.active, scores.notes
 
 
 def score_part(

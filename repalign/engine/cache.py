@@ -238,9 +238,6 @@ def known_classes() -> dict[str, type]:
     from repalign.comparison.space import Scale, SpaceIca
     from repalign.core.affine import AffineMap
     from repalign.core.batches.judge import FoldMeasure
-    from repalign.core.conditions.fit import Condition
-    from repalign.core.factors.infomec import MutualInformation
-    from repalign.core.factors.scores import FactorScores
     from repalign.core.ica.components import IcaFit
     from repalign.core.ica.settings import IcaSettings
     from repalign.core.moments import PairMoments
@@ -253,7 +250,7 @@ def known_classes() -> dict[str, type]:
         *(PairMoments, Scale, SpaceIca, Diameter, IcaFit, IcaSettings, AffineMap),
         *(PairResult, ErrorRecord, MeasureRecord, PairReport, IcaReport),
         *(Resampled, Draws, Replicates, GroupCount),
-        *(Condition, FactorScores, MutualInformation, FoldMeasure, Score),
+        *(FoldMeasure, Score),
     )
     return {known.__name__: known for known in classes}
 
