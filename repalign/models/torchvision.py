@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from repalign.exceptions import InputError, ModelError, reading
 from repalign.models.checkpoints import build_filled, hash_files, is_offline, read_state_dict
@@ -58,12 +59,25 @@ def load_architecture(name: ModelName) -> Encoder:
     )
 
 
+class _RealNumbers(TorchFunctionMode):
+    """Keep ranges and lists of numbers in memory: a RegNet computes its widths from them."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        options = kwargs or {}
+        if func in (torch.arange, torch.tensor):
+            options = {"device": "cpu"} | options
+        return func(*args, **options)
+
+
 def _create(source: str, architecture: str, **options: Any) -> nn.Module:
     from torchvision.models import get_model
 
     if architecture in ("googlenet", "inception_v3"):
         options["init_weights"] = False  # takes long, and the weights are loaded
-    with reading(source, *MODEL_ERRORS, failure=ModelError, problem=f"does not fit {architecture}"):
+    problem = f"does not fit {architecture}"
+    with reading(source, *MODEL_ERRORS, failure=ModelError, problem=problem), _RealNumbers():
         module: nn.Module = get_model(architecture, weights=None, **options)
     return module
 

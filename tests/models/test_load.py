@@ -388,6 +388,13 @@ def test_a_squeezenet_is_what_enters_its_convolutional_classifier(tmp_path: Path
     torch.testing.assert_close(rows, expected, atol=1e-5, rtol=1e-5)
 
 
+def test_a_model_that_computes_its_widths_loads(tmp_path: Path) -> None:
+    whole = torchvision.models.regnet_y_400mf(weights=None)
+    torch.save(whole.state_dict(), tmp_path / "w.pth")
+    module = load_encoder(f"torchvision:regnet_y_400mf@{tmp_path / 'w.pth'}").module
+    assert torch.equal(module.state_dict()["fc.weight"], whole.state_dict()["fc.weight"])
+
+
 def test_a_model_that_looks_at_its_version_loads(tmp_path: Path) -> None:
     whole = torchvision.models.mnasnet0_5(weights=None)
     torch.save(whole.state_dict(), tmp_path / "w.pth")
