@@ -36,7 +36,7 @@ from repalign.comparison.warnings import warn_of_pair
 from repalign.core.affine import AffineMap, MappedRows
 from repalign.core.device import is_small, one_thread_if
 from repalign.core.maps import KIND_OF
-from repalign.core.moments import PairMoments, Parts, cross_moments
+from repalign.core.moments import PairMoments, cross_moments
 from repalign.core.resampling.evaluate import MapEvaluator
 from repalign.core.resampling.nulls import permutation_null
 from repalign.core.resampling.rotations import EFFICIENCY_MAPS, rotation_null
@@ -158,8 +158,13 @@ def _moments(
     known: tuple[tuple[PairMoments, ...], tuple[PairMoments, ...]],
     machine: Machine,
 ) -> tuple[PairMoments, ...]:
-    parts = Parts(pair.split.part_of_row, pair.split.n_parts)
-    return cross_moments(*rows, parts, known, **machine.limits("moments"))
+    return cross_moments(
+        *rows,
+        known,
+        part_of_row=pair.split.part_of_row,
+        n_parts=pair.split.n_parts,
+        **machine.limits("moments"),
+    )
 
 
 def _cut(

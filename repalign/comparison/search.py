@@ -93,7 +93,9 @@ def with_searches(results: "Sequence[PairResult]") -> "list[PairResult]":
     """Return the results with p-values corrected for all layer pairs that were looked at."""
     corrected: dict[Place, tuple[float, int]] = {}
     notes: dict[int, list[str]] = {}
-    for family in families([_models(result) for result in results]):
+    reports = [result.report for result in results]
+    models = [(report.source["name"], report.target["name"]) for report in reports]
+    for family in families(models):
         by_kind: dict[tuple[str, str], dict[int, Draws]] = {}
         for number in family:
             for resampled in results[number].resampled:
@@ -144,10 +146,6 @@ def families(models: Sequence[tuple[str, str]]) -> list[list[int]]:
 def is_tested(name: str) -> bool:
     """Whether shuffling can test a map or a measure."""
     return name not in KIND_OF or KIND_OF[name].is_paired
-
-
-def _models(result: "PairResult") -> tuple[str, str]:
-    return result.report.source["name"], result.report.target["name"]
 
 
 def _note(name: str, split: str, n_shuffles: int, members: Mapping[int, Draws]) -> list[str]:

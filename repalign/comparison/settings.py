@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 from repalign.core.ica.settings import PANEL as CONVENTIONS
 from repalign.core.ica.settings import IcaSettings
 from repalign.core.maps import ALL_MAPS, DEFAULT_MAPS, KIND_OF, PAPER_MAPS
-from repalign.core.measures import EVERY, measures_called, names_told
+from repalign.core.measures import EVERY, measure_names, measures_called
 from repalign.core.resampling.kinds import null_option
 from repalign.exceptions import InputError
 from repalign.options import Settings, option, with_values
@@ -79,7 +79,8 @@ class CompareSettings(Settings):
     )
     measures: tuple[str, ...] = option(
         (),
-        f"Measures of similarity beside the maps, separated by commas: {names_told()}; or {EVERY}.",
+        "Measures of similarity beside the maps, separated by commas: "
+        f"{measure_names()}; or {EVERY}.",
         metavar="NAMES",
         absent="none",
     )

@@ -4,7 +4,7 @@ All is computed once for all pairs of a view. Seeds follow from content.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter, itemgetter
@@ -28,7 +28,7 @@ from repalign.core.ica.components import (
 )
 from repalign.core.ica.settings import WHITENED_BYTES
 from repalign.core.linalg import fit_whitening
-from repalign.core.moments import PairMoments, Parts, leave_one_out, merge_all, space_moments
+from repalign.core.moments import PairMoments, leave_one_out, merge_all, space_moments
 from repalign.core.resampling.groups import Split
 from repalign.core.rows import SubsetRows
 from repalign.core.scale import Diameter, diameter, quantile_diameter
@@ -143,8 +143,12 @@ def compute_moments(machine: Machine, parted: Parted, keeps_rows: bool) -> tuple
     _, view, split = parted
     with one_thread_if(is_small(view.n_rows, view.dim)):
         rows = view.loaded(view.dim, machine) if keeps_rows else view.rows
-        parts = Parts(split.part_of_row, split.n_parts)
-        return space_moments(rows, parts, **machine.limits("moments"))
+        return space_moments(
+            rows,
+            part_of_row=split.part_of_row,
+            n_parts=split.n_parts,
+            **machine.limits("moments"),
+        )
 
 
 def compute_scale(machine: Machine, view: View, seed: int) -> Scale:
@@ -404,18 +408,11 @@ def _ica_tasks(
     for split_pair, rows, how in fits:
         for side, view in enumerate(split_pair.views):
             key = moments_key(view, split_pair)
-            for on in _rows_of_side(rows, side, both=settings.both_directions):
-                yield side, IcaTask(key, view, split_pair.split, on, width, how, SIDES[side])
-
-
-def _rows_of_side(
-    rows: Iterable[tuple[IcaRows, IcaRows]], side: int, *, both: bool
-) -> Iterator[IcaRows]:
-    """Yield the rows of a side; the way back exchanges those of the two sides."""
-    for pair in rows:
-        yield pair[side]
-        if both and pair[0] != pair[1]:
-            yield pair[1 - side]
+            for sides in rows:
+                # the way back exchanges the rows of the two sides
+                back = (sides[1 - side],) if settings.both_directions else ()
+                for on in dict.fromkeys((sides[side], *back)):
+                    yield side, IcaTask(key, view, split_pair.split, on, width, how, SIDES[side])
 
 
 def _scales(

@@ -172,18 +172,15 @@ class RowCache:
             if rows is not None:
                 self._rows.move_to_end(view.key)
                 return rows
-            self._free(room - view.n_bytes)
+            n_bytes = sum(rows.values.nbytes for rows in self._rows.values())
+            while self._rows and n_bytes > max(room - view.n_bytes, 0):
+                n_bytes -= self._rows.popitem(last=False)[1].values.nbytes
         if view.source.path is None or 2 * view.n_bytes > room:
             return view.rows
         rows = ArrayRows(view.rows.read(0, view.n_rows))
         with self._lock:
             self._rows[view.key] = rows
         return rows
-
-    def _free(self, room: int) -> None:
-        n_bytes = sum(rows.values.nbytes for rows in self._rows.values())
-        while self._rows and n_bytes > max(room, 0):
-            n_bytes -= self._rows.popitem(last=False)[1].values.nbytes
 
     def clear(self) -> None:
         """Free all rows."""

@@ -215,7 +215,7 @@ def _mapped_tensor(tensor: "torch.Tensor", through: "AffineMap") -> "torch.Tenso
     if through.entries is None:
         predicted = rows @ torch.from_numpy(through.matrix).to(home, torch.float64)
     else:
-        column, factor = (torch.from_numpy(each).to(home) for each in through.entries)
+        column, factor = (torch.from_numpy(entry).to(home) for entry in through.entries)
         predicted = rows[:, column] * factor
     predicted = predicted + torch.from_numpy(through.shift).to(home, torch.float64)
     dtype = tensor.dtype if tensor.is_floating_point() else torch.float64

@@ -117,7 +117,7 @@ def blas_held(number: int) -> contextlib.AbstractContextManager[None]:
     steal each other's cores, and a loop over both takes twice the time: torch works beside one.
     """
     libraries = _libraries(len(sys.modules)).select(user_api="blas").lib_controllers
-    return holding({_BlasThreads(found.filepath, found): number for found in libraries})
+    return holding({_BlasThreads(library.filepath, library): number for library in libraries})
 
 
 @functools.lru_cache(maxsize=1)
@@ -271,10 +271,10 @@ def matmul_kernels(device: str = "cpu") -> MatmulKernels:
     error = float((product - exact).abs().max() / exact.abs().max())
     # Older releases cannot be asked; then the safe answer is no.
     ask = getattr(torch.cpu, "get_capabilities", None)
-    found: Mapping[str, object] = ask() if ask is not None else {}
+    capabilities: Mapping[str, object] = ask() if ask is not None else {}
     return MatmulKernels(
         medium_is_exact=error < _ACCEPTED_ERROR,
-        has_bfloat16=bool(found.get("avx512_bf16") or found.get("amx_bf16")),
+        has_bfloat16=bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")),
     )
 
 
@@ -299,11 +299,11 @@ def lane_threads(lanes: int) -> Iterator[Callable[[], None]]:
     import torch
 
     before = torch.get_num_threads()
-    each = max(before // lanes, 1)
+    share = max(before // lanes, 1)
     with fast_float32("cpu"):
-        torch.set_num_threads(each)
+        torch.set_num_threads(share)
         try:
-            yield lambda: torch.set_num_threads(each)
+            yield lambda: torch.set_num_threads(share)
         finally:
             torch.set_num_threads(before)
             return_free_memory()

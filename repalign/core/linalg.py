@@ -184,10 +184,10 @@ def fit_whitening(
         InputError: Nothing varies, so that there is no direction to keep.
     """
     limits = [limit for limit in (max_rank, None if n_rows is None else n_rows - 1) if limit]
-    found = principal_directions(
+    principal = principal_directions(
         covariance, mean=mean, epsilon=epsilon, max_rank=min(limits, default=None)
     )
-    vectors, variances, rank = found.vectors, found.values, len(found.values)
+    vectors, variances, rank = principal.vectors, principal.values, len(principal.values)
     if rank < 1:
         raise InputError("the rows do not vary: there is no direction to whiten; check the input")
     largest = np.abs(vectors).argmax(axis=0)
@@ -199,7 +199,7 @@ def fit_whitening(
         inverse=vectors * spread,
         variances=variances,
         n_constant=int(np.count_nonzero(np.diag(covariance) <= 0)),
-        cut=found.cut,
+        cut=principal.cut,
     )
 
 

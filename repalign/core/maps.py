@@ -365,10 +365,10 @@ def _completion(
     p, q = len(source), len(target)
     matrix = np.zeros((p, q))
     for reference in (np.eye(p, q), np.random.default_rng(0).standard_normal((p, q))):
-        rest = _complement(source), _complement(target)
-        left, cosines, right = np.linalg.svd(rest[0].T @ reference @ rest[1], full_matrices=False)
+        free_x, free_y = _complement(source), _complement(target)
+        left, cosines, right = np.linalg.svd(free_x.T @ reference @ free_y, full_matrices=False)
         near = cosines > _NO_COSINE
-        added = rest[0] @ left[:, near], rest[1] @ right[near].T
+        added = free_x @ left[:, near], free_y @ right[near].T
         matrix += added[0] @ added[1].T
         source, target = np.hstack((source, added[0])), np.hstack((target, added[1]))
         if source.shape[1] == min(p, q):
@@ -392,13 +392,13 @@ def fit_rigid(
     thin decomposition gives exactly the columns of that padded solution that exist. Where the
     rows do not determine it, see ``nearest_orthogonal``, whose result may be given.
     """
-    found = nearest or nearest_orthogonal(moments)
+    rotation = nearest or nearest_orthogonal(moments)
     factor = 1.0
     if scale:
         energy = float(np.trace(moments.sxx))
-        factor = found.inner / energy if energy > 0 else 1.0
+        factor = rotation.inner / energy if energy > 0 else 1.0
     kind = "rigid" if scale else "rigid-noscale"
-    return centred_map(kind, factor * found.matrix, moments.mean_x, moments.mean_y)
+    return centred_map(kind, factor * rotation.matrix, moments.mean_x, moments.mean_y)
 
 
 # Least squares
@@ -461,18 +461,18 @@ def fit_linear_from_rows(
         **limits,
     )
     matrix = basis @ _solve(again)
-    kept = _resolved(again).vectors
-    if kept.shape[1] < len(values):
+    resolved = _resolved(again).vectors
+    if resolved.shape[1] < len(values):
         # Rounding along the lost directions was magnified too. The solution of least norm lies
         # in the row space, which the inverse of the basis brings back from the kept directions.
-        row_space = np.linalg.qr((vectors * spread) @ kept)[0]
+        row_space = np.linalg.qr((vectors * spread) @ resolved)[0]
         matrix = row_space @ (row_space.T @ matrix)
     return centred_map("linear", matrix, moments.mean_x, moments.mean_y)
 
 
 def _solve(moments: PairMoments) -> Float[np.ndarray, "p q"]:
-    found = _resolved(moments)
-    return found.vectors @ ((found.vectors.T @ moments.sxy) / found.values[:, None])
+    resolved = _resolved(moments)
+    return resolved.vectors @ ((resolved.vectors.T @ moments.sxy) / resolved.values[:, None])
 
 
 def _resolved(moments: PairMoments) -> PrincipalDirections:

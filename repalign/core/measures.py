@@ -43,10 +43,8 @@ class SideScatter:
 
     def leading(self, components: int | None) -> PrincipalDirections:
         """Return the first of them."""
-        found = self.directions
-        return replace(
-            found, vectors=found.vectors[:, :components], values=found.values[:components]
-        )
+        vectors, values = self.directions.vectors, self.directions.values
+        return replace(self.directions, vectors=vectors[:, :components], values=values[:components])
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +157,8 @@ def _correlations(
     cross = np.einsum("pk,pk->k", a, moments.sxy @ b)
     spread = np.einsum("pk,pk->k", a, moments.sxx @ a) * np.einsum("qk,qk->k", b, moments.syy @ b)
     roots = np.sqrt(np.maximum(spread, 0.0))
-    found = np.divide(cross, roots, out=np.zeros_like(cross), where=roots > 0)
-    return np.clip(found, -1.0, 1.0)
+    correlation = np.divide(cross, roots, out=np.zeros_like(cross), where=roots > 0)
+    return np.clip(correlation, -1.0, 1.0)
 
 
 def standardised(moments: PairMoments) -> PairMoments:
@@ -233,8 +231,8 @@ def unbiased_linear_cka(
         inner = float(np.sum(cross**2)) - n / (n - 2) * float(k @ other)
         return inner + float(k.sum() * other.sum()) / ((n - 1) * (n - 2))
 
-    own = hsic(moments.sxx, radii_x, radii_x) * hsic(moments.syy, radii_y, radii_y)
-    return hsic(moments.sxy, radii_x, radii_y) / float(np.sqrt(own)) if own > 0 else 0.0
+    product = hsic(moments.sxx, radii_x, radii_x) * hsic(moments.syy, radii_y, radii_y)
+    return hsic(moments.sxy, radii_x, radii_y) / float(np.sqrt(product)) if product > 0 else 0.0
 
 
 def unbiased_cka_of_rows(moments: PairMoments, rows: HeldRows) -> float:
@@ -326,8 +324,8 @@ def matched_correlation(fit: PairMoments, judged: PairMoments | None = None) -> 
     """
     matching = match_signed(correlations(fit))
     other = fit if judged is None else judged
-    found = correlations(other)[matching.source, matching.target] * matching.sign
-    return float(found.mean())
+    correlation = correlations(other)[matching.source, matching.target] * matching.sign
+    return float(correlation.mean())
 
 
 def matched_rank_correlation(rows: Evidence) -> float:
@@ -341,8 +339,8 @@ def matched_rank_correlation(rows: Evidence) -> float:
 def correlations(moments: PairMoments) -> Float[np.ndarray, "p q"]:
     """Return the correlation of every source with every target column, 0 of a constant one."""
     norms = np.sqrt(np.outer(_varying(moments.sxx), _varying(moments.syy)))
-    found = np.divide(moments.sxy, norms, out=np.zeros_like(moments.sxy), where=norms > 0)
-    return np.clip(found, -1.0, 1.0)
+    correlation = np.divide(moments.sxy, norms, out=np.zeros_like(moments.sxy), where=norms > 0)
+    return np.clip(correlation, -1.0, 1.0)
 
 
 def _varying(scatter: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " d"]:
@@ -571,7 +569,7 @@ MEASURES = (
 )
 """Every measure, in the order of the columns of a table."""
 
-ALL_MEASURES = tuple(each.name for each in MEASURES)
+ALL_MEASURES = tuple(measure.name for measure in MEASURES)
 EVERY = "all"
 
 
@@ -581,13 +579,13 @@ def measure_called(name: str) -> Measure:
     Raises:
         InputError: There is no such measure, or its number is none.
     """
-    for each in MEASURES:
-        if name == each.name:
-            return each if each.size is None else _sized(each, each.size)
-        found = re.fullmatch(rf"{re.escape(each.name)}-([1-9][0-9]{{0,8}})", name)
-        if found is not None and each.size is not None:
-            return _sized(each, int(found[1]))
-    raise InputError(f"measures: got {name}, expected some of: {names_told()}, or {EVERY}")
+    for measure in MEASURES:
+        if name == measure.name:
+            return measure if measure.size is None else _sized(measure, measure.size)
+        sized = re.fullmatch(rf"{re.escape(measure.name)}-([1-9][0-9]{{0,8}})", name)
+        if sized is not None and measure.size is not None:
+            return _sized(measure, int(sized[1]))
+    raise InputError(f"measures: got {name}, expected some of: {measure_names()}, or {EVERY}")
 
 
 def measures_called(names: Iterable[str]) -> tuple[Measure, ...]:
@@ -596,16 +594,19 @@ def measures_called(names: Iterable[str]) -> tuple[Measure, ...]:
     Raises:
         InputError: As ``measure_called``.
     """
-    told = [one for name in names for one in (ALL_MEASURES if name == EVERY else (name,))]
-    found = [measure_called(name) for name in told]
-    return tuple({each.name: each for each in found}.values())
+    called = [
+        measure_called(single)
+        for name in names
+        for single in (ALL_MEASURES if name == EVERY else (name,))
+    ]
+    return tuple({measure.name: measure for measure in called}.values())
 
 
-def names_told() -> str:
+def measure_names() -> str:
     """Return the names for people: where a number may follow, with the one that is meant."""
     return ", ".join(
-        each.name if each.size is None else f"{each.name}-K ({each.name}: {each.size})"
-        for each in MEASURES
+        name if size is None else f"{name}-K ({name}: {size})"
+        for name, size in ((measure.name, measure.size) for measure in MEASURES)
     )
 
 

@@ -43,14 +43,6 @@ _FEW_PARTS = 5
 _MOST_BLOCKS = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Which part every row belongs to; without ``of_row`` all rows are part 0."""
-
-    of_row: Integer[np.ndarray, " n"] | None = None
-    n: int = 1
-
-
 class MomentSums:
     """Moments under construction on the device; it owns its arrays and changes them.
 
@@ -106,9 +98,10 @@ class MomentSums:
 def sum_moments(
     x: Rows,
     y: Rows | None,
-    parts: Parts,
     products: Products,
     *,
+    part_of_row: Integer[np.ndarray, " n"] | None = None,
+    n_parts: int = 1,
     memory_bytes: int = DEFAULT_MEMORY,
     device: str = "cpu",
     on_progress: OnProgress | None = None,
@@ -125,20 +118,20 @@ def sum_moments(
     # last digit, those that a pass over such a pair would give.
     mate = x if y is None else y
     m = mate.shape[1]
-    check_parts(parts.of_row, n_rows=n_rows, n_parts=parts.n)
+    check_parts(part_of_row, n_rows=n_rows, n_parts=n_parts)
     row_bytes = p * (x.dtype.itemsize + 16) + m * (mate.dtype.itemsize + 16)
-    sum_bytes = 8 * parts.n * (p * p + p * m + m * m)
+    sum_bytes = 8 * n_parts * (p * p + p * m + m * m)
     fit = _columns_that_fit(max(p, m), memory_bytes, row_bytes, sum_bytes)
     block_rows = block_rows_for(
         memory_bytes,
         row_bytes=row_bytes,
         reserved_bytes=sum_bytes,
-        most=_MOST_BLOCKS if parts.n > _FEW_PARTS else 1,
+        most=_MOST_BLOCKS if n_parts > _FEW_PARTS else 1,
         advice=f"use fewer columns (got {max(p, m):,}, about {fit:,} fit; PCA first) or allow more "
         "(--memory)",
     )
     names = ("the space", "") if y is None else ("the source", "the target")
-    sums = [MomentSums(p, q, products, device) for _ in range(parts.n)]
+    sums = [MomentSums(p, q, products, device) for _ in range(n_parts)]
     largest = dict.fromkeys(names, 0.0)
     with one_pool(device):
         for start in range(0, n_rows, block_rows):
@@ -148,7 +141,7 @@ def sum_moments(
                 target = zeros((stop - start, 0), device)
             else:
                 target = _to_device(y.read(start, stop), start, device, names[1], largest)
-            labels = None if parts.of_row is None or parts.n == 1 else parts.of_row[start:stop]
+            labels = None if part_of_row is None or n_parts == 1 else part_of_row[start:stop]
             _add_block(sums, source, target, labels, device)
             if on_progress is not None:
                 on_progress(stop, n_rows)
@@ -372,19 +365,15 @@ def pair_moments(
             numbers are wrong, or the memory cap is too small for the statistics.
     """
     check_paired(x, y)
-    sums = sum_moments(
-        x,
-        y,
-        Parts(part_of_row, n_parts),
-        "all",
-        **limits,
-    )
+    sums = sum_moments(x, y, "all", part_of_row=part_of_row, n_parts=n_parts, **limits)
     return tuple(_frozen(part, x, y) for part in sums)
 
 
 def space_moments(
     x: Rows,
-    parts: Parts | None = None,
+    *,
+    part_of_row: Integer[np.ndarray, " n"] | None = None,
+    n_parts: int = 1,
     **limits: Unpack[Limits],
 ) -> tuple[PairMoments, ...]:
     """Return the moments of every part of one space: of a pair whose target has no columns.
@@ -393,21 +382,17 @@ def space_moments(
         InputError: As ``pair_moments``.
     """
     check_shape(x.shape, name="the rows")
-    sums = sum_moments(
-        x,
-        None,
-        parts or Parts(),
-        "source",
-        **limits,
-    )
+    sums = sum_moments(x, None, "source", part_of_row=part_of_row, n_parts=n_parts, **limits)
     return tuple(_frozen(part, x, x) for part in sums)
 
 
 def cross_moments(
     x: Rows,
     y: Rows,
-    parts: Parts,
     known: tuple[Sequence[PairMoments], Sequence[PairMoments]],
+    *,
+    part_of_row: Integer[np.ndarray, " n"] | None = None,
+    n_parts: int = 1,
     **limits: Unpack[Limits],
 ) -> tuple[PairMoments, ...]:
     """Return what ``pair_moments`` returns, where the moments of both spaces are known already.
@@ -416,13 +401,7 @@ def cross_moments(
         InputError: As ``pair_moments``.
     """
     check_paired(x, y)
-    sums = sum_moments(
-        x,
-        y,
-        parts,
-        "cross",
-        **limits,
-    )
+    sums = sum_moments(x, y, "cross", part_of_row=part_of_row, n_parts=n_parts, **limits)
     return tuple(
         PairMoments(
             n=part.n,

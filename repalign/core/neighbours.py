@@ -181,10 +181,10 @@ class _Side:
     def distances(self, rows: slice) -> Float[np.ndarray, "m n"]:
         """Return the distances of some rows to all, less the usual one; 0 of a row to itself."""
         squared = self.squares[rows, None] + self.squares - 2 * (self.values[rows] @ self.values.T)
-        found = np.sqrt(np.maximum(squared, 0.0)) - self.usual
-        here = np.arange(len(found))
-        found[here, here + rows.start] = 0.0
-        return found
+        distances = np.sqrt(np.maximum(squared, 0.0)) - self.usual
+        here = np.arange(len(distances))
+        distances[here, here + rows.start] = 0.0
+        return distances
 
 
 def distance_matrix(values: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"]:

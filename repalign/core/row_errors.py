@@ -66,7 +66,7 @@ class _Stack:
     def __init__(self, maps: Sequence[AffineMap], device: str) -> None:
         self.maps = maps
         self.device = device
-        self.dense = [i for i, each in enumerate(maps) if each.entries is None]
+        self.dense = [i for i, fitted in enumerate(maps) if fitted.entries is None]
         self.n_dense = len(self.dense)
         self.matrix = (
             on_device(np.hstack([maps[i].matrix for i in self.dense]), device)

@@ -98,9 +98,9 @@ def diameter(
         search.sweep(order, block_rows)
         candidates = order[radii[order] + radii[order[0]] >= search.threshold]
         room = max(memory_bytes // (4 * rows.shape[1]), _FIRST_ROWS)
-        kept = candidates[:room]
-        upper = search.run(kept, budget, on_progress)
-        if len(kept) < len(candidates):
+        searched = candidates[:room]
+        upper = search.run(searched, budget, on_progress)
+        if len(searched) < len(candidates):
             upper = max(upper, float(radii[order[0]] + radii[candidates[room]]))
     value = search.value
     first, second = sorted(search.pair)
@@ -269,12 +269,12 @@ def quantile_diameter(
     sample = rows.take(chosen).astype(np.float64, copy=False)
     centred = sample - sample.mean(axis=0)
     squares = np.einsum("ij,ij->i", centred, centred)
-    found = float(np.quantile(_distances(centred, squares), quantile, overwrite_input=True))
-    if found**2 < _FAR * squares.max():
+    distance = float(np.quantile(_distances(centred, squares), quantile, overwrite_input=True))
+    if distance**2 < _FAR * squares.max():
         from scipy.spatial.distance import pdist
 
-        found = float(np.quantile(pdist(sample), quantile, overwrite_input=True))
-    return found
+        distance = float(np.quantile(pdist(sample), quantile, overwrite_input=True))
+    return distance
 
 
 def _distances(
@@ -285,5 +285,5 @@ def _distances(
     product *= -2
     product += squares
     product += squares[:, None]
-    found = np.concatenate([line[row + 1 :] for row, line in enumerate(product)])
-    return np.sqrt(np.maximum(found, 0, out=found), out=found)
+    distances = np.concatenate([line[row + 1 :] for row, line in enumerate(product)])
+    return np.sqrt(np.maximum(distances, 0, out=distances), out=distances)

@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose
 
 from repalign.core.moments import (
     PairMoments,
-    Parts,
     cross_moments,
     leave_one_out,
     merge_all,
@@ -177,10 +176,10 @@ def test_a_pair_is_its_two_spaces_and_their_cross_products(widths: tuple[int, in
     x, y = (ArrayRows(rng.standard_normal((400, width)) + 7) for width in widths)
     labels = rng.integers(0, 3, 400)
     how = {"memory_bytes": 40_000}
-    parts = Parts(labels, 3)
-    known = space_moments(x, parts, **how), space_moments(y, parts, **how)
-    whole = pair_moments(x, y, part_of_row=labels, n_parts=3, **how)
-    for found, expected in zip(cross_moments(x, y, parts, known, **how), whole, strict=True):
+    how |= {"part_of_row": labels, "n_parts": 3}
+    known = space_moments(x, **how), space_moments(y, **how)
+    whole = pair_moments(x, y, **how)
+    for found, expected in zip(cross_moments(x, y, known, **how), whole, strict=True):
         for field in ("n", "epsilon_x", "epsilon_y"):
             assert getattr(found, field) == getattr(expected, field)
         # blocks of equal widths are the same, and so is every digit
@@ -189,7 +188,7 @@ def test_a_pair_is_its_two_spaces_and_their_cross_products(widths: tuple[int, in
 
 def test_a_space_alone_adds_up_and_leaves_parts_out_as_a_pair_does() -> None:
     x = np.random.default_rng(0).standard_normal((90, 3))
-    parts = space_moments(ArrayRows(x), Parts(np.arange(90) % 3, 3))
+    parts = space_moments(ArrayRows(x), part_of_row=np.arange(90) % 3, n_parts=3)
     rest = leave_one_out(parts)[1]
     kept = x[np.arange(90) % 3 != 1]
     assert_allclose(rest.sxx / rest.n, np.cov(kept.T, bias=True), atol=1e-12)

@@ -129,7 +129,7 @@ def _fit_picard(
 ) -> IcaFit:
     """Search from one start; ``own`` whitened the rows again where they are a sample of all."""
     contrast = CONTRASTS[settings.contrast]
-    found = fit_rotation(
+    search = fit_rotation(
         data,
         contrast,
         start_rotation(whitening, settings),
@@ -137,8 +137,8 @@ def _fit_picard(
         seed=settings.seed,
         on_progress=on_progress,
     )
-    report = report_components(data, contrast, found.rotation)
-    rotation = found.rotation
+    report = report_components(data, contrast, search.rotation)
+    rotation = search.rotation
     if own is not None:
         # The nearest rotation of all rows' whitening, so that the components have unit
         # covariance on all rows and not on the sample.
@@ -147,8 +147,8 @@ def _fit_picard(
     solved = Unmixing(
         rotation @ whitening.matrix,
         whitening.inverse @ rotation.T,
-        found.passes,
-        found.converged,
+        search.passes,
+        search.converged,
     )
     return _describe(whitening.mean, solved, report, data.n_rows, settings)
 

@@ -35,10 +35,10 @@ class Draws:
 
 def common_orders(draws: Sequence[Draws]) -> int:
     """Return how many shuffled orders, from the first on, all pairs were put into."""
-    n = min(len(each.orders) for each in draws)
+    n = min(len(pair.orders) for pair in draws)
     first = draws[0].orders
     for number in range(n):
-        if any(each.orders[number] != first[number] for each in draws):
+        if any(pair.orders[number] != first[number] for pair in draws):
             return number
     return n
 
@@ -49,9 +49,9 @@ def best_of_many_p(errors: Float[np.ndarray, "orders pairs"]) -> Float[np.ndarra
     The first line is the order as it is. NaN for pairs of which an order gives no error.
     """
     known = np.isfinite(errors).all(axis=0)
-    found = np.full(errors.shape[1], np.nan)
+    p_values = np.full(errors.shape[1], np.nan)
     if not known.any():
-        return found
+        return p_values
     values = errors[:, known]
     spread = values.std(axis=0)
     centred = values - values.mean(axis=0)
@@ -59,14 +59,14 @@ def best_of_many_p(errors: Float[np.ndarray, "orders pairs"]) -> Float[np.ndarra
     varies = spread > TOLERANCE * np.abs(values).max(axis=0)
     z = np.divide(centred, spread, out=np.zeros_like(centred), where=varies)
     best = z.min(axis=1)
-    found[known] = (best[:, None] <= z[0] + TOLERANCE).mean(axis=0)
-    return found
+    p_values[known] = (best[:, None] <= z[0] + TOLERANCE).mean(axis=0)
+    return p_values
 
 
 def searched_p(draws: Sequence[Draws]) -> tuple[Float[np.ndarray, " pairs"], int]:
     """Return the p-values corrected for looking at all pairs, and the shuffles they rest on."""
     n = common_orders(draws)
-    errors = np.stack([each.errors[: n + 1] for each in draws], axis=1)
+    errors = np.stack([pair.errors[: n + 1] for pair in draws], axis=1)
     return best_of_many_p(errors), n
 
 
