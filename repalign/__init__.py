@@ -45,8 +45,7 @@ if TYPE_CHECKING:
         verify_store,
         write_store,
     )
-    from repalign.store.exchange.exports import export_store
-    from repalign.store.exchange.imports import import_store
+    from repalign.store.exchange import export_store, import_store
     from repalign.store.matching import join_sources
     from repalign.store.open import as_source, open_embeddings
     from repalign.store.source import EmbeddingSource
@@ -118,9 +117,9 @@ _LAZY = {
     "compare": "repalign.comparison.run",
     "deconfound": "repalign.deconfounding.run",
     "disentangle": "repalign.disentanglement.run",
-    "export_store": "repalign.store.exchange.exports",
+    "export_store": "repalign.store.exchange",
     "extract": "repalign.extraction.run",
-    "import_store": "repalign.store.exchange.imports",
+    "import_store": "repalign.store.exchange",
     "join_sources": "repalign.store.matching",
     "open_embeddings": "repalign.store.open",
     "open_store": "repalign.store",

@@ -26,7 +26,7 @@ from repalign.models.capture import make_views, probe_shapes
 from repalign.models.load import load_encoder
 from repalign.store import open_store, write_store
 from repalign.store.open import open_embeddings
-from tests.store.foreign.test_saved_datasets import save as save_dataset
+from tests.store.formats.test_saved_datasets import save as save_dataset
 
 VALUES = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32)
 Plant = Callable[[str], None]
@@ -89,7 +89,7 @@ FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_in_a_reader_of_foreign_files(tmp_path: Path, plant: Plant, name: str) -> None:
     save, function = FOREIGN[name]
     save(tmp_path / name)
-    plant(f"store.foreign.{function}")
+    plant(f"store.formats.{function}")
 
     with pytest.raises(AttributeError) as caught:
         open_embeddings(tmp_path / name)
@@ -101,8 +101,8 @@ def test_in_a_reader_of_foreign_files(tmp_path: Path, plant: Plant, name: str) -
     ("name", "function"),
     [
         ("a.npy", "store.rows.MappedRows._check_size"),
-        ("a.hdf5", "store.foreign.hdf5_files._read_values"),
-        ("a.zarr", "store.foreign.zarr_trees.ZarrRows.read"),
+        ("a.hdf5", "store.formats.hdf5_files._read_values"),
+        ("a.zarr", "store.formats.zarr_trees.ZarrRows.read"),
     ],
 )
 def test_where_rows_of_foreign_files_are_read(
@@ -248,7 +248,7 @@ def test_in_the_cache_of_results(tmp_path: Path, plant: Plant) -> None:
 
 BROKEN = """
 import sys
-import repalign.store.foreign.numpy_files as numpy_files
+import repalign.store.formats.numpy_files as numpy_files
 def broken(*_, **__): raise AttributeError("planted")
 numpy_files._map_array = broken
 from repalign.__main__ import main
@@ -275,7 +275,7 @@ def test_the_traceback_shows_where_a_command_is_called_in_process(
     tmp_path: Path, plant: Plant
 ) -> None:
     np.save(tmp_path / "a.npy", VALUES)
-    plant("store.foreign.numpy_files._map_array")
+    plant("store.formats.numpy_files._map_array")
 
     ran = CliRunner().invoke(
         app, ["store", "import", str(tmp_path / "a.npy"), "-o", str(tmp_path / "a.h5")]

@@ -21,8 +21,8 @@ from repalign.data.factors import (
 )
 from repalign.exceptions import InputError, RowMismatchError
 from repalign.printable import listing
-from repalign.store.foreign.contents import METADATA_PREFIX
-from repalign.store.foreign.hdf5_files import read_observations
+from repalign.store.formats.contents import METADATA_PREFIX
+from repalign.store.formats.hdf5_files import read_observations
 from repalign.store.in_memory import frame_ids
 from repalign.store.index import POOLED, decode_ids, pooled_index
 from repalign.store.matching import MatchKey, match_rows, unverified_ids

@@ -7,7 +7,7 @@ from typing import Any
 from repalign.core.affine import AffineMap
 from repalign.exceptions import InputError
 from repalign.files import ensure_directory
-from repalign.store.exchange.map_file import SavedMap, save_map
+from repalign.store.map_file import SavedMap, save_map
 
 SUFFIX = ".safetensors"
 

@@ -192,7 +192,7 @@ def compare_stored(
 
 
 def _export(path: Path) -> Path:
-    from repalign.store.exchange.exports import export_store
+    from repalign.store.exchange import export_store
     from repalign.store.open import open_embeddings
 
     out = path.with_suffix(".npy")

@@ -44,7 +44,7 @@ from repalign.extraction.settings import ExtractProgress, ExtractResult, Extract
 from repalign.files import file_sha256
 from repalign.models.names import RECORDED_PACKAGES
 from repalign.store import StoreWriter, WriteOptions, open_store
-from repalign.store.foreign.hdf5_files import Hdf5Images
+from repalign.store.formats.hdf5_files import Hdf5Images
 
 if TYPE_CHECKING:
     from torch import nn

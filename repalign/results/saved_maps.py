@@ -16,8 +16,8 @@ from repalign.engine.machine import OnStage, ignore_stage
 from repalign.exceptions import InputError, StoreError
 from repalign.files import check_output, ensure_directory, protecting
 from repalign.store import WriteOptions, write_store
-from repalign.store.exchange.imports import stored_type
-from repalign.store.exchange.map_file import SavedMap, load_map, save_map
+from repalign.store.exchange import stored_type
+from repalign.store.map_file import SavedMap, load_map, save_map
 from repalign.store.open import open_embeddings
 from repalign.store.source import EmbeddingSource
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from repalign.store.reader import Store, open_store, verify_store
-    from repalign.store.writing.files import pack_store
-    from repalign.store.writing.options import WriteOptions
-    from repalign.store.writing.writer import StoreWriter, write_store
+    from repalign.store.shard_files import WriteOptions, pack_store
+    from repalign.store.writer import StoreWriter, write_store
 
 __all__ = [
     "Store",
@@ -22,12 +21,12 @@ __all__ = [
 # On first use: the command line reads the list of formats and loads no HDF5 for it.
 _LAZY = {
     "Store": "reader",
-    "StoreWriter": "writing.writer",
-    "WriteOptions": "writing.options",
+    "StoreWriter": "writer",
+    "WriteOptions": "shard_files",
     "open_store": "reader",
-    "pack_store": "writing.files",
+    "pack_store": "shard_files",
     "verify_store": "reader",
-    "write_store": "writing.writer",
+    "write_store": "writer",
 }
 
 

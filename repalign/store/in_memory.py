@@ -13,15 +13,15 @@ from repalign.arguments import is_a
 from repalign.exceptions import InputError
 from repalign.printable import listing
 from repalign.rows import ArrayRows
-from repalign.store.foreign.contents import (
+from repalign.store.formats.contents import (
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
     texts_of,
 )
-from repalign.store.foreign.identifiers import RowIdentities
-from repalign.store.foreign.tensors import tensor_values
+from repalign.store.formats.identifiers import RowIdentities
+from repalign.store.formats.tensors import tensor_values
 from repalign.store.reader import StoreView
 from repalign.store.rows import unmasked
 

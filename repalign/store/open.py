@@ -16,10 +16,10 @@ from repalign.exceptions import InputError, SeveralViewsError, reading
 from repalign.files import check_local, open_regular
 from repalign.store.digests import content_fingerprint
 from repalign.store.directory import parts_directory
-from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_id_count
-from repalign.store.foreign.formats import BY_SUFFIX, of_folder
-from repalign.store.foreign.identifiers import FILE_NAMES, read_bound_ids, read_ids
 from repalign.store.format import DESCRIPTION, INDEX, MANIFEST, Column
+from repalign.store.formats.contents import ForeignMatrix, ForeignRequest, check_id_count
+from repalign.store.formats.formats import BY_SUFFIX, of_folder
+from repalign.store.formats.identifiers import FILE_NAMES, read_bound_ids, read_ids
 from repalign.store.hdf5 import HDF5_ERRORS, h5py
 from repalign.store.in_memory import object_matrix
 from repalign.store.index import POOLED, RowIndex, encode_ids

@@ -11,8 +11,7 @@ from typer.testing import CliRunner, Result
 import repalign
 from repalign.cli.app import app
 from repalign.results.saved_maps import save_result_maps
-from repalign.store import StoreWriter, open_store
-from repalign.store.writing import shard_directory
+from repalign.store import StoreWriter, open_store, shard_files
 from tests.shards import SmallShards
 
 X = np.random.default_rng(0).laplace(size=(50, 3))
@@ -69,7 +68,7 @@ def test_shards_beside_a_finished_store_are_removed(
 ) -> None:
     line = ["store", "import", "x.npy", "out.h5"]
     with monkeypatch.context() as killed:
-        killed.setattr(shard_directory, "remove_directory", lambda path: None)
+        killed.setattr(shard_files, "remove_directory", lambda path: None)
         assert run(*line).exit_code == 0
     assert Path("out.h5.parts").exists()
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import save_file
 
-from repalign.store.foreign.formats import BY_SUFFIX
+from repalign.store.formats.formats import BY_SUFFIX
 from repalign.store.open import open_embeddings
 from tests.faults.counts import Counts
 from tests.faults.damage import damaged_bytes, damaged_csv, damaged_json

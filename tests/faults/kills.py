@@ -22,7 +22,7 @@ import numpy as np
 from repalign.engine.cache import SUFFIX, Cache
 from repalign.store.index import RowIndex
 from repalign.store.reader import open_store, verify_store
-from repalign.store.writing.writer import StoreWriter
+from repalign.store.writer import StoreWriter
 from tests.faults.counts import Counts, Outcome
 from tests.faults.forks import Ended, Limits, forked, import_all
 from tests.faults.lines import make_files, run_apart

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from repalign.__main__ import main
 from repalign.cli.app import app
 from repalign.cli.reference import commands
-from repalign.store.exchange.map_file import SavedMap, save_map
+from repalign.store.map_file import SavedMap, save_map
 from tests.faults.counts import TRACEBACK, Counts, Outcome
 from tests.faults.damage import HOSTILE
 from tests.faults.forks import Ended, forked, import_all

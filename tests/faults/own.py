@@ -15,10 +15,10 @@ from repalign.engine.cache import SUFFIX, Cache
 from repalign.exceptions import InputError, StoreError
 from repalign.report.page import make_report
 from repalign.results.files import Results, read_results
-from repalign.store.exchange.map_file import SavedMap, load_map, save_map
 from repalign.store.index import RowIndex
+from repalign.store.map_file import SavedMap, load_map, save_map
 from repalign.store.reader import verify_store
-from repalign.store.writing.writer import StoreWriter, write_store
+from repalign.store.writer import StoreWriter, write_store
 from tests.faults.counts import Counts
 from tests.faults.damage import damaged_bytes, damaged_csv, damaged_json
 from tests.faults.targets import Target, damage_all

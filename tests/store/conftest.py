@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from repalign.store.index import RowIndex
-from repalign.store.writing.writer import write_store
+from repalign.store.writer import write_store
 from tests.shards import SmallShards
 
 SPEC = {"model": {"id": "tiny", "layer": "final"}, "seed": 7}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from repalign.store.index import RowIndex
-from repalign.store.writing.writer import write_store
+from repalign.store.writer import write_store
 from tests.shards import SmallShards
 
 WORKER = Path(__file__).with_name("fuzz_worker.py")

@@ -26,7 +26,7 @@ from repalign.store.header import (
     parse_index_layout,
 )
 from repalign.store.index import pooled_index
-from repalign.store.writing.files import FileWriter
+from repalign.store.shard_files import FileWriter
 
 VIEW = "emb/layer.1"
 

@@ -9,7 +9,7 @@ from repalign.exceptions import InputError, RowMismatchError, StoreError
 from repalign.store.index import RowIndex, encode_ids
 from repalign.store.matching import join_sources
 from repalign.store.open import is_store, open_embeddings
-from repalign.store.writing.writer import StoreWriter, write_store
+from repalign.store.writer import StoreWriter, write_store
 from tests.shards import SmallShards
 
 N_ROWS = 40_000

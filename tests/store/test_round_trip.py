@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from repalign.store.index import RowIndex
 from repalign.store.reader import open_store, verify_store
-from repalign.store.writing.files import pack_store
-from repalign.store.writing.writer import StoreWriter
+from repalign.store.shard_files import pack_store
+from repalign.store.writer import StoreWriter
 from tests.shards import SmallShards
 
 

@@ -11,14 +11,13 @@ import torch
 
 from repalign.exceptions import InputError
 from repalign.rows import ArrayRows
-from repalign.store.exchange.exports import export_store
-from repalign.store.exchange.imports import import_store
+from repalign.store.exchange import export_store, import_store
 from repalign.store.index import RowIndex, pooled_index
 from repalign.store.matching import join_sources
 from repalign.store.open import as_source, check_is_store, open_embeddings
 from repalign.store.reader import open_store
 from repalign.store.source import parse_locator, row_blocks
-from repalign.store.writing.writer import write_store
+from repalign.store.writer import write_store
 from tests.shards import SmallShards
 
 VALUES = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)

@@ -39,7 +39,7 @@ from repalign.comparison.settings import (
     settings_with,
 )
 from repalign.printable import byte_size
-from repalign.store.foreign.formats import SUFFIX_LIST
+from repalign.store.formats.formats import SUFFIX_LIST
 
 
 @standing_for(
@@ -159,7 +159,7 @@ def compare(
     from repalign.core.device import choose_device, thread_count
     from repalign.engine.cache import private_cache
     from repalign.engine.machine import Machine, parse_memory
-    from repalign.store.foreign.identifiers import read_id_lines
+    from repalign.store.formats.identifiers import read_id_lines
 
     chosen = output.choose_format(form, to)
     matched = None if matches is None else output.choose_format(None, matches)

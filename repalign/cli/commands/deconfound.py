@@ -10,7 +10,7 @@ from repalign.cli.options import NoCacheOption
 from repalign.cli.talk import talk_of
 from repalign.deconfounding.settings import BATCHES, BatchSettings
 from repalign.exceptions import InputError
-from repalign.store.foreign.formats import SUFFIX_LIST
+from repalign.store.formats.formats import SUFFIX_LIST
 
 
 @standing_for(given=options(BatchSettings), shared=fields_of(StudyOptions))

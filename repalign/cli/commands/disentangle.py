@@ -13,7 +13,7 @@ from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import NoCacheOption
 from repalign.cli.talk import talk_of
 from repalign.disentanglement.settings import FACTORS, TRUST, FactorSettings
-from repalign.store.foreign.formats import SUFFIX_LIST
+from repalign.store.formats.formats import SUFFIX_LIST
 
 MOVED = "the study of labels and batches is a command of its own: repalign deconfound"
 

@@ -102,7 +102,7 @@ def rerun(
 def _inputs(call: Any) -> "list[EmbeddingSource]":
     """Return the embeddings that a call of ``compare`` would read."""
     from repalign.comparison.choose import chosen_pairs
-    from repalign.store.foreign.identifiers import read_id_lines
+    from repalign.store.formats.identifiers import read_id_lines
 
     options = call.params
     stores, against, ids = options["stores"], options["against"], options["ids"]

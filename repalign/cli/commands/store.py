@@ -10,8 +10,8 @@ from repalign.cli.declared import Given, options, standing_for
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
 from repalign.cli.talk import talk_of
-from repalign.store.foreign.formats import SUFFIX_LIST, ExportFormat
-from repalign.store.writing.options import WriteOptions
+from repalign.store.formats.formats import SUFFIX_LIST, ExportFormat
+from repalign.store.shard_files import WriteOptions
 from repalign.tables.formats import shown_records
 
 # Of the digest of a sample in a table: enough to tell samples apart.
@@ -187,7 +187,7 @@ def import_embeddings(
 
     Example: repalign store import emb.npy emb.h5 --ids ids.txt
     """
-    from repalign.store.exchange.imports import import_store
+    from repalign.store.exchange import import_store
     from repalign.store.open import open_embeddings
 
     talk, target = talk_of(context), _needed(out, to)
@@ -229,7 +229,7 @@ def export_embeddings(
 
     Example: repalign store export run.h5::final run.npz
     """
-    from repalign.store.exchange.exports import export_store
+    from repalign.store.exchange import export_store
     from repalign.store.open import open_embeddings
 
     talk, target = talk_of(context), _needed(out, to)

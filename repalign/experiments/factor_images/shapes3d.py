@@ -11,7 +11,7 @@ from repalign.experiments.factor_images.images import (
     draw_rows,
     levels_of,
 )
-from repalign.store.foreign.hdf5_files import Hdf5Images
+from repalign.store.formats.hdf5_files import Hdf5Images
 
 FACTORS = ("floor hue", "wall hue", "object hue", "scale", "shape", "orientation")
 

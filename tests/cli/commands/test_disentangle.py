@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from repalign.disentanglement.results import COLUMNS
-from repalign.store.exchange.map_file import load_map
+from repalign.store.map_file import load_map
 from tests.cli.commands import lines
 from tests.cli.commands.lines import rows_of
 

@@ -17,7 +17,7 @@ from repalign.cli.commands import store
 from repalign.store.index import RowIndex, encode_ids, pooled_index
 from repalign.store.open import open_embeddings
 from repalign.store.reader import open_store
-from repalign.store.writing.writer import StoreWriter, write_store
+from repalign.store.writer import StoreWriter, write_store
 from tests.shards import SmallShards
 
 VALUES = np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
 from repalign.expansion import TEXT_BYTES, check_identities
-from repalign.store.foreign.contents import (
+from repalign.store.formats.contents import (
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from repalign.aliases import IntArray
 from repalign.exceptions import InputError
 from repalign.expansion import check_expansion
-from repalign.store.foreign.array_trees import (
+from repalign.store.formats.array_trees import (
     ArrayTree,
     observation_columns,
     read_anndata,
@@ -24,7 +24,7 @@ from repalign.store.foreign.array_trees import (
     read_observation_ids,
     read_tree,
 )
-from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
+from repalign.store.formats.contents import ForeignMatrix, ForeignRequest
 from repalign.store.hdf5 import check_stored_inside, h5py, reading_hdf5
 
 CACHE_BYTES = 2**26

@@ -16,7 +16,7 @@ import numpy as np
 
 from repalign.store.index import RowIndex
 from repalign.store.reader import open_store, verify_store
-from repalign.store.writing.writer import StoreWriter, write_store
+from repalign.store.writer import StoreWriter, write_store
 from tests.shards import SmallShards
 
 SHARD_ROWS, N_SHARDS = 256, 12

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from repalign.damage_errors import PICKLE_ERRORS, ZIP_ERRORS
 from repalign.exceptions import InputError, reading
-from repalign.store.foreign.contents import (
+from repalign.store.formats.contents import (
     ID_NAMES,
     MAX_COLUMNS,
     ForeignMatrix,

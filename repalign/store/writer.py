@@ -27,9 +27,7 @@ from repalign.store.header import Description, IndexLayout, ViewInfo
 from repalign.store.index import RowIndex, concatenate_index, pooled_index
 from repalign.store.reader import Store, StoreInfo
 from repalign.store.rows import check_space, is_all_finite, unmasked
-from repalign.store.writing.files import FileWriter, OnProgress
-from repalign.store.writing.options import WriteOptions
-from repalign.store.writing.shard_directory import GONE, ShardDirectory
+from repalign.store.shard_files import GONE, FileWriter, OnProgress, ShardDirectory, WriteOptions
 
 _BLOCK_ROWS = 8192
 DEFAULT_VIEW = "embedding"

@@ -12,7 +12,7 @@ WORKER = Path(__file__).with_name("kill_worker.py")
 
 @pytest.mark.faults
 def test_fifty_killed_writers_leave_whole_shards_and_can_be_continued(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
     done = subprocess.run(
         [sys.executable, str(WORKER), str(tmp_path), "50", "0"],

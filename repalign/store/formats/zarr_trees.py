@@ -15,8 +15,8 @@ from repalign.damage_errors import ZARR_ERRORS
 from repalign.exceptions import InputError, MissingExtraError, reading
 from repalign.expansion import check_expansion
 from repalign.files import check_regular
-from repalign.store.foreign.array_trees import ArrayTree, read_anndata, read_tree
-from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, check_matrix_shape
+from repalign.store.formats.array_trees import ArrayTree, read_anndata, read_tree
+from repalign.store.formats.contents import ForeignMatrix, ForeignRequest, check_matrix_shape
 
 _UNREADABLE = "not a readable zarr directory"
 

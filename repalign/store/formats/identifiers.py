@@ -14,7 +14,7 @@ from repalign.exceptions import InputError
 from repalign.expansion import TEXT_BYTES, check_identities
 from repalign.files import check_regular, open_regular
 from repalign.printable import listing
-from repalign.store.foreign.contents import ID_NAMES
+from repalign.store.formats.contents import ID_NAMES
 from repalign.store.index import SHA_BYTES
 
 # First line of a file of ids that an export wrote; behind it the fingerprint of the values.

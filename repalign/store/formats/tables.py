@@ -22,14 +22,14 @@ from repalign.parquet import (
     reading_arrow,
     text_lengths,
 )
-from repalign.store.foreign.contents import (
+from repalign.store.formats.contents import (
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
     choose_view,
 )
-from repalign.store.foreign.identifiers import RowIdentities
+from repalign.store.formats.identifiers import RowIdentities
 from repalign.store.rows import float_type, spool_blocks
 
 if TYPE_CHECKING:

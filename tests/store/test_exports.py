@@ -8,8 +8,7 @@ from safetensors.numpy import load_file, save_file
 
 from repalign.exceptions import InputError, StoreError
 from repalign.store import WriteOptions, open_store, write_store
-from repalign.store.exchange.exports import export_store
-from repalign.store.exchange.imports import import_store, native_view_name
+from repalign.store.exchange import export_store, import_store, native_view_name
 from repalign.store.index import RowIndex, encode_ids
 from repalign.store.matching import join_sources
 from repalign.store.open import as_source, open_embeddings

@@ -6,7 +6,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from repalign.exceptions import StoreError
-from repalign.store.exchange.map_file import SavedMap, load_map, save_map
+from repalign.store.map_file import SavedMap, load_map, save_map
 
 
 def a_map() -> SavedMap:

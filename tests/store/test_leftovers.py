@@ -7,7 +7,7 @@ import pytest
 
 from repalign.store.index import pooled_index
 from repalign.store.reader import open_store
-from repalign.store.writing.writer import StoreWriter
+from repalign.store.writer import StoreWriter
 from tests.shards import SmallShards
 
 VALUES = np.eye(3, dtype=np.float32)

@@ -14,7 +14,7 @@ from repalign.exceptions import InputError, reading
 from repalign.expansion import TEXT_BYTES, check_copy, check_identities
 from repalign.npy import NOT_NPY, NOT_NPZ, NpzArchive
 from repalign.rows import ArrayRows
-from repalign.store.foreign.contents import (
+from repalign.store.formats.contents import (
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,
@@ -22,7 +22,7 @@ from repalign.store.foreign.contents import (
     choose_view,
     texts_of,
 )
-from repalign.store.foreign.identifiers import RowIdentities
+from repalign.store.formats.identifiers import RowIdentities
 from repalign.store.rows import MappedRows, check_temporary_space, float_type
 
 

@@ -12,7 +12,7 @@ from repalign.damage_errors import SCIPY_ERRORS
 from repalign.exceptions import InputError, reading
 from repalign.expansion import check_copy
 from repalign.rows import ArrayRows
-from repalign.store.foreign.contents import (
+from repalign.store.formats.contents import (
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,

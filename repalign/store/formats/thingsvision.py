@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from repalign.exceptions import InputError
-from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest, choose_view
-from repalign.store.foreign.formats import BY_SUFFIX
-from repalign.store.foreign.identifiers import FILE_NAMES, read_id_lines
+from repalign.store.formats.contents import ForeignMatrix, ForeignRequest, choose_view
+from repalign.store.formats.formats import BY_SUFFIX
+from repalign.store.formats.identifiers import FILE_NAMES, read_id_lines
 
 SUFFIXES = (".npy", ".pt", ".mat", ".hdf5", ".txt")
 

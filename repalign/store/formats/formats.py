@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from repalign.files import check_regular
 
 if TYPE_CHECKING:
-    from repalign.store.foreign.contents import ForeignMatrix, ForeignRequest
+    from repalign.store.formats.contents import ForeignMatrix, ForeignRequest
 
 # Those that are written too.
 ExportFormat = Literal["npy", "npz", "csv", "parquet", "safetensors"]

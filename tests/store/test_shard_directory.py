@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from repalign.exceptions import InputError, StoreError
+from repalign.store import shard_files
 from repalign.store.index import pooled_index
 from repalign.store.reader import open_store
-from repalign.store.writing import shard_directory
-from repalign.store.writing.writer import StoreWriter
+from repalign.store.writer import StoreWriter
 from tests.shards import SmallShards
 
 ROWS = np.arange(24, dtype=np.float32).reshape(12, 2)
@@ -104,7 +104,7 @@ def test_a_store_that_lacks_shards_is_not_completed(tmp_path: Path) -> None:
 def test_a_writer_joins_a_store_that_another_begins_at_that_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, others, look = tmp_path / "run.h5", [], shard_directory.is_unused
+    path, others, look = tmp_path / "run.h5", [], shard_files.is_unused
 
     def look_late(directory: Path) -> bool:
         if not others:
@@ -113,7 +113,7 @@ def test_a_writer_joins_a_store_that_another_begins_at_that_moment(
         return look(directory)
 
     (tmp_path / "run.h5.parts").mkdir()
-    monkeypatch.setattr(shard_directory, "is_unused", look_late)
+    monkeypatch.setattr(shard_files, "is_unused", look_late)
     writer = writer_of(path, n_shards=4, n_writers=2)
     for number in range(4):
         write(writer if number % 2 else others[1], number)

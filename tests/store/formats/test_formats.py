@@ -13,7 +13,7 @@ import torch
 from safetensors.numpy import save_file
 
 from repalign.exceptions import InputError, RepalignError
-from repalign.store.foreign.formats import BY_SUFFIX
+from repalign.store.formats.formats import BY_SUFFIX
 from repalign.store.open import open_embeddings
 
 DOCS = Path(__file__).parents[3] / "docs" / "embeddings.md"

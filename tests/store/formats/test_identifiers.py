@@ -9,7 +9,7 @@ import torch
 
 from repalign.conditions.columns import align_columns, open_columns
 from repalign.exceptions import InputError
-from repalign.store.foreign.identifiers import read_ids
+from repalign.store.formats.identifiers import read_ids
 from repalign.store.matching import join_sources
 from repalign.store.open import as_source, open_embeddings
 

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from repalign.delimited import DelimitedText, is_number, is_text, open_delimited
 from repalign.exceptions import InputError
-from repalign.store.foreign.contents import (
+from repalign.store.formats.contents import (
     ID_NAMES,
     ForeignMatrix,
     ForeignRequest,
     check_matrix_shape,
 )
-from repalign.store.foreign.identifiers import RowIdentities
+from repalign.store.formats.identifiers import RowIdentities
 from repalign.store.rows import spool_blocks
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""Into stores from other formats, and out of them."""
