@@ -28,7 +28,7 @@ class Draws:
         is_shuffled: Latents stand next to the factors of other rows.
     """
 
-    rows: tuple[tuple[Int[np.ndarray, " k"], Int[np.ndarray, " k"]], ...]
+    rows: tuple[tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]], ...]
     is_shuffled: bool
 
     def tasks(self) -> "list[Draws]":
