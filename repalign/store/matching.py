@@ -235,7 +235,8 @@ class Join:
 
 # Earlier matches of row indexes, which the views of one store share: by key and identity of the
 # indexes, which are held so that no other index takes their place in memory.
-KnownMatches = dict[tuple[object, ...], tuple[Sequence[RowIndex], RowMatch, RowIndex]]
+class KnownMatches(dict[tuple[object, ...], tuple[Sequence[RowIndex], RowMatch, RowIndex]]):
+    """Matches that were made before, with the indexes and the index of the common rows."""
 
 
 @checked
