@@ -4,8 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from repalign.store.format import WriteOptions
     from repalign.store.reader import Store, open_store, verify_store
-    from repalign.store.shard_files import WriteOptions, pack_store
+    from repalign.store.shard_files import pack_store
     from repalign.store.writer import StoreWriter, write_store
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
 _LAZY = {
     "Store": "reader",
     "StoreWriter": "writer",
-    "WriteOptions": "shard_files",
+    "WriteOptions": "format",
     "open_store": "reader",
     "pack_store": "shard_files",
     "verify_store": "reader",

@@ -17,14 +17,13 @@ from repalign.aliases import Rows
 from repalign.arguments import checked
 from repalign.exceptions import InputError, MissingExtraError
 from repalign.files import check_output, file_sha256, protecting, writing
-from repalign.store.format import VIEW_NAME, StoredDtype
+from repalign.store.format import VIEW_NAME, StoredDtype, WriteOptions
 from repalign.store.formats.formats import ExportFormat
 from repalign.store.formats.identifiers import bound_ids_text
 from repalign.store.formats.tensors import TYPES
 from repalign.store.index import POOLED, RowIndex, decode_ids
 from repalign.store.open import IMPORTED, SIDECAR_SUFFIX, Embeddings, as_source, is_store
 from repalign.store.reader import StoreInfo
-from repalign.store.shard_files import WriteOptions
 from repalign.store.source import EmbeddingSource, fingerprint_of, row_blocks, values_root
 from repalign.store.writer import write_store
 

@@ -5,9 +5,8 @@ import fcntl
 import os
 import resource
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
 from repalign.files import STDOUT, check_no_input, check_output, writing
-from repalign.options import Settings, option
 from repalign.printable import byte_size
 from repalign.store.digests import canonical_json, column_root, digest_table, leaf_digest, sha256_of
 from repalign.store.directory import (
@@ -39,62 +37,15 @@ from repalign.store.format import (
     FORMAT,
     FORMAT_VERSION,
     HEADER,
-    INDEX_LEAF_ROWS,
     MANIFEST,
     PARTS_SUFFIX,
     Column,
-    StoredDtype,
+    WriteOptions,
 )
 from repalign.store.hdf5 import check_sizes, h5py
 from repalign.store.header import Description, Header, IndexLayout, columns_of
 from repalign.store.reader import Store, check_file
 from repalign.store.rows import check_space
-
-_SHARD_BYTES = 2**27
-
-
-@dataclass(frozen=True)
-class WriteOptions(Settings):
-    """Settings of a writer.
-
-    Example:
-        >>> import numpy as np, repalign
-        >>> options = WriteOptions(dtype="float64", licence="CC0")
-        >>> info = repalign.write_store("exact.h5", np.eye(2), options=options)
-        >>> repalign.open_embeddings("exact.h5").rows.dtype
-        dtype('float64')
-    """
-
-    dtype: StoredDtype = option(
-        "float32",
-        "Type in which values are stored; float16 halves the size and is never a default.",
-        flag="",
-    )
-    licence: str | None = option(
-        None, "Note on the terms of use of model and data, kept in the store."
-    )
-    environment: Mapping[str, Any] = option(
-        factory=dict,
-        help="What to record besides the versions of python, numpy, h5py and HDF5.",
-        flag="",
-    )
-    n_shards: int | None = option(
-        None, "Planned number of shards, for several writers of one store.", least=1, flag=""
-    )
-    n_writers: int = option(
-        1, "Processes that write shards at once; with one, a second is refused.", least=1, flag=""
-    )
-    expected_rows: int | None = option(
-        None, "Planned number of rows; the disk is checked for them at the start.", least=1, flag=""
-    )
-
-    def rows_of_shard(self, row_bytes: int) -> int:
-        """Return the rows of one shard, whole digests of every column where that is possible."""
-        fitting = max(1, _SHARD_BYTES // row_bytes)
-        power: int = 1 << (fitting.bit_length() - 1)
-        # narrow rows: enough of them to make opening a shard worth while
-        return min(max(64, power), 256 * INDEX_LEAF_ROWS)
-
 
 # What a file takes beside its values, at least: descriptions, and digests.
 _OVERHEAD = 2**16

@@ -22,12 +22,13 @@ from repalign.store.directory import (
     shard_name,
     temporary_path,
 )
+from repalign.store.format import WriteOptions
 from repalign.store.hdf5 import check_sizes, describe_environment
 from repalign.store.header import Description, IndexLayout, ViewInfo
 from repalign.store.index import RowIndex, concatenate_index, pooled_index
 from repalign.store.reader import Store, StoreInfo
 from repalign.store.rows import check_space, is_all_finite, unmasked
-from repalign.store.shard_files import GONE, FileWriter, OnProgress, ShardDirectory, WriteOptions
+from repalign.store.shard_files import GONE, FileWriter, OnProgress, ShardDirectory
 
 _BLOCK_ROWS = 8192
 DEFAULT_VIEW = "embedding"

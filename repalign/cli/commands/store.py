@@ -10,8 +10,8 @@ from repalign.cli.declared import Given, options, standing_for
 from repalign.cli.inputs import WRITTEN
 from repalign.cli.options import FormatOption, OutputOption, OverwriteOption
 from repalign.cli.talk import talk_of
+from repalign.store.format import WriteOptions
 from repalign.store.formats.formats import SUFFIX_LIST, ExportFormat
-from repalign.store.shard_files import WriteOptions
 from repalign.tables.formats import shown_records
 
 # Of the digest of a sample in a table: enough to tell samples apart.
