@@ -143,7 +143,7 @@ def check_path(name: str, value: Any) -> None:
     """Check that a value can be the name of a file.
 
     Raises:
-        InputError: It is no text or path, has a NUL, or is longer than a name can be.
+        InputError: It is neither text nor a path, has a NUL, or is longer than a name can be.
     """
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         raise InputError(f"{name}: got {_shown(value)}, expected a path")
@@ -181,7 +181,7 @@ def listed(name: str, values: Any, of: str, kind: Any = None) -> list[Any]:
         kind: What each is to be, as annotations say it.
 
     Raises:
-        InputError: They are no list, or one of them is of another kind.
+        InputError: They are not a list, or one of them is of another kind.
     """
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError(f"{name}: got {_shown(values)}, expected a list of {of}")

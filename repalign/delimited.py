@@ -213,7 +213,7 @@ class _Candidate:
             row_names
             and width > 1
             and widths == {width + 1}
-            # a delimiter at the end of every row is no name at its start
+            # a delimiter at the end of every row is not a name at its start
             and all(record[-1].strip() for record in records[1:])
             and not all(is_number(cell, self.decimal) for cell in records[0])
         )
@@ -276,13 +276,13 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, str, int]]:
                 else:
                     n_cells = line.count(delimiter) + 1
                 if "\0" in text:
-                    raise InputError(f"{path}: line {start} holds a NUL; it is no text")
+                    raise InputError(f"{path}: line {start} holds a NUL; it is not text")
                 yield start, text, n_cells
         except UnicodeDecodeError as error:
             raise InputError(f"{path}: is not UTF-8 text; convert the file") from error
         except csv.Error as error:
             raise InputError(
-                f"{path}: line {start} is no readable row ({error}); check its quotation marks"
+                f"{path}: line {start} is not a readable row ({error}); check its quotation marks"
             ) from error
 
 

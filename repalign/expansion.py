@@ -12,10 +12,10 @@ from pathlib import Path
 from repalign.exceptions import InputError
 
 VARIABLE = "REPALIGN_FOREIGN_BYTES"
-# Real embeddings compress by less than two, and an id is text of Python beside its letters.
+# Real embeddings compress by less than two, and an id is text of Python besides its letters.
 MAX_EXPANSION = 64
 ALLOWANCE = 2**29
-TEXT_BYTES = 57  # of a text of Python beside its letters, with its place in a list
+TEXT_BYTES = 57  # of a text of Python besides its letters, with its place in a list
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -24,7 +24,7 @@ def allowing(text: str) -> Iterator[None]:
     """Allow so much while the block runs, as the variable does.
 
     Raises:
-        InputError: the text is no size.
+        InputError: the text is not a size.
     """
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = text

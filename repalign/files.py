@@ -27,7 +27,7 @@ _KINDS = {
 }
 STDOUT = Path("-")
 _MOST_LINKS = 40
-# Where an output is written until it is whole, beside it.
+# Where an output is written until it is whole, next to it.
 UNFINISHED = ".repalign-"
 LOCK = "lock"
 _protected: ContextVar[tuple[Path, ...]] = ContextVar("protected", default=())
@@ -123,7 +123,7 @@ def writing(
         path: The output.
         overwrite: Whether a file that is there may be replaced.
         failure: What to raise.
-        scratch: A directory beside the output for the unfinished file; by default a new one.
+        scratch: A directory next to the output for the unfinished file; by default a new one.
 
     Raises:
         InputError: The output cannot be written, is one of the protected inputs, or is there and

@@ -86,7 +86,7 @@ class NpzArchive:
         """Read the header of an array.
 
         Raises:
-            InputError: as for ``open``, or it is no array.
+            InputError: as for ``open``, or it is not an array.
         """
         with self.open(name) as stream:
             return read_header(stream, f"{self.path}::{name}")

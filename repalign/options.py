@@ -23,7 +23,7 @@ T = TypeVar("T", bound="Settings")
 
 @dataclass(frozen=True)
 class Option:
-    """What is declared of an option beside its name, type and default.
+    """What is declared of an option besides its name, type and default.
 
     Attributes:
         help: One or two sentences for people.

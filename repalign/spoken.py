@@ -37,14 +37,14 @@ class Spoken(Generic[T]):
     Attributes:
         function: Its name, for messages.
         default: The settings without any keyword.
-        beside: Other arguments that a misspelt keyword may have meant.
+        others: Other arguments that a misspelt keyword may have meant.
         presets: Settings that one keyword stands for.
         change: Puts values into settings.
     """
 
     function: str
     default: T
-    beside: tuple[str, ...]
+    others: tuple[str, ...]
     presets: Mapping[str, T] = field(default_factory=dict)
     change: Callable[[T, Mapping[tuple[str, ...], Any]], T] = with_values
 
@@ -63,7 +63,7 @@ class Spoken(Generic[T]):
         """
         for name in given:
             if name not in self.options and name not in self.presets:
-                raise InputError(f"{name}: is no keyword of {self.function}; {self._near(name)}")
+                raise InputError(f"{name}: is not a keyword of {self.function}; {self._near(name)}")
         if settings is not None:
             if given:
                 raise InputError(
@@ -100,7 +100,7 @@ class Spoken(Generic[T]):
     def _near(self, name: str) -> str:
         """Say which keyword may be meant."""
         called = {each.name: keyword for keyword, each in self.options.items()}
-        known = [*self.options, *self.presets, *self.beside]
+        known = [*self.options, *self.presets, *self.others]
         near = [called[name]] if name in called else difflib.get_close_matches(name, known, n=3)
         if near:
             return f"did you mean {' or '.join(near)}?"
@@ -144,7 +144,7 @@ class Spoken(Generic[T]):
 
 
 def _literal(word: str, kind: Any, choices: Sequence[str]) -> str | None:
-    """Return a word of advice as Python writes it, or None where it is no value of the type."""
+    """Return a word of advice as Python writes it, or None where it is not a value of the type."""
     allowed = get_args(kind) if get_origin(kind) is Literal else choices
     if kind in (int, float):
         return word if re.fullmatch(r"\d+(\.\d+)?", word) else None

@@ -69,7 +69,7 @@ def read_config(path: Path) -> dict[str, Any]:
                 raise InputError(f"line {number}: has more than {MOST_DOTS} dots in a key")
         return tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as failure:
-        raise InputError(f"is no TOML ({failure})") from failure
+        raise InputError(f"is not TOML ({failure})") from failure
 
 
 def _names(command: Any) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def fields_of(shared: Callable[..., Any]) -> Part:
     """Return the fields of a dataclass as options, for a command that takes the dataclass.
 
     They are annotated as a command's parameters are, and are for what commands have in common
-    but no result hangs on: files, formats, the machine.
+    but no result depends on: files, formats, the machine.
     """
     made = list(inspect.signature(shared, eval_str=True).parameters.values())
     return Part(made, lambda values: shared(**{each.name: values.pop(each.name) for each in made}))

@@ -12,7 +12,7 @@ def names_of(given: Sequence[str], stores: Sequence[str]) -> list[str | None]:
     of one model.
 
     Raises:
-        BadParameter: A name that is no NAME=STORE, or of a store that is not on the line.
+        BadParameter: A name that is not NAME=STORE, or of a store that is not on the line.
     """
     names: dict[str, str] = {}
     for text in given:

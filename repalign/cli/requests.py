@@ -16,7 +16,7 @@ from repalign.spoken import words_of
 
 
 def request_of(context: typer.Context, settings: Settings) -> dict[str, Any]:
-    """Return the command, its presets resolved, and what the files beside the inputs held."""
+    """Return the command, its presets resolved, and what the files besides the inputs held."""
     kept = list(_kept(context))
     files = [value for _, value in kept if isinstance(value, Path) and value.is_file()]
     words = [word for parameter, value in kept for word in _words(parameter, value)]

@@ -49,7 +49,7 @@ def shown_table_one(table_one: "TableOne") -> Shown:
 
 
 def shown_reproduction(result: "Reproduction") -> Shown:
-    """Show the means over seeds of an experiment, the published values beside them."""
+    """Show the means over seeds of an experiment, the published values next to them."""
     from repalign.experiments.reproduce.table import table_of
 
     return Shown(

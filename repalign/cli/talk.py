@@ -1,4 +1,4 @@
-"""What the command line says beside its data: notes, warnings and progress, all on stderr."""
+"""What the command line says besides its data: notes, warnings and progress, all on stderr."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,7 @@ class OnProgress(Protocol):
 
 
 def _ignore_progress(done: int, total: int, stage: str | None = None) -> None:
-    """Stand in for a bar that nobody sees."""
+    """Stand in for a bar that is not shown."""
 
 
 @dataclass(frozen=True)

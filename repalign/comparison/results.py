@@ -187,7 +187,7 @@ class IcaReport:
 
 @dataclass(frozen=True)
 class PairReport:
-    """All that is known of one pair beside its errors."""
+    """All that is known of one pair besides its errors."""
 
     source: Mapping[str, Any]
     target: Mapping[str, Any]
@@ -381,7 +381,7 @@ class CompareResult(TidyResult):
     ) -> "Figure":
         """Draw the result, and write it to ``path`` (.png, .pdf, .svg) where one is given.
 
-        A few pairs are bars: errors by map, in-sample beside held-out, with intervals and nulls.
+        A few pairs are bars: errors by map, in-sample next to held-out, with intervals and nulls.
         Many pairs, or one quantity to ``show``, are a heat map; ``order="cluster"`` puts similar
         views of it together.
         """

@@ -79,7 +79,7 @@ class CompareSettings(Settings):
     )
     measures: tuple[str, ...] = option(
         (),
-        "Measures of similarity beside the maps, separated by commas: "
+        "Measures of similarity next to the maps, separated by commas: "
         f"{measure_names()}; or {EVERY}.",
         metavar="NAMES",
         absent="none",
@@ -219,7 +219,7 @@ class Preset:
 
 
 PRESETS = (
-    # Section 4.2 and A.7.2 of the paper: four maps, in-sample, nothing beside.
+    # Section 4.2 and A.7.2 of the paper: four maps, in-sample, nothing else.
     Preset(
         "paper",
         "Exactly the paper's protocol.",
@@ -285,7 +285,7 @@ def settings_with(base: CompareSettings, given: Mapping[tuple[str, ...], Any]) -
     return with_values(base, given)
 
 
-# What is known of the rows beside what the inputs say: keywords that are not settings.
+# What is known of the rows besides what the inputs say: keywords that are not settings.
 ROW_LABELS = ("ids", "groups")
 
 
@@ -327,11 +327,11 @@ class CompareKeywords(TypedDict, total=False):
     seed: int
 
 
-_BESIDE = ("against", "names", "settings", "machine", "executor", *ROW_LABELS)
+_OTHERS = ("against", "names", "settings", "machine", "executor", *ROW_LABELS)
 COMPARE = Spoken(
     "compare",
     CompareSettings(),
-    beside=_BESIDE,
+    others=_OTHERS,
     presets={each.name: each.settings for each in PRESETS},
     change=settings_with,
 )

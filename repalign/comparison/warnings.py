@@ -96,7 +96,7 @@ def warn_of_components(errors: MapScores) -> list[str]:
 
 
 def warn_of_free_directions(judged: Sequence[MapScores], total: PairMoments) -> list[str]:
-    """Warn where the rows leave part of a rigid map to a convention, and how much hangs on it.
+    """Warn where the rows leave part of a rigid map to a convention, and how much depends on it.
 
     Directions in which nothing varies although there are rows enough, as of a LayerNorm, are
     not named: no error depends on them.

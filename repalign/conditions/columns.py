@@ -1,4 +1,4 @@
-"""Columns of a table beside the rows of a set of embeddings, joined by identity."""
+"""Columns of a table for the rows of a set of embeddings, joined by identity."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ from repalign.store.source import EmbeddingSource, parse_locator
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = (*SUFFIXES, ".h5ad")  # files that hold columns beside embeddings
+TABLES = (*SUFFIXES, ".h5ad")  # files that hold columns besides embeddings
 
 Columns: TypeAlias = "str | Path | ColumnTable | Mapping[str, Any] | pd.DataFrame"
 

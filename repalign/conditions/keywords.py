@@ -53,10 +53,10 @@ class BatchKeywords(StudyKeywords, total=False):
 
 
 DISENTANGLE = Spoken(
-    "disentangle", FactorSettings(), beside=("factors", "groups", "settings", "machine", "executor")
+    "disentangle", FactorSettings(), others=("factors", "groups", "settings", "machine", "executor")
 )
 DECONFOUND = Spoken(
     "deconfound",
     BatchSettings(),
-    beside=("columns", "labels", "batch", "settings", "machine", "executor"),
+    others=("columns", "labels", "batch", "settings", "machine", "executor"),
 )

@@ -63,7 +63,7 @@ class AffineMap:
         """Check that rows of this shape can be mapped.
 
         Raises:
-            InputError: They are no matrix, or have another width.
+            InputError: They are not a matrix, or have another width.
         """
         if len(shape) != 2:
             raise InputError(
@@ -88,7 +88,7 @@ class AffineMap:
         its gradients pass; a frame keeps its index, and its columns are numbered.
 
         Raises:
-            InputError: The rows are no matrix of numbers, or have another width.
+            InputError: The rows are not a matrix of numbers, or have another width.
 
         Example:
             >>> import numpy as np, pandas as pd
@@ -182,7 +182,7 @@ def mapped(values: Any, through: "AffineMap") -> Any:
     """Return mapped rows as they were given: tensor, frame, or an array of anything else.
 
     Raises:
-        InputError: They are no matrix of numbers, or of another width.
+        InputError: They are not a matrix of numbers, or of another width.
     """
     if is_a(values, "torch", "Tensor"):
         return _mapped_tensor(values, through)
@@ -194,7 +194,7 @@ def mapped(values: Any, through: "AffineMap") -> Any:
         if isinstance(failure, InputError):
             raise
         raise InputError(
-            f"rows: got {type(values).__name__} that is no matrix of numbers; expected an array, "
+            f"rows: got {type(values).__name__}, not a matrix of numbers; expected an array, "
             "a tensor or a frame"
         ) from failure
 

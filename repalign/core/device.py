@@ -114,7 +114,7 @@ def blas_held(number: int) -> contextlib.AbstractContextManager[None]:
     """Hold the BLAS libraries of numpy and scipy at so many threads inside the block.
 
     OpenBLAS and torch each keep a pool of threads that spins while it waits; used in turn they
-    steal each other's cores, and a loop over both takes twice the time: torch works beside one.
+    steal each other's cores, and a loop over both takes twice the time: torch works next to one.
     """
     libraries = _libraries(len(sys.modules)).select(user_api="blas").lib_controllers
     return holding({_BlasThreads(library.filepath, library): number for library in libraries})

@@ -38,7 +38,7 @@ from repalign.exceptions import InputError
 # Which products are summed: all three, those of the source alone, or the cross products alone.
 Products = Literal["all", "source", "cross"]
 # A block is cut into its parts: of more parts than this it is larger, since what a part costs
-# beside its products would take most of the time for a few rows.
+# next to its products would take most of the time for a few rows.
 _FEW_PARTS = 5
 _MOST_BLOCKS = 4
 

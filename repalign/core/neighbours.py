@@ -383,7 +383,7 @@ class HeldRows:
         return self.source.n
 
     def with_target_in(self, order: Int[np.ndarray, " n"]) -> "HeldRows":
-        """Return the source as it is beside the target in another order."""
+        """Return the source as it is next to the target in another order."""
         return HeldRows(self.source, self.target.reordered(order), shuffled=True)
 
     def chosen(self, rows: Int[np.ndarray, " m"]) -> "HeldRows":

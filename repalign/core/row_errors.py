@@ -103,7 +103,7 @@ class _Stack:
         return result
 
 
-# Below this share of the permutation error the gain of the rigid map is no gain to divide by.
+# Below this share of the permutation error the gain of the rigid map is too small to divide by.
 # On aligned pairs the ratio of two rounding errors otherwise reads as -530 % or 1e14 %.
 SMALLEST_GAIN = 0.01
 # Errors over the diameter below float32 rounding are zeros.

@@ -13,7 +13,7 @@ from repalign.printable import byte_size
 from repalign.rows import ArrayRows as ArrayRows  # what all of core reads arrays by
 
 DEFAULT_MEMORY = 2 * 2**30
-"""Bytes that a computation may hold beside its result, unless told otherwise."""
+"""Bytes that a computation may hold besides its result, unless set otherwise."""
 
 OnProgress = Callable[[int, int], None]
 

@@ -41,7 +41,7 @@ from repalign.core.rows import DEFAULT_MEMORY, block_rows_for, iter_blocks, take
 from repalign.exceptions import InputError
 
 DEFAULT_BUDGET = 4e13
-"""Multiplications that the exact search may take, unless told otherwise: minutes on two cores."""
+"""Multiplications that the exact search may take, unless set otherwise: minutes on two cores."""
 
 _FIRST_ROWS = 1024
 _TILE_ROWS = 2048

@@ -185,7 +185,7 @@ def _read_text(
 
 
 def _read_parquet(source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
-    """Read the columns of single values, after checking what they become; lists are no columns."""
+    """Read the columns of single values, after checking what they become; lists are not columns."""
     with ParquetTable(source) as table:
         from pyarrow import types
 
@@ -234,7 +234,7 @@ def _read_npz(source: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
             shape, _, dtype = archive.header(name)
             if dtype.hasobject or len(shape) not in (1, 2):
                 notes.append(
-                    f"{source}: the array {name} of shape {shape} is no column, passed over"
+                    f"{source}: the array {name} of shape {shape} is not a column; it was left out"
                 )
                 continue
             n_bytes += math.prod(shape) * dtype.itemsize

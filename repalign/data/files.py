@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def find_files(root: Path, endings: Collection[str]) -> list[Path]:
     """All files below a directory with one of the endings, ordered by relative path.
 
-    Hidden files and links that leave the directory are passed over.
+    Hidden files and links that leave the directory are left out.
 
     Raises InputError when there are none.
     """
@@ -128,16 +128,16 @@ def open_tree(root: Path, decoding: Decoding) -> DecodedFiles:
 def open_list(path: Path, decoding: Decoding) -> DecodedFiles:
     """Files named by a text file, one path per line, relative to that file.
 
-    Anything after a tab is ignored; blank lines are passed over. The id is the path as written.
+    Anything after a tab is ignored; blank lines are left out. The id is the path as written.
 
-    Raises InputError for a path that is no file.
+    Raises InputError for a path that is not a file.
     """
     lines = read_text(path).splitlines()
     ids = [name for line in lines if (name := line.split("\t")[0].strip())]
     paths = [path.parent / name for name in ids]
     for name, file in zip(ids, paths, strict=True):
         if not file.is_file():
-            raise InputError(f"{path.name} names {name!r}, which is no file; mend the list")
+            raise InputError(f"{path.name} names {name!r}, which is not a file; correct the list")
     description: dict[str, object] = {
         "format": f"{decoding.name} list",
         "name": path.name,

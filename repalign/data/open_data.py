@@ -96,7 +96,9 @@ def _open_text_file(path: Path, options: ReadOptions, *, default: Unit) -> Sourc
         return ParquetColumn(path, options.column, options.id_column)
     if ending in (".txt", ".md"):
         return TextFile(path, options.unit or default)
-    raise InputError(f"{path.name} is no text that is read; expected {', '.join(TEXT_ENDINGS)}")
+    raise InputError(
+        f"{path.name} is not text that can be read; expected {', '.join(TEXT_ENDINGS)}"
+    )
 
 
 def _open_sounds(path: Path) -> Source:
@@ -105,7 +107,7 @@ def _open_sounds(path: Path) -> Source:
     if path.suffix.lower() in _LISTS:
         return open_list(path, SOUNDS)
     raise InputError(
-        f"{path.name} is no set of sounds; expected a directory of {', '.join(SOUND_ENDINGS)}, or "
+        f"{path.name} is not a set of sounds; give a directory of {', '.join(SOUND_ENDINGS)} or "
         "a list of paths (.txt)"
     )
 
@@ -122,6 +124,6 @@ def _open_images(path: Path, options: ReadOptions) -> Source:
     if path.suffix.lower() in _LISTS:
         return open_list(path, IMAGES)
     raise InputError(
-        f"{path.name} is no set of images; expected a directory of {', '.join(ENDINGS)}, a list "
+        f"{path.name} is not a set of images; expected a directory of {', '.join(ENDINGS)}, a list "
         "of paths (.txt), .npy, .npz, .h5, or IDX as MNIST ships it"
     )

@@ -42,7 +42,7 @@ def text_sample(label: str, text: str, where: str) -> Sample:
         return Sample(label, hashlib.sha256(text.encode()).digest(), text)
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where} has half a surrogate pair at character {error.start}, which is no text; "
+            f"{where} has half a surrogate pair at character {error.start}, which is not text; "
             "repair it"
         ) from error
 
@@ -50,7 +50,7 @@ def text_sample(label: str, text: str, where: str) -> Sample:
 def checked_label(value: object, column: str, where: str) -> str:
     """Return the value of a column of ids as text.
 
-    Raises InputError for what is no text or whole number, or empty.
+    Raises InputError for what is neither text nor a whole number, or empty.
     """
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         raise InputError(

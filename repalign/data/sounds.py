@@ -16,7 +16,7 @@ def decode_sound(raw: bytes, name: str) -> Sound:
     """Decode a sound completely, within limits of length, rate and channels.
 
     Raises InputError for other formats, damaged files, more than half an hour, and values that
-    are no numbers; MissingExtraError without the package soundfile.
+    are not numbers; MissingExtraError without the package soundfile.
     """
     soundfile = _soundfile()
     try:

@@ -19,7 +19,7 @@ MAX_UNIT_BYTES = 64 * 2**20
 
 
 class TextFile:
-    """Lines, paragraphs or the whole of one UTF-8 file; blank ones are passed over.
+    """Lines, paragraphs or the whole of one UTF-8 file; blank ones are left out.
 
     Only byte positions are held in memory. Ids are line numbers (of a paragraph its first
     line), counted from 1, and empty for a whole file.
@@ -57,7 +57,7 @@ class TextFile:
 class JsonLines:
     """One text per line of a .jsonl file, from one field; ids from a field or line numbers.
 
-    Raises InputError for lines that are no object or lack the field.
+    Raises InputError for lines that are not an object or lack the field.
     """
 
     def __init__(self, path: Path, column: str | None, id_column: str | None) -> None:
@@ -93,12 +93,12 @@ class JsonLines:
         try:
             record = json.loads(_read_span(self._path, start, stop))
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{where} is no JSON; expected one object per line") from error
+            raise InputError(f"{where} is not JSON; expected one object per line") from error
         if not isinstance(record, dict):
             raise InputError(f"{where} holds a {type(record).__name__}, expected an object")
         text = _field(record, self._column, where, "--column")
         if not isinstance(text, str):
-            raise InputError(f"{self._column!r} in {where} is no text; choose another --column")
+            raise InputError(f"{self._column!r} in {where} is not text; choose another --column")
         label = str(number)
         if self._id_column is not None:
             value = _field(record, self._id_column, where, "--id-column")

@@ -17,7 +17,7 @@ from repalign.parquet import ParquetTable, reading_arrow, text_lengths
 class CsvColumn:
     """One column of a .csv file with a header; texts are held in memory.
 
-    Ids come from a column or are row numbers, counted from 1. Rows without text are passed over.
+    Ids come from a column or are row numbers, counted from 1. Rows without text are left out.
 
     Raises InputError for a missing column, or a row with more or fewer cells than the header.
     """

@@ -93,7 +93,7 @@ def _group_records(
 
 
 def _with_null(records: list[BatchRecord]) -> list[BatchRecord]:
-    """Put the permuted AUROC beside the AUROC that it is the null of."""
+    """Put the permuted AUROC next to the AUROC that it is the null of."""
     permuted = {
         (one.label, one.condition, one.protocol): one.value
         for one in records

@@ -59,7 +59,7 @@ class DeconfoundResult(TidyResult):
     Attributes:
         records: One for each label, condition, protocol and measure.
         settings: What was asked for.
-        warnings: Sentences that belong beside the table.
+        warnings: Sentences that belong next to the table.
         transforms: The fitted affine map by source, view and condition, fitted on all rows.
 
     Example:

@@ -74,7 +74,7 @@ class FoldInputs:
 
 
 def keep_transformed(inputs: FoldInputs, memory_bytes: int) -> FoldInputs:
-    """Transform all rows once for as many conditions as the memory holds beside the rows.
+    """Transform all rows once for as many conditions as the memory holds besides the rows.
 
     Raises:
         InputError: The rows themselves, and what every worker needs of them, are too many.

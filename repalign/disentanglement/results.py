@@ -95,7 +95,7 @@ class DisentangleResult(TidyResult):
     Attributes:
         records: One for each source, condition, score and seed.
         settings: What was asked for.
-        warnings: Sentences that belong beside the scores.
+        warnings: Sentences that belong next to the scores.
         matrices: What every latent knows of every factor, by source and condition.
         transforms: The fitted affine map by source, view and condition.
 

@@ -62,7 +62,7 @@ def disentangle(
         embeddings: one set (path, ``path::view``, array, …), or several open sources that are
             scored side by side.
         factors: a file, ``store.h5::view``, ``builtin:digits``, or a mapping from names to
-            values. It may be that of the embeddings: factors that are named are no features.
+            values. It may be that of the embeddings: factors that are named are not features.
         groups: which rows belong together (documents, plates, objects): a column of the
             factors' table, a file with a group a line, or a value for each row; by default rows
             of one sample. Shuffles and half-samples keep them together.

@@ -128,7 +128,7 @@ class Engine:
             machine: Device, memory and progress.
             key: Names a result by everything that it depends on: equal names are computed once,
                 and kept in the cache.
-            shared: What a call takes beside its item; Ray is sent the same object once.
+            shared: What a call takes besides its item; Ray is sent the same object once.
             lanes: How many calls like that of an item are best run by threads of one process.
             only_slow: Keep only results that took long.
 

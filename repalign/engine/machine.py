@@ -48,7 +48,7 @@ def parse_memory(text: str, name: str = "memory") -> int:
         name: What asks for it, for messages.
 
     Raises:
-        InputError: It is no such size.
+        InputError: It is not such a size.
     """
     match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmgt]?)i?b?\s*", text, re.IGNORECASE)
     size = 0.0

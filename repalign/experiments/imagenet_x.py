@@ -68,7 +68,7 @@ def load_imagenet_x(folder: Path) -> AnnotatedImages:
         raise InputError(
             f"{folder}: {len(missing)} of the {len(names)} annotated images are not there"
             + (f", {missing[0]} first" if missing else "")
-            + "; put ImageNet's validation images beside the annotations"
+            + "; put ImageNet's validation images next to the annotations"
         )
     factors = np.array(values, dtype=np.float64)
     return AnnotatedImages(tuple(places[name] for name in names), factors)

@@ -2,7 +2,7 @@
 
 In the manner of section 4.3 of the paper: a vanilla convolutional autoencoder, weight decay as
 the only regularisation, twice as many latents as factors; or a β-VAE or β-TCVAE of the same
-layers. It is far smaller than the paper's, so that its scores stand beside the paper's but do not
+layers. It is far smaller than the paper's, so that its scores stand next to the paper's but do not
 repeat them.
 """
 
@@ -142,7 +142,7 @@ def encode_images(autoencoder: SpriteAutoencoder, images: NDArray[np.uint8]) -> 
 
 
 def _latents(encoded: Any, settings: AutoencoderSettings, n_rows: int) -> tuple[Any, Any]:
-    """Return what is decoded, and what the loss of an image has beside the reconstruction."""
+    """Return what is decoded, and what the loss of an image has besides the reconstruction."""
     if settings.kind == "plain":
         return encoded, 0.0
     means, log_variances = encoded.chunk(2, dim=1)

@@ -40,7 +40,7 @@ FULL = TableOneSettings(None, preset("audit", maps=CompareSettings().maps))
 
 @dataclass(frozen=True)
 class PairOutcome:
-    """Everything that was measured of one pair, and the paper's row beside it, if any."""
+    """Everything that was measured of one pair, and the paper's row next to it, if any."""
 
     pair: StoredPair
     result: "CompareResult"

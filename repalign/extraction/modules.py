@@ -183,7 +183,7 @@ def _write(
         batch_ids = None if ids is None else list(ids[sample : sample + count])
         if batch_ids is not None and len(batch_ids) < count:
             raise InputError(f"{len(ids or ())} ids for more samples; give one for each")
-        # whole batches of pooled rows are passed over without running the module
+        # whole batches of pooled rows are skipped without running the module
         if is_complete or (not is_unpooled and n_rows + count <= done):
             sample, n_rows = sample + count, n_rows + count
             continue

@@ -1,4 +1,4 @@
-"""Bars of the error of every map, in-sample beside held-out, with intervals and nulls."""
+"""Bars of the error of every map, in-sample next to held-out, with intervals and nulls."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

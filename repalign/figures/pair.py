@@ -1,4 +1,4 @@
-"""Figures of one pair beside its errors: splits, nulls, components, spectra, kurtosis."""
+"""Figures of one pair besides its errors: splits, nulls, components, spectra, kurtosis."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

@@ -122,7 +122,7 @@ def plot_steps(curves: Sequence[TrainingCurve], quantity: Quantity, split: str) 
     axes.set_ylabel(for_figure(f"{quantity.heading_across_targets} {quantity.rows_label(split)}"))
     if len(curves) > MOST_LINES:
         axes.set_title(f"{len(curves) - MOST_LINES} of {len(curves)} lines are left out")
-    # beside the axes long names would leave them no room
+    # next to the axes long names would leave them no room
     figure.legend(loc="outside lower left", frameon=False, fontsize="small")
     return figure
 
@@ -144,7 +144,7 @@ def _moving_sides(both: Sequence[int | None], is_fixed: Sequence[bool]) -> list[
     known = [side for side in (0, 1) if both[side] is not None]
     if len(known) < 2:
         return known
-    # beside one that stays at its step, that of the other counts, be they once the same
+    # next to one that stays at its step, that of the other counts, be they once the same
     if is_fixed[0] != is_fixed[1]:
         return [is_fixed.index(False)]
     return known if both[0] == both[1] else []
@@ -160,7 +160,7 @@ def _step(model: Mapping[str, Any]) -> int | None:
 
 
 def _model(provenance: Any) -> Mapping[str, Any]:
-    """Return what a store records of its model; nothing of what is no store."""
+    """Return what a store records of its model; nothing of what is not a store."""
     for key in ("info", "spec", "model"):
         provenance = provenance.get(key) if isinstance(provenance, Mapping) else None
     return provenance if isinstance(provenance, Mapping) else {}

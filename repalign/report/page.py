@@ -1,6 +1,6 @@
 """A result as one HTML page that needs nothing else: tables, figures, warnings, provenance.
 
-The page itself is the template beside this module, which escapes every text; here is computed
+The page itself is the template next to this module, which escapes every text; here is computed
 what it shows.
 """
 

@@ -37,7 +37,7 @@ Record = Mapping[str, Any]
 FORMAT = "repalign-compare"
 EXPECTED = "expected what `repalign compare -o results.json` writes"
 LARGEST_FILE = 2**29
-# Beyond these a value is damage, and drawing it would fail in ways that nobody can read.
+# Beyond these a value is damage, and drawing it would fail in ways that cannot be understood.
 LONGEST_TEXT, LARGEST_NUMBER = 10_000, 1e100
 SIDES = ("source", "target")
 _PAIR = ("source", "source_view", "target", "target_view")
@@ -53,7 +53,7 @@ _NEEDED_OF_MEASURES = (
 
 
 class Request(BaseModel):
-    """The command that made a result, and the sha256 of the files beside its inputs."""
+    """The command that made a result, and the sha256 of the files besides its inputs."""
 
     command: tuple[str, ...] = ()
     files: dict[str, str] = {}

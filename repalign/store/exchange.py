@@ -146,7 +146,7 @@ class ExportResult:
         file_format: its format.
         n_rows: number of rows.
         dim: number of columns.
-        ids_path: the file of ids beside it, where the format holds none itself.
+        ids_path: the file of ids next to it, where the format holds none itself.
         warnings: what of the rows' identity the format does not keep.
     """
 
@@ -169,7 +169,7 @@ def export_store(
 ) -> ExportResult:
     """Write one view in a foreign format; the file appears when it is whole.
 
-    npz, csv and parquet hold ids, token positions and hashes beside the values; npy and
+    npz, csv and parquet hold ids, token positions and hashes next to the values; npy and
     safetensors get their ids as lines of a file ``<name>.ids.txt``, which is found again when the
     embeddings are opened; its first line says to which values they belong, and that is checked.
     A pipe or device, ``-`` for standard output, gets no such file.

@@ -319,7 +319,7 @@ def _check_dataset(
         dataset: the dataset.
         dtype: its type.
         shape: its shape, which is fixed.
-        chunks: shape of its chunks; None where it lies in one piece.
+        chunks: shape of its chunks; None where it is contiguous.
         where: its name, for messages.
     """
     properties = check_stored_inside(dataset, where, failure=StoreError)
@@ -339,7 +339,7 @@ def _check_dataset(
     if stored_shape != shape:
         raise StoreError(f"{where}: shape is {stored_shape}, expected {shape}; file is damaged")
     if chunks is None and n_bytes != math.prod(shape) * dtype.itemsize:
-        raise StoreError(f"{where}: is not stored in one piece; the file is damaged")
+        raise StoreError(f"{where}: is not stored contiguously; the file is damaged")
     if chunks is not None and stored_chunks != chunks:
         raise StoreError(f"{where}: chunks are {stored_chunks}, expected {chunks}")
     if n_filters:

@@ -1,4 +1,4 @@
-"""A fitted map as a file: safetensors with its description beside the arrays.
+"""A fitted map as a file: safetensors with its description next to the arrays.
 
 The file holds the tensors ``matrix`` (p×q) and ``shift`` (q), so that a row x is mapped to
 x·matrix + shift, and ``fitted_rows``, a hash of the identity of every row that fitted the map, so
@@ -52,7 +52,7 @@ def save_map(saved: SavedMap, path: str | Path, *, overwrite: bool = False) -> N
     """Write a map; the file appears only when it is whole.
 
     Raises:
-        StoreError: the file exists and is not to be replaced, or the arrays are no affine map.
+        StoreError: the file exists and is not to be replaced, or the arrays are not an affine map.
     """
     from safetensors.numpy import save
 

@@ -73,7 +73,7 @@ def open_embeddings(
         ids: one id per row of a foreign file that carries none: a list, a file of lines, or
             ``table.csv::column``.
         id_column: column or array of the same foreign file that holds the ids.
-        leave_out: columns of a foreign table that are no values, such as labels and batches;
+        leave_out: columns of a foreign table that are not values, such as labels and batches;
             those named ``Metadata_…`` and those of text never are.
 
     Raises:
@@ -146,7 +146,7 @@ def as_source(
             (``Rows``).
         ids: one id per row, for embeddings that carry none; their own ids are kept.
         name: how messages and results call an object in memory.
-        leave_out: columns of a table or frame that are no values, such as labels and batches;
+        leave_out: columns of a table or frame that are not values, such as labels and batches;
             those named ``Metadata_…`` and those of text never are.
 
     Raises:
@@ -354,7 +354,7 @@ def _matrix_source(matrix: ForeignMatrix, *, name: str, path: Path | None) -> Em
     """Return a foreign matrix, of a file or of an object, as a source.
 
     Raises:
-        InputError: values that are no numbers, or not one id for every row.
+        InputError: values that are not numbers, or not one id for every row.
     """
     label = name if path is None else f"{path}::{matrix.view}"
     rows = FloatRows(matrix.raw, label=label, bfloat16=matrix.bfloat16)

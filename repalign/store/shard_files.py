@@ -47,7 +47,7 @@ from repalign.store.header import Description, Header, IndexLayout, columns_of
 from repalign.store.reader import Store, check_file
 from repalign.store.rows import check_space
 
-# What a file takes beside its values, at least: descriptions, and digests.
+# What a file takes besides its values, at least: descriptions, and digests.
 _OVERHEAD = 2**16
 
 
@@ -178,7 +178,7 @@ def pack_store(
 
     Raises:
         InputError: the target exists or has another ending.
-        StoreError: the directory is no complete store or is damaged, or the disk is full.
+        StoreError: the directory is not a complete store or is damaged, or the disk is full.
 
     Example:
         >>> import numpy as np, repalign
@@ -202,7 +202,7 @@ def pack_store(
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
-    """Refuse a target that is no file name of a store, is an input, or exists.
+    """Refuse a target that is not a file name of a store, is an input, or exists.
 
     Raises:
         InputError: another ending than ``.h5``, a directory or device, or a file that may not be
@@ -348,7 +348,7 @@ class ShardDirectory:
         content = read_directory(self.path) if has_shards else None
         identity = file_identity(self._target) if self.is_packed else None
         if identity and (content is None or content.replaces != identity):
-            # The packed file is the result. Shards beside it are left over, unless the file was
+            # The packed file is the result. Shards next to it are left over, unless the file was
             # there before them and is being replaced.
             with Store(self._target) as store:
                 self._check_settings(store.description, self._target)

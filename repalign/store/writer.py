@@ -401,7 +401,7 @@ def write_store(
         What the store says of itself.
 
     Raises:
-        InputError: arrays that are no embeddings of the same rows, not one id a row, an argument
+        InputError: arrays that are not embeddings of the same rows, not one id a row, an argument
             of another kind, rows that are read from what would be replaced, or something exists
             there.
         StoreError: the store cannot be written.

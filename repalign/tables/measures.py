@@ -1,4 +1,4 @@
-"""The measures of similarity of every pair, beside the error table."""
+"""The measures of similarity of every pair, next to the error table."""
 
 from collections.abc import Mapping, Sequence
 

@@ -13,7 +13,7 @@ from repalign.tables.table import GAP, Line, Table
 # Points: the text of a page in the class article, and what a letter and the gap between columns
 # take in \\footnotesize; digits are 4.25, capitals more.
 PAGE_WIDTH, LETTER, COLUMN_GAP = 345.0, 4.5, 6.0
-# Lines of a page below a caption of some length, and what a tabular takes beside its own.
+# Lines of a page below a caption of some length, and what a tabular takes besides its own.
 PAGE_LINES, HEAD_LINES = 46, 4
 LEGEND_WIDTH = 79
 CONTINUED = "(continued)"

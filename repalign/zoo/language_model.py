@@ -50,7 +50,7 @@ class LanguageModelTask:
         return self._cross_entropy(windows)
 
     def figures(self) -> Figures:
-        """Return held-out loss beside that of a unigram model, in nats per token."""
+        """Return held-out loss next to that of a unigram model, in nats per token."""
         import torch
 
         text = held_out_text()

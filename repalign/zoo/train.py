@@ -121,7 +121,7 @@ def _finished(output: Path, recipe: Recipe, seed: int) -> Trained:
 
 
 def _write(task: Task, recipe: Recipe, seed: int, output: Path) -> None:
-    """Save beside the output and rename, so that a directory of that name is always whole."""
+    """Save next to the output and rename, so that a directory of that name is always whole."""
     beside = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
     try:
         task.save(beside)

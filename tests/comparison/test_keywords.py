@@ -1,5 +1,6 @@
 """Keywords of `compare` are the options of the command line, declared once."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -29,7 +30,7 @@ def told_type(hint: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("keywords", "spoken", "beside"),
+    ("keywords", "spoken", "others"),
     [
         (CompareKeywords, COMPARE, {"ids", "groups"}),
         (FactorKeywords, DISENTANGLE, set()),
@@ -37,11 +38,11 @@ def told_type(hint: Any) -> Any:
     ],
 )
 def test_type_checkers_know_the_options_that_are_declared_and_no_others(
-    keywords: Any, spoken: Spoken[Any], beside: set[str]
+    keywords: Any, spoken: Spoken[Any], others: set[str]
 ) -> None:
     hints = get_type_hints(keywords)
     declared = {name: told_type(each.type) for name, each in spoken.options.items()}
-    assert {name: hints[name] for name in hints if name not in beside} == (
+    assert {name: hints[name] for name in hints if name not in others} == (
         dict.fromkeys(spoken.presets, bool) | declared
     )
 
@@ -75,23 +76,23 @@ def test_a_study_by_keywords_is_the_study_by_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoken", "given", "told"),
+    ("spoken", "given", "pattern"),
     [
-        (DISENTANGLE, {"score": "mcc"}, "score: is no keyword of disentangle; did you mean scores"),
-        (DISENTANGLE, {"n_null": 3}, "n_null: is no keyword of disentangle; did you mean null?"),
-        (DISENTANGLE, {"bins": 1}, "bins: got 1, expected at least 2"),
-        (DISENTANGLE, {"group": "x"}, "group: is no keyword of disentangle; did you mean groups"),
-        (DECONFOUND, {"top": "5,10"}, "top: got '5,10', expected a tuple of values"),
-        (DECONFOUND, {"fit_on": "test"}, "fit_on: got 'test', expected one of: all, train"),
-        (DECONFOUND, {"label": "x"}, "label: is no keyword of deconfound; did you mean labels"),
+        (DISENTANGLE, {"score": "mcc"}, r"^score: .*\bscores\b"),
+        (DISENTANGLE, {"n_null": 3}, r"^n_null: .*\bnull\b"),
+        (DISENTANGLE, {"bins": 1}, "^bins: got 1,"),
+        (DISENTANGLE, {"group": "x"}, r"^group: .*\bgroups\b"),
+        (DECONFOUND, {"top": "5,10"}, "^top: got '5,10'"),
+        (DECONFOUND, {"fit_on": "test"}, "^fit_on: got 'test'"),
+        (DECONFOUND, {"label": "x"}, r"^label: .*\blabels\b"),
     ],
 )
 def test_what_is_no_option_of_a_study_is_one_line(
-    spoken: Spoken[Any], given: dict[str, Any], told: str
+    spoken: Spoken[Any], given: dict[str, Any], pattern: str
 ) -> None:
     with pytest.raises(InputError) as failure:
         spoken.settings_of(None, given)
-    assert str(failure.value).startswith(told)
+    assert re.search(pattern, str(failure.value))
 
 
 def test_a_keyword_sets_the_field_of_its_option() -> None:
@@ -125,25 +126,25 @@ def test_a_share_that_is_given_stands_without_the_folds_of_a_preset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "pattern"),
     [
-        ({"map": "rigid"}, "map: is no keyword of compare; did you mean maps"),
-        ({"held_out": 0.1}, "held_out: is no keyword of compare; did you mean split?"),
-        ({"zzz": 1}, "zzz: is no keyword of compare; expected one of: maps, measures"),
-        ({"quick": True, "audit": True}, "quick and audit exclude each other"),
-        ({"quick": "yes"}, "quick: got 'yes', expected True or False"),
-        ({"split": 2}, "split: got 2, expected 0 up to, but less than, 1"),
-        ({"maps": ["rigit"]}, "maps: got rigit, expected some of"),
-        ({"maps": 3}, "maps: got 3"),
-        ({"null": "many"}, "null: got 'many'"),
-        ({"seed": None}, "seed: got None"),
-        ({"on_mismatch": "guess"}, "on_mismatch: got 'guess', expected one of"),
+        ({"map": "rigid"}, r"^map: .*\bmaps\b"),
+        ({"held_out": 0.1}, r"^held_out: .*\bsplit\b"),
+        ({"zzz": 1}, r"^zzz: .*\bmaps, measures"),
+        ({"quick": True, "audit": True}, "^quick and audit"),
+        ({"quick": "yes"}, "^quick: got 'yes'"),
+        ({"split": 2}, "^split: got 2,"),
+        ({"maps": ["rigit"]}, "^maps: got rigit,"),
+        ({"maps": 3}, "^maps: got 3"),
+        ({"null": "many"}, "^null: got 'many'"),
+        ({"seed": None}, "^seed: got None"),
+        ({"on_mismatch": "guess"}, "^on_mismatch: got 'guess'"),
     ],
 )
-def test_what_is_no_option_is_one_line(given: dict[str, Any], told: str) -> None:
+def test_what_is_no_option_is_one_line(given: dict[str, Any], pattern: str) -> None:
     with pytest.raises(InputError) as failure:
         settings_of(None, given)
-    assert str(failure.value).startswith(told)
+    assert re.search(pattern, str(failure.value))
     assert "\n" not in str(failure.value)
 
 

@@ -149,7 +149,7 @@ def compare(
     """How far apart are representations of the same inputs, up to which maps?
 
     Prints the paper's error table: mean error over the diameter of the target, for a signed
-    permutation, a rigid map, a linear map and ICA, beside the mean as a baseline, in-sample and
+    permutation, a rigid map, a linear map and ICA, next to the mean as a baseline, in-sample and
     held-out, with intervals, nulls and ICA efficiency. On a pipe it is CSV.
 
     Example: repalign compare a.h5 b.h5 > results.csv

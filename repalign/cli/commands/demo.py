@@ -46,7 +46,7 @@ def demo(
     """See the whole tool at work on small trained models that come with it, without a download.
 
     Extracts embeddings of language models, masked autoencoders and ResNets, compares each pair,
-    and prints the table of the paper with the paper's own numbers beside ours, what it means,
+    and prints the table of the paper with the paper's own numbers next to ours, what it means,
     and the commands that do the same step by step.
 
     Example: repalign demo demo

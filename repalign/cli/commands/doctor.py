@@ -11,7 +11,7 @@ from repalign.tables.formats import shown_records
 
 
 def doctor(context: typer.Context, form: FormatOption = None, to: OutputOption = None) -> None:
-    """Check this installation: versions, device, threads, caches, disk, and how to mend them.
+    """Check this installation: versions, device, threads, caches, disk, and how to correct them.
 
     Exit code 1 when something is broken; a missing extra is only noted.
 

@@ -71,7 +71,7 @@ def reproduce(
     device: MachineDeviceOption = "cpu",
     form: FormatOption = None,
 ) -> None:
-    """Run an experiment of the papers, and show its result beside the published one.
+    """Run an experiment of the papers, and show its result next to the published one.
 
     Writes results.csv (every seed), summary.csv, results.json and figure.png into the folder. What
     is done is kept case by case: after a stop, the same command computes only what is missing.

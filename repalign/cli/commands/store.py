@@ -240,8 +240,8 @@ def export_embeddings(
         )
     for warning in result.warnings:
         talk.warn(warning)
-    beside = "" if result.ids_path is None else f", ids in {result.ids_path}"
-    talk.note(f"wrote {result.path}: {result.n_rows} rows of {result.dim} columns{beside}")
+    ids = "" if result.ids_path is None else f", ids in {result.ids_path}"
+    talk.note(f"wrote {result.path}: {result.n_rows} rows of {result.dim} columns{ids}")
 
 
 def _needed(out: Path | None, to: Path | None) -> Path:

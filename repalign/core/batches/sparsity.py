@@ -73,7 +73,7 @@ def concentration(top: float, rest: float) -> tuple[Score, Score, Score]:
 def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Return the mean and the standard deviation; None where undefined.
 
-    Over folds the deviation is no error of the mean: folds share the rows that fit.
+    Over folds the deviation is not an error of the mean: folds share the rows that fit.
     """
     if not values:
         return None, None

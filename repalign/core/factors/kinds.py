@@ -141,7 +141,7 @@ GROUPS = (
                 "disentanglement_lib: lead of the best single latent in telling a factor over the "
                 "second best: accuracy of a penalised linear SVM (squared correlation for "
                 "continuous factors). The SVM sees latents as they are, by definition, so that "
-                "SAP hangs on their scale",
+                "SAP depends on their scale",
                 is_scale_free=False,
             ),
         ),

@@ -88,7 +88,7 @@ def whiten_rows(
 ) -> WhitenedRows:
     """Whiten rows, and keep them in memory where half of the cap holds them.
 
-    A copy in bfloat16 is kept beside them where the device multiplies it faster, and the rank
+    A copy in bfloat16 is kept next to them where the device multiplies it faster, and the rank
     is large enough for the rounding of many products to average out.
     """
     n_rows, rank = rows.shape[0], whitening.rank

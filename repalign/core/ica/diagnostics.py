@@ -1,6 +1,6 @@
 """What can be said of fitted components, and the order and signs in which they are kept.
 
-A search ends at its components in any order and with any signs; both hang on the start, and
+A search ends at its components in any order and with any signs; both depend on the start, and
 where the search is long on the rounding of sums, which differs by processor and by the number
 of threads. Neither touches a map between representations, but both are seen in saved
 components.

@@ -15,7 +15,7 @@ PANEL = "Conventions (the paper's by default)"
 DEFAULT_PASSES: dict[IcaSolver, int] = {"picard": 400, "sklearn": 200}
 """Passes at most where none are asked for: picard's converge in fewer, sklearn's are its own."""
 WHITENED_BYTES = 6
-"""Memory of one whitened value: in single precision, and rounded to half of that beside."""
+"""Memory of one whitened value: in single precision, and rounded to half of that besides."""
 
 
 @dataclass(frozen=True)

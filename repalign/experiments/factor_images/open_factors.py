@@ -19,7 +19,7 @@ from repalign.experiments.factor_images.shapes3d import read_shapes3d
 from repalign.experiments.reproduce.given_data import GivenData, digest_of
 
 # What a linear reading of a small code can tell: an orientation is a circle, for an ellipse one of
-# half a turn, and a shape is no place on a line.
+# half a turn, and a shape is not a place on a line.
 UPRIGHT = {"shape": SHAPES.index("ellipse"), "orientation": 0}
 SPRITES = "upright ellipses drawn by repalign (scale, x, y, colour)"
 Read = Callable[[Path, int | None, int], FactorImages]
@@ -79,5 +79,5 @@ def _known(path: Path) -> tuple[str, Path, Read]:
         return NAMES[n_factors(labels)], labels, read_rendered
     raise InputError(
         f"{path} holds no data set with known factors; expected {', '.join(FILES)}, or a folder "
-        f"{IMAGES}/ beside labels.npy or train-rec.labels (Falcor3D, Isaac3D)"
+        f"{IMAGES}/ next to labels.npy or train-rec.labels (Falcor3D, Isaac3D)"
     )

@@ -1,4 +1,4 @@
-"""Falcor3D and Isaac3D: a folder of numbered images beside an array of labels."""
+"""Falcor3D and Isaac3D: a folder of numbered images next to an array of labels."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ IMAGES = "images"
 
 
 def labels_file(folder: Path) -> Path | None:
-    """Return the file of labels beside the folder of images, None if there is none."""
+    """Return the file of labels next to the folder of images, None if there is none."""
     if not (folder / IMAGES).is_dir():
         return None
     return next((folder / name for name in LABELS if (folder / name).is_file()), None)
@@ -44,7 +44,7 @@ def n_factors(path: Path) -> int:
 
 
 def read_rendered(path: Path, n_images: int | None, seed: int, side: int = SIDE) -> FactorImages:
-    """Draw images of the folder beside a file of labels, reduced to ``side``.
+    """Draw images of the folder next to a file of labels, reduced to ``side``.
 
     Raises:
         InputError: The file is another, or an image is missing or cannot be read.
@@ -61,7 +61,7 @@ def read_rendered(path: Path, n_images: int | None, seed: int, side: int = SIDE)
             with Image.open(place) as image:
                 drawn[number] = shrunk(np.asarray(image.convert("RGB")), side)
         except (OSError, UnidentifiedImageError) as error:
-            raise InputError(f"{place} is no readable image: {error}") from error
+            raise InputError(f"{place} is not a readable image: {error}") from error
     factors = {name: levels_of(values[:, n])[rows] for n, name in enumerate(titles)}
     return FactorImages(as_colour(drawn), factors)
 
@@ -70,7 +70,7 @@ def _labels(path: Path) -> np.ndarray:
     try:
         values = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} is no readable array of labels: {error}") from error
+        raise InputError(f"{path} is not a readable array of labels: {error}") from error
     if values.ndim != 2 or values.shape[1] not in NAMES:
         expected = " or ".join(f"(n, {number}) for {name}" for number, name in NAMES.items())
         raise InputError(f"{path} holds labels of shape {values.shape}; expected {expected}")

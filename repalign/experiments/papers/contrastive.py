@@ -130,7 +130,7 @@ EXPERIMENT = Experiment(
     differs=(
         "5 latents, batches of 256 and 1,000 steps with a learning rate that rises and falls and "
         "standardised observations, where the authors' code has 10 latents, batches of 6,144 and "
-        "300,000 steps; their tables were not at hand, so what the theorems say stands beside "
+        "300,000 steps; their tables were not at hand, so what the theorems say stands next to "
         "ours. p = 2 in the box fixes latents up to a rotation only, so that its MCC means "
         "nothing; nor does that of a sphere."
     ),

@@ -138,7 +138,7 @@ EXPERIMENT = Experiment(
         "5 latents; batches of 512 for 1,000 steps (few classes 750, instances 1,300) with a "
         "learning rate that rises and falls, where the authors' code has batches of 1,024, deeper "
         "networks and up to 500,000 steps; the paper's tables were not at hand, so that what the "
-        "theorem says (for enough classes of enough variety) stands beside our numbers. Features "
+        "theorem says (for enough classes of enough variety) stands next to our numbers. Features "
         "are not normalised; instances are seen in fresh views, where the authors' are fixed rows."
     ),
     presets={

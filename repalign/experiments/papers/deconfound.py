@@ -76,7 +76,7 @@ def find_plates(path: Path | None) -> GivenData:
     if all(each.is_file() for each in own):
         return GivenData(RXRX3, path, digest_of(own))
     raise InputError(
-        f"{path} holds no plates; expected profiles (*.gct, *.gct.gz), or {EMBEDDINGS} beside "
+        f"{path} holds no plates; expected profiles (*.gct, *.gct.gz), or {EMBEDDINGS} next to "
         f"{WELLS}"
     )
 

@@ -1,7 +1,7 @@
 """Does ICA of a plain autoencoder's latents find the factors? Section 4.3 and A.7.3 of the paper.
 
 Autoencoders with twice as many latents as factors, weight decay the only thing that is varied,
-beside a β-VAE and a β-TCVAE of the same layers; the best of every grid by modularity, as in
+next to a β-VAE and a β-TCVAE of the same layers; the best of every grid by modularity, as in
 Hsu et al. (2023).
 """
 

@@ -258,7 +258,7 @@ EXPERIMENT = Experiment(
         "small GPT-NeoX models of one tokenizer stand for four sizes of GPT-2, with k up to the "
         "narrowest width, as there; 10 random tokens of each of 891 paragraphs of Shakespeare "
         "are the rows, where the paper has all tokens of about 2000 sentences. It gives its values "
-        "in a figure only, so that no number stands beside ours. Rows of unrelated places of the "
+        "in a figure only, so that no number stands next to ours. Rows of unrelated places of the "
         "text are our baseline."
     ),
     presets={

@@ -33,7 +33,7 @@ _SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 _DIFFERS = (
     "scikit-learn's digits for CIFAR-10 (which --data takes), patches of 3/7 "
     "of the height, codes of 8 for 64, optimiser and steps are ours. The paper gives values in a "
-    "figure only, so that no number stands beside ours. Images are judged that no training saw."
+    "figure only, so that no number stands next to ours. Images are judged that no training saw."
 )
 
 

@@ -29,7 +29,7 @@ def read_profiles(paths: Sequence[Path]) -> Plated:
     are left out.
 
     Raises:
-        InputError: A file is no GCT 1.3, lacks a label or a number, or no feature is shared.
+        InputError: A file is not GCT 1.3, lacks a label or a number, or no feature is shared.
     """
     tables = [_read(path) for path in paths]
     shared = [name for name in tables[0][1] if all(name in features for _, features in tables[1:])]

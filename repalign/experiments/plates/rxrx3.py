@@ -41,7 +41,7 @@ def read_rxrx3(folder: Path, genes: Sequence[str] = GENES) -> Plated:
     chosen = wells[perturbed | ((wells.gene == _EMPTY) & used)]
     joined = chosen.merge(frame, on="well_id", how="inner", validate="one_to_one")
     if not joined.gene.isin(genes).any() or not (joined.gene == _EMPTY).any():
-        raise InputError(f"{folder} holds no wells of {', '.join(genes)} beside {_EMPTY}")
+        raise InputError(f"{folder} holds no wells of {', '.join(genes)} besides {_EMPTY}")
     features = [name for name in frame.columns if name != "well_id"]
     guide = (joined.gene + " " + joined.treatment).to_numpy(dtype=str)
     done = np.where(joined.gene.to_numpy(dtype=str) == _EMPTY, CONTROL, guide)

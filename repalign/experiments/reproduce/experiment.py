@@ -66,7 +66,7 @@ class Work:
 class Published:
     """What a paper gives for a measure of a case: its number, or what it proves.
 
-    ``data`` names the data set of a number; it does not stand beside results on other data.
+    ``data`` names the data set of a number; it does not stand next to results on other data.
     """
 
     case: str
@@ -83,7 +83,7 @@ class Preset:
         cases: What is measured for every seed.
         n_seeds: How many seeds there are unless others are asked for.
         seconds_per_seed: Processor seconds of one core for all cases of one seed.
-        is_estimate: The seconds were worked out from smaller sizes; nobody has run it whole.
+        is_estimate: The seconds were worked out from smaller sizes; it was never run whole.
     """
 
     cases: tuple[Case, ...]
@@ -100,7 +100,7 @@ class Experiment:
         name: As ``repalign reproduce`` takes it.
         paper: Paper and section.
         shows: What it shows, in a sentence.
-        needs: What must be there beside a CPU.
+        needs: What must be there besides a CPU.
         differs: How the small preset differs from what was published.
         presets: Its sizes by name.
         measure: Measures one case for one seed. It lies in a module, so that other processes

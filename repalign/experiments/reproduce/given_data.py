@@ -13,7 +13,7 @@ class GivenData:
     """Data by what they are, wherever they lie.
 
     Attributes:
-        name: As tables call them; published numbers of a data set stand beside its name alone.
+        name: As tables call them; published numbers of a data set stand next to its name alone.
         path: The user's file or folder; None for data that come along.
         digest: Of the content; together with case and seed it settles the numbers.
     """

@@ -25,7 +25,7 @@ class ForeignRequest:
         path: the file, or a directory of the thingsvision layout.
         view: which array, column or layer; None where there is only one.
         id_column: array or column of the same file that holds the ids, or None.
-        leave_out: columns of a table that are no values, such as labels, whatever they hold.
+        leave_out: columns of a table that are not values, such as labels, whatever they hold.
     """
 
     path: Path
@@ -34,7 +34,7 @@ class ForeignRequest:
     leave_out: Collection[str] = ()
 
     def leaves_out(self, name: str) -> bool:
-        """Return whether a column of a table is no value: by its name, or because it was named."""
+        """Return whether a column of a table is no value, by its name or because it was listed."""
         is_id = name.lower() in ID_NAMES  # also where another column is taken for the ids
         return is_id or name.startswith(METADATA_PREFIX) or name in self.leave_out
 

@@ -1,4 +1,4 @@
-"""Who the rows of foreign embeddings are: files of ids beside them, columns of their tables."""
+"""Who the rows of foreign embeddings are: files of ids next to them, columns of their tables."""
 
 import os
 import re

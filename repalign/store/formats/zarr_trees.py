@@ -25,7 +25,7 @@ def read_zarr(request: ForeignRequest) -> ForeignMatrix:
     """Open one matrix of a zarr directory.
 
     Of an AnnData object ``X``, ``obsm/…`` and ``layers/…``, with the names of the observations as
-    ids; of any other group its arrays by path, with an array of ids beside them.
+    ids; of any other group its arrays by path, with an array of ids next to them.
     """
     try:
         import zarr  # noqa: F401

@@ -1,1 +1,1 @@
-"""What experiments say and draw, where that is more than fits beside their settings."""
+"""What experiments say and draw, where that is more than fits next to their settings."""
