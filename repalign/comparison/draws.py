@@ -245,6 +245,16 @@ def plan_halves(pair: Pair, settings: CompareSettings, known: KnownBundles) -> H
     return HalfSamples(replace(pair, split=bundles.split), bundles, judged, has_ica, is_disjoint)
 
 
+def refusal_of_halves(pair: Pair, settings: CompareSettings) -> list[str]:
+    """Return why a pair without half-samples has none, where its groups are enough."""
+    if settings.n_halves == 0 or count_groups(pair.groups).refusal is not None:
+        return []
+    return [
+        "no half-samples, so no interval in-sample or of ICA: a part of the split has only one "
+        "group; use fewer folds"
+    ]
+
+
 def halves_have_ica(n_rows: int, dim: int, settings: CompareSettings) -> bool:
     """Whether ICA is fitted on half-samples: where a number is asked for, or it is cheap.
 

@@ -14,6 +14,7 @@ from repalign.comparison.draws import (
     halves_of_maps,
     n_rotations,
     null_rows,
+    refusal_of_halves,
     shuffle_cost,
     shuffle_plans,
     shuffles_wanted,
@@ -260,6 +261,7 @@ def compare_direction(
     )
     warnings = [
         *(notes if settings.maps else ()),
+        *(refusal_of_halves(pair, settings) if halves is None else ()),
         *pair.report.warnings,
         *warn_of_pair(
             pair,

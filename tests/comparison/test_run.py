@@ -338,6 +338,19 @@ def test_many_inputs_are_compared_pair_by_pair_or_against_one() -> None:
     ]
 
 
+def test_parts_of_one_group_have_no_half_samples_and_say_so() -> None:
+    x, y = planted(240)
+    groups = np.repeat(np.arange(12), 20)
+    by_folds = {
+        folds: compare(x, y, groups=groups, folds=folds, maps="rigid", null=0) for folds in (5, 12)
+    }
+    for folds, result in by_folds.items():
+        in_sample = next(r for r in result.records if (r.map, r.split) == ("rigid", "in-sample"))
+        has_interval = in_sample.ci_low is not None
+        is_refused = any("fewer folds" in warning for warning in result.warnings)
+        assert (has_interval, is_refused) == ((True, False) if folds == 5 else (False, True))
+
+
 def test_folds_judge_every_row_once() -> None:
     x, y = planted()
     result = compare(x, y, settings=cheap(n_folds=4))
