@@ -96,9 +96,7 @@ def _open_text_file(path: Path, options: ReadOptions, *, default: Unit) -> Sourc
         return ParquetColumn(path, options.column, options.id_column)
     if ending in (".txt", ".md"):
         return TextFile(path, options.unit or default)
-    raise InputError(
-        f"{path.name} is not text that can be read; expected {', '.join(TEXT_ENDINGS)}"
-    )
+    raise InputError(f"{path.name} is not a text file; expected {', '.join(TEXT_ENDINGS)}")
 
 
 def _open_sounds(path: Path) -> Source:
