@@ -77,16 +77,6 @@ def default_limit() -> int:
 
 
 @dataclass(frozen=True)
-class CacheInfo:
-    """What a folder of results holds."""
-
-    folder: str
-    n_results: int
-    n_bytes: int
-    limit_bytes: int
-
-
-@dataclass(frozen=True)
 class Cache:
     """Results in a folder, the longest unused of which go when there are too many bytes."""
 
@@ -160,12 +150,17 @@ class Cache:
                 with contextlib.suppress(OSError):
                     path.unlink()
 
-    def info(self) -> CacheInfo:
-        """Return what the folder holds."""
+    def info(self) -> dict[str, Any]:
+        """Return what the folder holds, as a record of ``repalign cache``."""
         sizes = [status.st_size for _, status in self._files()]
-        return CacheInfo(str(self.folder), len(sizes), sum(sizes), self.limit_bytes)
+        return {
+            "folder": str(self.folder),
+            "n_results": len(sizes),
+            "n_bytes": sum(sizes),
+            "limit_bytes": self.limit_bytes,
+        }
 
-    def clear(self) -> CacheInfo:
+    def clear(self) -> dict[str, Any]:
         """Remove every result, and return what there was; other files stay."""
         before = self.info()
         for path, _ in self._files():

@@ -84,18 +84,20 @@ class Outcome:
 
 
 class Engine:
-    """Runs one call after the other in this process.
+    """Runs one call after the other in this process; subclasses run several at the same time.
 
     Args:
         cache: Where results are kept and looked for; None for nowhere.
 
     Attributes:
         workers: How many calls run at the same time.
+        n_threads: Threads of each of them; None for calls in this process, with all of its threads.
         n_cached: Results that the cache held.
         n_computed: Results that were computed.
     """
 
-    workers, is_concurrent = 1, False
+    workers: int = 1
+    n_threads: int | None = None
 
     def __init__(self, cache: Cache | None = None) -> None:
         self.cache = cache
@@ -155,7 +157,7 @@ class Engine:
             n_lanes = min(
                 len(calls), *(lanes(call.arguments[0], machine) for call in calls.values())
             )
-        if self.is_concurrent:
+        if self.n_threads is not None:
             results |= zip(calls, self.run(stage, list(calls.values()), machine), strict=True)
         elif n_lanes > 1:
             works = [call.run for call in calls.values()]
@@ -174,7 +176,11 @@ class Engine:
 
     def threads(self) -> contextlib.AbstractContextManager[None]:
         """Hold this process at as many threads as a worker has, so that numbers are the same."""
-        return contextlib.nullcontext()
+        if self.n_threads is None:
+            return contextlib.nullcontext()
+        from repalign.core.device import threads_held
+
+        return threads_held(self.n_threads)
 
     def find(self, key: str, machine: Machine) -> Any | None:
         """Return a result that was kept; None for none."""
@@ -184,36 +190,6 @@ class Engine:
 
     def run(self, stage: str, calls: Sequence[Call], machine: Machine) -> list[Any]:
         """Return the results of calls that run at the same time, in their order."""
-        raise NotImplementedError
-
-
-def _machine_of_call(machine: Machine, stage: str, number: int, n_calls: int) -> Machine:
-    """Return the machine of one call of several, whose progress is a part of that of all."""
-    if n_calls == 1:
-        return machine
-
-    def on_stage(inner: str, done: int, total: int) -> None:
-        if inner == stage:
-            machine.on_stage(stage, number * total + done, n_calls * total)
-        else:
-            machine.on_stage(f"{stage}, {inner}", number, n_calls)
-
-    return replace(machine, on_stage=on_stage)
-
-
-class ConcurrentEngine(Engine):
-    """Runs calls at the same time; subclasses say how they complete."""
-
-    is_concurrent, n_threads = True, 1
-
-    def threads(self) -> contextlib.AbstractContextManager[None]:
-        """Hold this process at as many threads as a worker has, so that numbers are the same."""
-        from repalign.core.device import threads_held
-
-        return threads_held(self.n_threads)
-
-    def run(self, stage: str, calls: Sequence[Call], machine: Machine) -> list[Any]:
-        """Return the results of calls, in their order."""
         outcomes: dict[int, Outcome] = {}
         if calls:
             machine.on_stage(stage, 0, len(calls))
@@ -236,13 +212,29 @@ class ConcurrentEngine(Engine):
         raise NotImplementedError
 
 
-class ThreadPool(ConcurrentEngine):
+def _machine_of_call(machine: Machine, stage: str, number: int, n_calls: int) -> Machine:
+    """Return the machine of one call of several, whose progress is a part of that of all."""
+    if n_calls == 1:
+        return machine
+
+    def on_stage(inner: str, done: int, total: int) -> None:
+        if inner == stage:
+            machine.on_stage(stage, number * total + done, n_calls * total)
+        else:
+            machine.on_stage(f"{stage}, {inner}", number, n_calls)
+
+    return replace(machine, on_stage=on_stage)
+
+
+class ThreadPool(Engine):
     """Runs calls in threads of this process: of functions that let others run meanwhile.
 
     Args:
         workers: How many threads.
         cache: Where results are kept and looked for; None for nowhere.
     """
+
+    n_threads = 1
 
     def __init__(self, workers: int, cache: Cache | None = None) -> None:
         super().__init__(cache)
@@ -266,7 +258,7 @@ class ThreadPool(ConcurrentEngine):
             pool.shutdown(cancel_futures=True)
 
 
-class ProcessPool(ConcurrentEngine):
+class ProcessPool(Engine):
     """Runs calls in several processes, each with one thread and the memory cap of the machine.
 
     Use it in a ``with`` block; the processes end with it, and also when this process ends in
@@ -288,6 +280,8 @@ class ProcessPool(ConcurrentEngine):
         Traceback (most recent call last):
         repalign.exceptions.InputError: workers: got 0, expected at least 1
     """
+
+    n_threads = 1
 
     @checked
     def __init__(self, workers: int, cache: Cache | None = None) -> None:

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from repalign.engine.cache import Cache
 from repalign.engine.engine import (
     Call,
-    ConcurrentEngine,
+    Engine,
     Outcome,
     hold_threads,
     outcome_of,
@@ -57,7 +57,7 @@ PRIVATE = {
 }
 
 
-class RayEngine(ConcurrentEngine):
+class RayEngine(Engine):
     """Runs calls as tasks of a Ray cluster; use it in a ``with`` block.
 
     Args:
@@ -70,6 +70,8 @@ class RayEngine(ConcurrentEngine):
     Raises:
         InputError: Not at least one worker or thread.
     """
+
+    n_threads: int
 
     def __init__(
         self,
