@@ -1,6 +1,6 @@
 """A pair evaluated again: on shuffled pairs, on half-samples, with rotated components."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -44,12 +44,7 @@ MOMENTS_SHARE = 4
 AnyScores = TypeVar("AnyScores", bound=Scores)
 
 
-def plan_whole_groups(sample: Sample, seed: int) -> ShufflePlan:
-    """Return how whole groups change places."""
-    return plan_shuffles(sample.groups, sample.split, is_ordered=sample.is_ordered, seed=seed)
-
-
-def plan_inside_groups(sample: Sample, seed: int) -> ShufflePlan | str:
+def plan_inside_groups(sample: Sample) -> ShufflePlan | str:
     """Return how the rows of every group change places, or why that means nothing."""
     if np.unique(sample.groups).size == sample.n_rows:
         return "no p-value beyond the groups: every row is a group of its own"
@@ -67,43 +62,22 @@ def plan_inside_groups(sample: Sample, seed: int) -> ShufflePlan | str:
     return plan
 
 
-PLANS: dict[str, Callable[[Sample, int], ShufflePlan | str]] = {
-    "shuffled pairing": plan_whole_groups,
-    "beyond groups": plan_inside_groups,
-}
-"""Name of a null of pairs → what may change places, or why nothing may."""
-
-
-def check_complete(plans: Iterable[str]) -> None:
-    """Check that every shuffle of pairs in ``NULLS`` has a plan, and every plan a null.
-
-    Raises:
-        ImportError: One of the two lists lacks a name.
-    """
-    odd = sorted(set(plans) ^ {kind.name for kind in PAIR_SHUFFLES})
-    if odd:
-        raise ImportError(f"{', '.join(odd)}: in one of NULLS and PLANS only; a null needs both")
-
-
-check_complete(PLANS)
-
-
 def shuffle_plans(
     sample: Sample, settings: CompareSettings
 ) -> tuple[dict[str, ShufflePlan], list[str]]:
-    """Return the plan of every null that is asked for, by name, and why others have none.
-
-    The first shuffles are drawn unless there are none at all, the others are asked for by a truth.
-    """
-    plans, notes = dict[str, ShufflePlan](), list[str]()
-    for kind in PAIR_SHUFFLES:
-        if getattr(settings, kind.setting) is not False:
-            plan = PLANS[kind.name](sample, settings.seed)
-            if isinstance(plan, str):
-                notes.append(plan)
-            else:
-                plans[kind.name] = plan
-    return plans, notes
+    """Return the plan of every null that is asked for, by name, and why others have none."""
+    whole_groups, inside_groups = (kind.name for kind in PAIR_SHUFFLES)
+    plans = {
+        whole_groups: plan_shuffles(
+            sample.groups, sample.split, is_ordered=sample.is_ordered, seed=settings.seed
+        )
+    }
+    if not settings.beyond_groups:
+        return plans, []
+    plan = plan_inside_groups(sample)
+    if isinstance(plan, str):
+        return plans, [plan]
+    return {**plans, inside_groups: plan}, []
 
 
 def with_nulls(
