@@ -272,8 +272,9 @@ def _max_length(module: Any) -> int | None:
 
 def _quiet_loading() -> AbstractContextManager[None]:
     # The report is read and acted upon; the library's own table of it is noise.
-    from transformers.utils import logging as library
+    from transformers.utils import logging as untyped
 
+    library: Any = untyped
     library.get_verbosity()  # sets the level where that was not done before
 
     def show_progress(is_shown: bool) -> None:
