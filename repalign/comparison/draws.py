@@ -127,12 +127,20 @@ def reduced(n_draws: int, cost: float, fewest: int) -> int:
     return int(np.clip(BUDGET / cost, fewest, n_draws))
 
 
-def n_rotations(sample: Sample, settings: CompareSettings) -> int:
-    """Return how many rotations are drawn: fewer for very wide spaces, unless asked for."""
+def n_rotations(names: Sequence[str], pair: Pair, sample: Sample, settings: CompareSettings) -> int:
+    """Return how many rotations are drawn: fewer for very wide spaces, unless asked for.
+
+    The held-out efficiency can be tested only where its maps are fitted and the two ICAs share no
+    rows.
+    """
+    parts = pair.split.judged
+    is_efficiency = set(EFFICIENCY_MAPS) <= set(names)
+    if not (parts and is_efficiency and all(pair.has_halves(part) for part in parts)):
+        return 0
     if settings.n_rotations is not None:
         return settings.n_rotations
     dim, n_rows = max(sample.dims), min(sample.n_rows, MAX_JUDGED)
-    cost = 2.0 * n_rows * dim**2 + 30.0 * dim**3 * max(len(sample.split.judged), 1)
+    cost = 2.0 * n_rows * dim**2 + 30.0 * dim**3 * len(parts)
     return reduced(N_ROTATIONS, cost, FEWEST_ROTATIONS)
 
 

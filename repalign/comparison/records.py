@@ -36,7 +36,7 @@ def make_records(errors: MapScores, pair: Pair, settings: CompareSettings) -> It
             **_p_values(errors, number, is_tested=kind.is_paired),
             **_ica_columns(errors) if kind.needs_ica else NO_ICA,
             map=name,
-            error=_known(errors.over_diameter[number]),
+            error=_over(errors.values[number], diameter),
             ci_low=_known(interval.low),
             ci_high=_known(interval.high),
             null=None if null is None else _over(null.means()[number], diameter),

@@ -17,13 +17,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Integer
 
 from repalign.aliases import Rows
-from repalign.core.checks import (
-    check_finite_block,
-    check_not_vanishing,
-    check_paired,
-    check_parts,
-    check_shape,
-)
 from repalign.core.device import DeviceArray, as_numpy, numbers_on, on_device, one_pool, zeros
 from repalign.core.rows import (
     DEFAULT_MEMORY,
@@ -32,6 +25,11 @@ from repalign.core.rows import (
     OnProgress,
     SubsetRows,
     block_rows_for,
+    check_finite_block,
+    check_not_vanishing,
+    check_paired,
+    check_parts,
+    check_shape,
 )
 from repalign.exceptions import InputError
 
