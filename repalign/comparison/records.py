@@ -201,7 +201,7 @@ def report_of(
     source, target = pair.source, pair.target
     ends = scale.diameter.first_row, scale.diameter.second_row
     # by id, else by sample number, and by token where there is one
-    row_names = [pair.index.slice(row, row + 1).name_of(0) for row in ends]
+    row_names = [pair.index.name_of(row) for row in ends]
     matching = None if errors is None else errors.maps.matching
     return PairReport(
         source=_provenance(source),

@@ -31,6 +31,8 @@ SLOW_SECONDS = 1.0
 
 Function = Callable[..., Any]
 Failure = tuple[type[RepalignError], str]
+# The result of a call, and the kind and message of an expected failure; None for none.
+Outcome = tuple[Any, Failure | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,24 +65,6 @@ class Call:
             if not self.only_slow or time.monotonic() - started > SLOW_SECONDS:
                 self.cache.keep(self.key, machine, result)
         return result
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The result of a call, or the kind and message of an expected failure."""
-
-    result: Any = None
-    failure: Failure | None = None
-
-    def value(self) -> Any:
-        """Return the result.
-
-        Raises:
-            RepalignError: What the call raised.
-        """
-        if self.failure is not None:
-            raise to_error(self.failure)
-        return self.result
 
 
 class Engine:
@@ -196,8 +180,12 @@ class Engine:
         for number, outcome in self.completed(calls, machine):
             outcomes[number] = outcome
             machine.on_stage(stage, len(outcomes), len(calls))
-        # after a failure the calls behind it may be missing
-        return [outcomes[number].value() for number in sorted(outcomes)]
+        results = []
+        for _, (result, failure) in sorted(outcomes.items()):  # after a failure some are missing
+            if failure is not None:
+                raise to_error(failure)
+            results.append(result)
+        return results
 
     def completed(
         self, calls: Sequence[Call], machine: Machine, *, stop: bool = True
@@ -251,8 +239,9 @@ class ThreadPool(Engine):
                 for number, call in enumerate(calls)
             }
             for future in as_completed(futures):
-                yield futures[future], future.result()
-                if stop and future.result().failure is not None:
+                result, failure = future.result()
+                yield futures[future], (result, failure)
+                if stop and failure is not None:
                     return
         finally:
             pool.shutdown(cancel_futures=True)
@@ -332,8 +321,9 @@ class ProcessPool(Engine):
         try:
             for future in as_completed(futures):
                 if not future.cancelled():
-                    yield futures[future], future.result()
-                    if stop and future.result().failure is not None:
+                    result, failure = future.result()
+                    yield futures[future], (result, failure)
+                    if stop and failure is not None:
                         for other in futures:  # those before it run already
                             other.cancel()
         except BrokenProcessPool as failure:
@@ -346,9 +336,9 @@ class ProcessPool(Engine):
 def outcome_of(call: Call, machine: Machine) -> Outcome:
     """Run a call in a worker; an expected failure is sent back as its message."""
     try:
-        return Outcome(call.run(machine))
+        return call.run(machine), None
     except RepalignError as failure:
-        return Outcome(failure=(type(failure), str(failure)))
+        return None, (type(failure), str(failure))
 
 
 def to_error(failure: Failure) -> RepalignError:

@@ -134,9 +134,10 @@ def _run(
 
 def _value(store: StoreState, outcome: Outcome) -> Any:
     """Return the result of a call; of failures the first of a store is kept."""
-    if outcome.failure is not None and store.failure is None:
-        store.failure = to_error(outcome.failure)
-    return outcome.result
+    result, failure = outcome
+    if failure is not None and store.failure is None:
+        store.failure = to_error(failure)
+    return result
 
 
 def _progress(
