@@ -327,11 +327,17 @@ def halves_of_maps(
         }
         half = half_sample(sample, halves.bundles, number, moments, ica)
         for draw, score, wanted in zip(draws[:, number], scores, is_halved, strict=True):
-            if wanted:
-                fitted = in_sample if score.split == "in-sample" else held_out
-                columns = [names.index(name) for name in fitted]
-                draw[columns] = _values(evaluate.only(fitted), half, score.split)
-                draw[-1] = rms_radius(half.total)
+            if not wanted:
+                continue
+            fitted = in_sample if score.split == "in-sample" else held_out
+            evaluate_some = evaluate.only(fitted)
+            columns = [names.index(name) for name in fitted]
+            if score.split == "in-sample":
+                draw[columns] = evaluate_some.means(half, None)
+            else:
+                by_part = [evaluate_some.means(half, part) for part in half.split.judged]
+                draw[columns] = np.average(by_part, axis=0, weights=half.n_of_judged_parts)
+            draw[-1] = rms_radius(half.total)
     radius = rms_radius(sample.total)
     return [
         replace(score, halves=delete_half(np.array([*score.values, radius]), draw, score.groups))
@@ -339,13 +345,6 @@ def halves_of_maps(
         else score
         for score, draw, wanted in zip(scores, draws, is_halved, strict=True)
     ]
-
-
-def _values(evaluate: MapEvaluator, half: Sample, split: str) -> Sequence[float]:
-    if split == "in-sample":
-        return evaluate.means(half, None)
-    by_part = [evaluate.means(half, part) for part in half.split.judged]
-    return np.average(by_part, axis=0, weights=half.n_of_judged_parts).tolist()
 
 
 def halves_of_measures(
