@@ -119,12 +119,7 @@ def shuffles_wanted(cost: float, settings: CompareSettings) -> int:
     """Return how many shuffles are drawn: as asked for, else 99, fewer of wide spaces."""
     if settings.n_null is not None:
         return settings.n_null
-    return reduced(N_SHUFFLES, cost, FEWEST_SHUFFLES)
-
-
-def reduced(n_draws: int, cost: float, fewest: int) -> int:
-    """Return a number of draws of such a cost, reduced for very wide spaces."""
-    return int(np.clip(BUDGET / cost, fewest, n_draws))
+    return int(np.clip(BUDGET / cost, FEWEST_SHUFFLES, N_SHUFFLES))
 
 
 def n_rotations(names: Sequence[str], pair: Pair, sample: Sample, settings: CompareSettings) -> int:
@@ -141,7 +136,7 @@ def n_rotations(names: Sequence[str], pair: Pair, sample: Sample, settings: Comp
         return settings.n_rotations
     dim, n_rows = max(sample.dims), min(sample.n_rows, MAX_JUDGED)
     cost = 2.0 * n_rows * dim**2 + 30.0 * dim**3 * len(parts)
-    return reduced(N_ROTATIONS, cost, FEWEST_ROTATIONS)
+    return int(np.clip(BUDGET / cost, FEWEST_ROTATIONS, N_ROTATIONS))
 
 
 def shuffle_cost(n_rows: int, dims: tuple[int, int], n_maps: int, n_judged_parts: int) -> float:
