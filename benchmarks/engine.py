@@ -75,7 +75,7 @@ def audit(source: str, target: str, *, ica: bool, memory_bytes: int, in_memory: 
                 )
             )
         matched = match_components(moments, *fits)
-        maps.append(ica_map(moments, *fits, matched.matching))
+        maps.append(ica_map(moments, *fits, matched))
     errors = staged("errors", lambda: row_errors(x, y, maps, memory_bytes=memory_bytes).mean(1))
     reach = staged(
         "diameter", lambda: diameter(y, centre=moments.mean_y, memory_bytes=memory_bytes)
@@ -97,7 +97,7 @@ def audit(source: str, target: str, *, ica: bool, memory_bytes: int, in_memory: 
             }
             for fit in fits
         ],
-        "mean_correlation": matched.mean_correlation if ica else None,
+        "mean_correlation": float(matched.value.mean()) if ica else None,
     }
 
 

@@ -12,8 +12,7 @@ import argparse
 import numpy as np
 
 import repalign
-from repalign.core.linalg import match_signed
-from repalign.core.resampling.rotations import random_rotation
+from repalign.core.linalg import match_signed, random_rotation
 
 DIM, NOISE = 12, 0.1
 MAPS = ("permutation", "rigid", "ica")

@@ -122,13 +122,20 @@ class Settings:
         """Check every field against its declaration; a whole number of a real one becomes real.
 
         The command line reads 0 as 0.0, and the same settings are to be written in the same way.
+
+        Raises:
+            InputError: A value is none of those allowed; the message names the field.
         """
-        check_settings(self)
         hints = get_type_hints(type(self))
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if plain_type(hints[each.name]) is float and type(value) is int:
-                object.__setattr__(self, each.name, float(value))
+        for declared in fields(self):
+            name, hint, choice = declared.name, hints[declared.name], declared.metadata.get(KEY)
+            value = getattr(self, name)
+            if choice is not None:
+                check_value(name, value, hint, choice)
+            elif isinstance(hint, type) and is_dataclass(hint) and not isinstance(value, hint):
+                raise InputError(f"{name}: got {value!r}, expected {hint.__name__}")
+            if plain_type(hint) is float and type(value) is int:
+                object.__setattr__(self, name, float(value))
 
 
 def options_of(
@@ -196,23 +203,6 @@ def _recorded_of(settings: type) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the column and the path of every recorded option."""
     recorded = (declared for declared in options_of(settings) if declared.declared.recorded)
     return tuple((declared.column, declared.recorded_path) for declared in recorded)
-
-
-def check_settings(settings: Any) -> None:
-    """Check every declared field of settings against its type, choices and range.
-
-    Raises:
-        InputError: A value is none of those allowed; the message names the field.
-    """
-    hints = get_type_hints(type(settings))
-    for each in fields(settings):
-        declared = each.metadata.get(KEY)
-        if declared is not None:
-            check_value(each.name, getattr(settings, each.name), hints[each.name], declared)
-        elif is_dataclass(hints[each.name]):
-            value, wanted = getattr(settings, each.name), hints[each.name]
-            if not isinstance(value, wanted):
-                raise InputError(f"{each.name}: got {value!r}, expected {wanted.__name__}")
 
 
 def check_value(name: str, value: Any, hint: Any, declared: Option) -> None:

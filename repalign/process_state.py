@@ -1,39 +1,25 @@
 """Settings of the whole process that calls in several threads change and restore together."""
 
-import logging
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
-class Setting(ABC):
-    """A setting of the process; objects that are equal are the same setting."""
-
-    @abstractmethod
-    def read(self) -> Any:
-        """Return the value to restore later."""
-
-    @abstractmethod
-    def write(self, value: Any) -> None:
-        """Set a value."""
-
-
 @dataclass(frozen=True)
-class LoggerLevel(Setting):
-    """From which level on a logger speaks."""
+class Setting:
+    """A setting of the process; those of one name are the same setting.
+
+    Attributes:
+        name: Of the setting.
+        read: Returns the value to restore later.
+        write: Sets a value.
+    """
 
     name: str
-
-    def read(self) -> int:
-        """Return the level that the logger itself has."""
-        return logging.getLogger(self.name).level
-
-    def write(self, value: int) -> None:
-        """Set the level."""
-        logging.getLogger(self.name).setLevel(value)
+    read: Callable[[], Any] = field(compare=False)
+    write: Callable[[Any], object] = field(compare=False)
 
 
 _LOCK = threading.Lock()

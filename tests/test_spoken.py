@@ -39,7 +39,7 @@ def test_all_settings_are_told_where_nothing_is_usual() -> None:
 
 def test_presets_say_all_that_the_defaults_leave_to_them() -> None:
     usual = words_of(CompareSettings())
-    for preset in PRESETS:
-        words = words_of(preset.settings)
+    for preset in PRESETS.values():
+        words = words_of(preset)
         assert words != usual
         assert {"--maps", "--split", "--folds", "--seed"} <= set(words)

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
 
@@ -17,23 +17,6 @@ DECLARED = "declared_names"
 CONFIG = "config"
 
 S = TypeVar("S", bound=Settings)
-S_co = TypeVar("S_co", bound=Settings, covariant=True)
-
-
-class NamedSettings(Protocol[S_co]):
-    """Settings under a name that a command offers as a flag."""
-
-    @property
-    def name(self) -> str:
-        """Name, and flag."""
-
-    @property
-    def help(self) -> str:
-        """What it stands for, in a line."""
-
-    @property
-    def settings(self) -> S_co:
-        """What it stands for, exactly."""
 
 
 class Given(dict[tuple[str, ...], Any]):
@@ -88,26 +71,27 @@ def standing_for(**parts: Part) -> Callable[[Callable[..., Any]], Callable[..., 
     return decorate
 
 
-def presets(each_of: Sequence[NamedSettings[S]], default: S, *, panel: str) -> Part:
+def presets(
+    settings: Mapping[str, S], help_texts: Mapping[str, str], default: S, *, panel: str
+) -> Part:
     """Return a flag for each preset, for a command that takes the chosen one's settings."""
-    by_name = {each.name: each for each in each_of}
-    made = [
+    flags = [
         _keyword(
-            each.name,
-            Annotated[bool, typer.Option(f"--{each.name}", help=each.help, rich_help_panel=panel)],
+            name,
+            Annotated[bool, typer.Option(f"--{name}", help=text, rich_help_panel=panel)],
             default=False,
         )
-        for each in each_of
+        for name, text in help_texts.items()
     ]
 
     def gather(values: dict[str, Any]) -> S:
-        chosen = [each for name, each in by_name.items() if values.pop(name)]
+        chosen = [name for name in settings if values.pop(name)]
         if len(chosen) > 1:
-            names = " and ".join(f"--{each.name}" for each in chosen)
+            names = " and ".join(f"--{name}" for name in chosen)
             raise typer.BadParameter(f"{names} exclude each other")
-        return chosen[0].settings if chosen else default
+        return settings[chosen[0]] if chosen else default
 
-    return Part(made, gather)
+    return Part(flags, gather)
 
 
 def options(settings: type) -> Part:

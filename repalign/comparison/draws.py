@@ -1,6 +1,6 @@
 """A pair evaluated again: on shuffled pairs, on half-samples, with rotated components."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -44,12 +44,7 @@ MOMENTS_SHARE = 4
 AnyScores = TypeVar("AnyScores", bound=Scores)
 
 
-def plan_whole_groups(sample: Sample, seed: int) -> ShufflePlan:
-    """Return how whole groups change places."""
-    return plan_shuffles(sample.groups, sample.split, is_ordered=sample.is_ordered, seed=seed)
-
-
-def plan_inside_groups(sample: Sample, seed: int) -> ShufflePlan | str:
+def plan_inside_groups(sample: Sample) -> ShufflePlan | str:
     """Return how the rows of every group change places, or why that means nothing."""
     if np.unique(sample.groups).size == sample.n_rows:
         return "no p-value beyond the groups: every row is a group of its own"
@@ -67,43 +62,22 @@ def plan_inside_groups(sample: Sample, seed: int) -> ShufflePlan | str:
     return plan
 
 
-PLANS: dict[str, Callable[[Sample, int], ShufflePlan | str]] = {
-    "shuffled pairing": plan_whole_groups,
-    "beyond groups": plan_inside_groups,
-}
-"""Name of a null of pairs → what may change places, or why nothing may."""
-
-
-def check_complete(plans: Iterable[str]) -> None:
-    """Check that every shuffle of pairs in ``NULLS`` has a plan, and every plan a null.
-
-    Raises:
-        ImportError: One of the two lists lacks a name.
-    """
-    odd = sorted(set(plans) ^ {kind.name for kind in PAIR_SHUFFLES})
-    if odd:
-        raise ImportError(f"{', '.join(odd)}: in one of NULLS and PLANS only; a null needs both")
-
-
-check_complete(PLANS)
-
-
 def shuffle_plans(
     sample: Sample, settings: CompareSettings
 ) -> tuple[dict[str, ShufflePlan], list[str]]:
-    """Return the plan of every null that is asked for, by name, and why others have none.
-
-    The first shuffles are drawn unless there are none at all, the others are asked for by a truth.
-    """
-    plans, notes = dict[str, ShufflePlan](), list[str]()
-    for kind in PAIR_SHUFFLES:
-        if getattr(settings, kind.setting) is not False:
-            plan = PLANS[kind.name](sample, settings.seed)
-            if isinstance(plan, str):
-                notes.append(plan)
-            else:
-                plans[kind.name] = plan
-    return plans, notes
+    """Return the plan of every null that is asked for, by name, and why others have none."""
+    whole_groups, inside_groups = (kind.name for kind in PAIR_SHUFFLES)
+    plans = {
+        whole_groups: plan_shuffles(
+            sample.groups, sample.split, is_ordered=sample.is_ordered, seed=settings.seed
+        )
+    }
+    if not settings.beyond_groups:
+        return plans, []
+    plan = plan_inside_groups(sample)
+    if isinstance(plan, str):
+        return plans, [plan]
+    return {**plans, inside_groups: plan}, []
 
 
 def with_nulls(
@@ -145,21 +119,24 @@ def shuffles_wanted(cost: float, settings: CompareSettings) -> int:
     """Return how many shuffles are drawn: as asked for, else 99, fewer of wide spaces."""
     if settings.n_null is not None:
         return settings.n_null
-    return reduced(N_SHUFFLES, cost, FEWEST_SHUFFLES)
+    return int(np.clip(BUDGET / cost, FEWEST_SHUFFLES, N_SHUFFLES))
 
 
-def reduced(n_draws: int, cost: float, fewest: int) -> int:
-    """Return a number of draws of such a cost, reduced for very wide spaces."""
-    return int(np.clip(BUDGET / cost, fewest, n_draws))
+def n_rotations(names: Sequence[str], pair: Pair, sample: Sample, settings: CompareSettings) -> int:
+    """Return how many rotations are drawn: fewer for very wide spaces, unless asked for.
 
-
-def n_rotations(sample: Sample, settings: CompareSettings) -> int:
-    """Return how many rotations are drawn: fewer for very wide spaces, unless asked for."""
+    The held-out efficiency can be tested only where its maps are fitted and the two ICAs share no
+    rows.
+    """
+    parts = pair.split.judged
+    is_efficiency = set(EFFICIENCY_MAPS) <= set(names)
+    if not (parts and is_efficiency and all(pair.has_halves(part) for part in parts)):
+        return 0
     if settings.n_rotations is not None:
         return settings.n_rotations
     dim, n_rows = max(sample.dims), min(sample.n_rows, MAX_JUDGED)
-    cost = 2.0 * n_rows * dim**2 + 30.0 * dim**3 * max(len(sample.split.judged), 1)
-    return reduced(N_ROTATIONS, cost, FEWEST_ROTATIONS)
+    cost = 2.0 * n_rows * dim**2 + 30.0 * dim**3 * len(parts)
+    return int(np.clip(BUDGET / cost, FEWEST_ROTATIONS, N_ROTATIONS))
 
 
 def shuffle_cost(n_rows: int, dims: tuple[int, int], n_maps: int, n_judged_parts: int) -> float:
@@ -345,11 +322,17 @@ def halves_of_maps(
         }
         half = half_sample(sample, halves.bundles, number, moments, ica)
         for draw, score, wanted in zip(draws[:, number], scores, is_halved, strict=True):
-            if wanted:
-                fitted = in_sample if score.split == "in-sample" else held_out
-                columns = [names.index(name) for name in fitted]
-                draw[columns] = _values(evaluate.only(fitted), half, score.split)
-                draw[-1] = rms_radius(half.total)
+            if not wanted:
+                continue
+            fitted = in_sample if score.split == "in-sample" else held_out
+            evaluate_some = evaluate.only(fitted)
+            columns = [names.index(name) for name in fitted]
+            if score.split == "in-sample":
+                draw[columns] = evaluate_some.means(half, None)
+            else:
+                by_part = [evaluate_some.means(half, part) for part in half.split.judged]
+                draw[columns] = np.average(by_part, axis=0, weights=half.n_of_judged_parts)
+            draw[-1] = rms_radius(half.total)
     radius = rms_radius(sample.total)
     return [
         replace(score, halves=delete_half(np.array([*score.values, radius]), draw, score.groups))
@@ -357,13 +340,6 @@ def halves_of_maps(
         else score
         for score, draw, wanted in zip(scores, draws, is_halved, strict=True)
     ]
-
-
-def _values(evaluate: MapEvaluator, half: Sample, split: str) -> Sequence[float]:
-    if split == "in-sample":
-        return evaluate.means(half, None)
-    by_part = [evaluate.means(half, part) for part in half.split.judged]
-    return np.average(by_part, axis=0, weights=half.n_of_judged_parts).tolist()
 
 
 def halves_of_measures(

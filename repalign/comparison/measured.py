@@ -67,7 +67,11 @@ def measure_pair(
         map: Runs tasks of shuffles.
     """
     scores, notes = list[Scores](), list[str]()
-    for measures in _kinds(measures_called(settings.measures)):
+    kinds: dict[tuple[Reads, bool], tuple[Measure, ...]] = {}
+    for measure in measures_called(settings.measures):
+        key = measure.reads, measure.fits  # something to the pairing, or nothing
+        kinds[key] = (*kinds.get(key, ()), measure)
+    for measures in kinds.values():
         machine.on_stage("measures", 0, 1)
         reads = measures[0].reads
         evaluate = MeasureEvaluator(measures, settings.seed, machine.memory_bytes)
@@ -101,15 +105,6 @@ def measure_pair(
             notes += [*refusals, *no_plans]
         scores += of_kind
     return scores, notes
-
-
-def _kinds(measures: Sequence[Measure]) -> list[tuple[Measure, ...]]:
-    """Return measures by what they read and whether they fit something to the pairing."""
-    keys = dict.fromkeys((measure.reads, measure.fits) for measure in measures)
-    return [
-        tuple(measure for measure in measures if (measure.reads, measure.fits) == key)
-        for key in keys
-    ]
 
 
 def choose_rows(

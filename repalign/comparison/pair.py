@@ -1,7 +1,7 @@
 """Compare one pair of views: scores, nulls and intervals, records, warnings."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from operator import itemgetter
@@ -40,7 +40,7 @@ from repalign.core.maps import KIND_OF
 from repalign.core.moments import PairMoments, cross_moments
 from repalign.core.resampling.evaluate import MapEvaluator
 from repalign.core.resampling.nulls import permutation_null
-from repalign.core.resampling.rotations import EFFICIENCY_MAPS, rotation_null
+from repalign.core.resampling.rotations import rotation_null
 from repalign.core.resampling.sample import Sample
 from repalign.engine.cache import cache_key, digest
 from repalign.engine.engine import Engine
@@ -182,16 +182,6 @@ def _cut(
     return sample, tuple(map_source(part, cut) for part in bundles)
 
 
-def ica_by_part(pair: Pair, spaces: tuple[Space, Space]) -> IcaByPart:
-    """Return the ICA of both sides by the part that is left out; nothing where there is none."""
-    if not (spaces[0].ica and spaces[1].ica):
-        return {}
-    return {
-        part: (spaces[0].ica[ica_rows(pair, 0, part)], spaces[1].ica[ica_rows(pair, 1, part)])
-        for part in (None, *pair.split.judged)
-    }
-
-
 def compare_direction(
     machine: Machine,
     task: PairTask,
@@ -211,9 +201,12 @@ def compare_direction(
         shuffles: Runs tasks of shuffles.
     """
     pair, settings, halves = task.pair, task.settings, task.halves
-    ica = ica_by_part(pair, spaces)
-    fits = {part: (source.fits, target.fits) for part, (source, target) in ica.items()}
-    sample = replace(sample, ica=fits)
+    ica: IcaByPart = {}  # by the part that is left out
+    if spaces[0].ica and spaces[1].ica:
+        for part in (None, *pair.split.judged):
+            source, target = (ica_rows(pair, side, part) for side in (0, 1))
+            ica[part] = spaces[0].ica[source], spaces[1].ica[target]
+    sample = replace(sample, ica={part: (a.fits, b.fits) for part, (a, b) in ica.items()})
     in_space = partial(scale_of_target, sample, spaces[1].scale, machine, settings.seed)
     names, notes = usable_maps(pair, settings)
     scores, of_nulls = list[MapScores](), list[str]()
@@ -243,8 +236,9 @@ def compare_direction(
             }
             scores, refusals = with_nulls(scores, drawn)
             of_nulls = [*refusals, *no_plans]
-        diameter, n_draws = first_scale(scores[0]).diameter.value, n_rotations(sample, settings)
-        if n_draws and diameter > 0 and has_rotations(names, pair):
+        diameter = first_scale(scores[0]).diameter.value
+        n_draws = n_rotations(names, pair, sample, settings)
+        if n_draws and diameter > 0:
             rotations = rotation_null(quiet, sample, n_draws, diameter, settings.seed)
             scores[-1] = replace(scores[-1], rotations=rotations)
     measured, of_measures = measure_pair(
@@ -300,13 +294,6 @@ def rows_of_null(
     ica = {part: (a[:1], b[:1]) for part, (a, b) in sample.ica.items()}
     chosen = sample.choose_groups(n_rows, settings.seed)
     return replace(sample, ica=ica).loaded(chosen), n_shuffles
-
-
-def has_rotations(names: Sequence[str], pair: Pair) -> bool:
-    """Tell whether the held-out efficiency can be tested: the two ICAs share no rows."""
-    parts = pair.split.judged
-    is_efficiency = set(EFFICIENCY_MAPS) <= set(names)
-    return bool(parts) and is_efficiency and all(pair.has_halves(part) for part in parts)
 
 
 def first_scale(scores: MapScores) -> Scale:

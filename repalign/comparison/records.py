@@ -36,7 +36,7 @@ def make_records(errors: MapScores, pair: Pair, settings: CompareSettings) -> It
             **_p_values(errors, number, is_tested=kind.is_paired),
             **_ica_columns(errors) if kind.needs_ica else NO_ICA,
             map=name,
-            error=_known(errors.over_diameter[number]),
+            error=_over(errors.values[number], diameter),
             ci_low=_known(interval.low),
             ci_high=_known(interval.high),
             null=None if null is None else _over(null.means()[number], diameter),
@@ -166,7 +166,7 @@ def _ica_columns(errors: MapScores) -> dict[str, Any]:
         "ica_gradient_rms": max(source.gradient_rms, target.gradient_rms),
         "source_rank": source.rank,
         "target_rank": target.rank,
-        "matched_correlation": errors.maps.matching.mean_correlation,
+        "matched_correlation": float(errors.maps.matching.value.mean()),
         "source_ica_seed": source.settings.seed,
         "target_ica_seed": target.settings.seed,
     }
@@ -201,7 +201,7 @@ def report_of(
     source, target = pair.source, pair.target
     ends = scale.diameter.first_row, scale.diameter.second_row
     # by id, else by sample number, and by token where there is one
-    row_names = [pair.index.slice(row, row + 1).name_of(0) for row in ends]
+    row_names = [pair.index.name_of(row) for row in ends]
     matching = None if errors is None else errors.maps.matching
     return PairReport(
         source=_provenance(source),
@@ -215,7 +215,7 @@ def report_of(
         rms_radius=scale.rms_radius,
         diameter_99=scale.diameter_99,
         ica=() if errors is None else _ica_reports(errors.ica, pair),
-        matched_correlations=() if matching is None else tuple(matching.correlation.tolist()),
+        matched_correlations=() if matching is None else tuple(matching.value.tolist()),
         null_errors=_null_errors(judged),
         matched_identifiable=() if errors is None else _matched_identifiable(errors),
         rotated_efficiencies=() if rotations is None else tuple(rotations.rotated.tolist()),
@@ -233,9 +233,8 @@ def _matched_identifiable(errors: MapScores) -> tuple[bool, ...]:
     matching = errors.maps.matching
     if matching is None or errors.ica is None:
         return ()
-    is_known = np.ones(len(matching.correlation), dtype=bool)
-    pairs = matching.matching
-    for side, numbers in zip(errors.ica, (pairs.source, pairs.target), strict=True):
+    is_known = np.ones(len(matching.value), dtype=bool)
+    for side, numbers in zip(errors.ica, (matching.source, matching.target), strict=True):
         # components stand by falling non-Gaussianity
         if side.fit.n_identifiable is not None:
             is_known &= numbers < side.fit.n_identifiable

@@ -16,7 +16,7 @@ from repalign.comparison.results import CompareResult
 from repalign.comparison.search import best_matches, with_searches
 from repalign.comparison.settings import COMPARE, CompareKeywords, CompareSettings, settings_of
 from repalign.comparison.space import compute_spaces
-from repalign.comparison.views import ROWS, in_tiles
+from repalign.comparison.views import free_rows, in_tiles
 from repalign.core.device import choose_device
 from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
@@ -105,7 +105,7 @@ def compare(
                 shared=lambda task: spaces[task.key],
             )
     finally:
-        ROWS.clear()
+        free_rows()
     results_of |= {task.key: result for task, result in zip(missing, computed, strict=True)}
     engine.n_computed += mapping.n_computed if is_shared else 0
     results = with_searches([result for task in tasks for result in results_of[task.key]])

@@ -36,7 +36,7 @@ from repalign.core.scale import rms_radius
 from repalign.engine.machine import Machine
 
 # ICA of source and target, by the part of the split that is left out.
-IcaByPart = Mapping[int | None, tuple[SpaceIca, SpaceIca]]
+IcaByPart = dict[int | None, tuple[SpaceIca, SpaceIca]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +99,6 @@ class MapScores(Scores):
     def diameters(self) -> FloatArray:
         """Denominators by map."""
         return np.array([self.scales[name].diameter.value for name in self.names])
-
-    @cached_property
-    def over_diameter(self) -> FloatArray:
-        """Mean errors over their diameters."""
-        return _ratio(self.values, self.diameters)
 
     @property
     def has_components(self) -> bool:
@@ -212,9 +207,12 @@ def score_maps(
     left_out = with_radius = None
     if settings.n_halves != 0:
         left_out = delete_a_group(joined, groups, seed=settings.seed)
-        squares = _squares(evaluate, sample)
+        # of every target row from their mean
+        total = sample.total
+        centre = AffineMap("mean", np.zeros((total.target_dim,) * 2), total.mean_y)
+        (distances,) = row_errors(sample.target, sample.target, [centre], **evaluate.limits)
         with_radius = delete_a_group_with_radius(
-            joined, judged, squares, sample.groups, seed=settings.seed
+            joined, judged, distances**2, sample.groups, seed=settings.seed
         )
     first = sample.split.judged[0]
     held_out = MapScores(
@@ -231,14 +229,6 @@ def score_maps(
         with_radius=with_radius,
     )
     return [*scores, held_out]
-
-
-def _squares(evaluate: MapEvaluator, sample: Sample) -> FloatArray:
-    """Return the squared distance of every target row from their mean."""
-    total = sample.total
-    centre = AffineMap("mean", np.zeros((total.target_dim,) * 2), total.mean_y)
-    (distances,) = row_errors(sample.target, sample.target, [centre], **evaluate.limits)
-    return distances**2
 
 
 def scale_of_target(

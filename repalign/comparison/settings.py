@@ -203,56 +203,35 @@ class CompareSettings(Settings):
         return any(KIND_OF[name].needs_ica for name in self.maps)
 
 
-@dataclass(frozen=True)
-class Preset:
-    """Settings under a name, for people who do not want to choose each.
-
-    Attributes:
-        name: Name, and flag of the command line.
-        help: What it stands for.
-        settings: What it stands for, exactly.
-    """
-
-    name: str
-    help: str
-    settings: CompareSettings
-
-
-PRESETS = (
+PRESETS = {
     # Section 4.2 and A.7.2 of the paper: four maps, in-sample, nothing else.
-    Preset(
-        "paper",
-        "Exactly the paper's protocol.",
-        CompareSettings(
-            maps=PAPER_MAPS,
-            held_out=0,
-            n_null=0,
-            n_rotations=0,
-            n_halves=0,
-            starts=1,
-            ica=IcaSettings(solver="sklearn"),
-        ),
+    "paper": CompareSettings(
+        maps=PAPER_MAPS,
+        held_out=0,
+        n_null=0,
+        n_rotations=0,
+        n_halves=0,
+        starts=1,
+        ica=IcaSettings(solver="sklearn"),
     ),
-    Preset(
-        "quick",
-        "In-sample errors only: no nulls, no intervals, one start of ICA.",
-        CompareSettings(held_out=0, n_null=0, n_rotations=0, n_halves=0, starts=1),
+    "quick": CompareSettings(held_out=0, n_null=0, n_rotations=0, n_halves=0, starts=1),
+    "audit": CompareSettings(
+        maps=ALL_MAPS,
+        held_out=0,
+        n_folds=5,
+        n_null=99,
+        n_rotations=99,
+        n_halves=20,
+        starts=6,
     ),
-    Preset(
-        "audit",
-        "All maps, five folds, 99 shuffles and rotations, 20 half-samples, six starts of ICA.",
-        CompareSettings(
-            maps=ALL_MAPS,
-            held_out=0,
-            n_folds=5,
-            n_null=99,
-            n_rotations=99,
-            n_halves=20,
-            starts=6,
-        ),
-    ),
-)
-"""Every preset of the command line."""
+}
+"""Settings under a name, for people who do not want to choose each: flags and keywords."""
+
+PRESET_HELP = {
+    "paper": "Exactly the paper's protocol.",
+    "quick": "In-sample errors only: no nulls, no intervals, one start of ICA.",
+    "audit": "All maps, five folds, 99 shuffles and rotations, 20 half-samples, six starts of ICA.",
+}
 
 
 def preset(name: str, **changes: object) -> CompareSettings:
@@ -261,12 +240,9 @@ def preset(name: str, **changes: object) -> CompareSettings:
     Raises:
         InputError: There is no such preset, or a value is not allowed.
     """
-    for one in PRESETS:
-        if one.name == name:
-            return replace(one.settings, **changes)  # type: ignore[arg-type]
-    raise InputError(
-        f"preset: got {name!r}, expected one of: {', '.join(one.name for one in PRESETS)}"
-    )
+    if name not in PRESETS:
+        raise InputError(f"preset: got {name!r}, expected one of: {', '.join(PRESETS)}")
+    return replace(PRESETS[name], **changes)  # type: ignore[arg-type]
 
 
 def without_ica(settings: CompareSettings) -> CompareSettings:
@@ -332,7 +308,7 @@ COMPARE = Spoken(
     "compare",
     CompareSettings(),
     others=_OTHERS,
-    presets={each.name: each.settings for each in PRESETS},
+    presets=PRESETS,
     change=settings_with,
 )
 

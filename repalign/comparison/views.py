@@ -104,7 +104,7 @@ class View:
 
     def loaded(self, partner_dim: int, machine: Machine) -> Rows:
         """Return the rows from memory, or read them into it where they have room."""
-        return ROWS.get(self, room_for_rows(self.n_rows, (self.dim, partner_dim), machine))
+        return loaded_rows(self, room_for_rows(self.n_rows, (self.dim, partner_dim), machine))
 
     def __getstate__(self) -> dict[str, Any]:
         source, rows = self.source, self.source.rows
@@ -158,37 +158,33 @@ def room_for_rows(n_rows: int, dims: tuple[int, int], machine: Machine) -> int:
     return max(machine.memory_bytes - working, 0) // 2
 
 
-class RowCache:
-    """Rows of files in memory, by content and order; the longest unused go first."""
-
-    def __init__(self) -> None:
-        self._rows: OrderedDict[str, ArrayRows] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, view: View, room: int) -> Rows:
-        """Return the rows of a view from memory, or read them into it where they have room."""
-        with self._lock:
-            rows = self._rows.get(view.key)
-            if rows is not None:
-                self._rows.move_to_end(view.key)
-                return rows
-            n_bytes = sum(rows.values.nbytes for rows in self._rows.values())
-            while self._rows and n_bytes > max(room - view.n_bytes, 0):
-                n_bytes -= self._rows.popitem(last=False)[1].values.nbytes
-        if view.source.path is None or 2 * view.n_bytes > room:
-            return view.rows
-        rows = ArrayRows(view.rows.read(0, view.n_rows))
-        with self._lock:
-            self._rows[view.key] = rows
-        return rows
-
-    def clear(self) -> None:
-        """Free all rows."""
-        with self._lock:
-            self._rows.clear()
+# Rows of files in memory, by content and order; the longest unused go first.
+_ROWS: OrderedDict[str, ArrayRows] = OrderedDict()
+_LOCK = threading.Lock()
 
 
-ROWS = RowCache()
+def loaded_rows(view: View, room: int) -> Rows:
+    """Return the rows of a view from memory, or read them into it where they have room."""
+    with _LOCK:
+        rows = _ROWS.get(view.key)
+        if rows is not None:
+            _ROWS.move_to_end(view.key)
+            return rows
+        n_bytes = sum(rows.values.nbytes for rows in _ROWS.values())
+        while _ROWS and n_bytes > max(room - view.n_bytes, 0):
+            n_bytes -= _ROWS.popitem(last=False)[1].values.nbytes
+    if view.source.path is None or 2 * view.n_bytes > room:
+        return view.rows
+    rows = ArrayRows(view.rows.read(0, view.n_rows))
+    with _LOCK:
+        _ROWS[view.key] = rows
+    return rows
+
+
+def free_rows() -> None:
+    """Free all rows that are held in memory."""
+    with _LOCK:
+        _ROWS.clear()
 
 
 def in_tiles(pairs: Sequence[tuple[View, View]], machine: Machine) -> list[int]:

@@ -15,7 +15,8 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,20 +74,6 @@ def as_numpy(values: DeviceArray) -> np.ndarray:
 SMALL_PASS = 1e9
 
 
-@dataclass(frozen=True)
-class _BlasThreads(Setting):
-    """Number of threads of one BLAS library, which all threads of the process share."""
-
-    path: str
-    library: Any = field(compare=False)
-
-    def read(self) -> Any:
-        return self.library.num_threads
-
-    def write(self, value: Any) -> None:
-        self.library.set_num_threads(value)
-
-
 def is_small(n_rows: int, *dims: int) -> bool:
     """Tell whether a pass over rows of these widths is too small to share between threads."""
     return n_rows * max(dims) ** 2 < SMALL_PASS
@@ -117,7 +104,16 @@ def blas_held(number: int) -> contextlib.AbstractContextManager[None]:
     steal each other's cores, and a loop over both takes twice the time: torch works next to one.
     """
     libraries = _libraries(len(sys.modules)).select(user_api="blas").lib_controllers
-    return holding({_BlasThreads(library.filepath, library): number for library in libraries})
+    return holding(
+        {
+            Setting(
+                f"threads of {library.filepath}",
+                partial(getattr, library, "num_threads"),
+                library.set_num_threads,
+            ): number
+            for library in libraries
+        }
+    )
 
 
 @functools.lru_cache(maxsize=1)
@@ -187,53 +183,43 @@ def one_pool(device: str) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if device == "cpu" else blas_held(1)
 
 
-@dataclass(frozen=True)
-class _Float32Precision(Setting):
-    """How torch multiplies float32 in the operations of one backend, such as ``mkldnn.matmul``.
+def _float32_precision(operation: str) -> Setting:
+    """Return how torch multiplies float32 in operations such as ``mkldnn.matmul``.
 
     Only ``fp32_precision`` is used: torch refuses the older functions once it was set by anyone.
     """
+    import torch
 
-    operation: str
+    settings = operator.attrgetter(operation)(torch.backends)
+    write = partial(setattr, settings, "fp32_precision")
 
-    def _settings(self) -> Any:
-        import torch
-
-        return operator.attrgetter(self.operation)(torch.backends)
-
-    def read(self) -> str:
-        settings = self._settings()
+    def read() -> str:
         effective: str = settings.fp32_precision
         # a value that is inherited reads like one that was set; it is restored as inherited
-        settings.fp32_precision = "none"
+        write("none")
         return "none" if settings.fp32_precision == effective else effective
 
-    def write(self, value: str) -> None:
-        self._settings().fp32_precision = value
+    return Setting(f"float32 of {operation}", read, write)
 
 
-_CPU_PRODUCTS = _Float32Precision("mkldnn.matmul")
-_CUDA_OPERATIONS = tuple(map(_Float32Precision, ("cuda.matmul", "cudnn.conv", "cudnn.rnn")))
-_OPERATIONS = (
-    _CPU_PRODUCTS,
-    *map(_Float32Precision, ("mkldnn.conv", "mkldnn.rnn")),
-    *_CUDA_OPERATIONS,
-)
+_CPU_PRODUCTS = "mkldnn.matmul"
+_CUDA_OPERATIONS = ("cuda.matmul", "cudnn.conv", "cudnn.rnn")
+_OPERATIONS = (_CPU_PRODUCTS, "mkldnn.conv", "mkldnn.rnn", *_CUDA_OPERATIONS)
 
 
 @contextlib.contextmanager
 def exact_float32(*, tf32: bool = False) -> Iterator[None]:
     """Keep products of float32 in float32 inside the block; ``tf32`` allows CUDA that type."""
-    precisions: dict[Setting, str] = dict.fromkeys(_OPERATIONS, "ieee")
+    precisions = dict.fromkeys(_OPERATIONS, "ieee")
     if tf32:
         precisions |= dict.fromkeys(_CUDA_OPERATIONS, "tf32")
-    with holding(precisions):
+    with holding({_float32_precision(name): value for name, value in precisions.items()}):
         yield
 
 
 def _medium_products() -> contextlib.AbstractContextManager[None]:
     """Let the CPU multiply float32 as torch's precision ``medium`` does."""
-    return holding({_CPU_PRODUCTS: "bf16"})
+    return holding({_float32_precision(_CPU_PRODUCTS): "bf16"})
 
 
 @dataclass(frozen=True)

@@ -203,6 +203,12 @@ def fit_whitening(
     )
 
 
+def random_rotation(size: int, rng: np.random.Generator) -> Float[np.ndarray, "k k"]:
+    """Return an orthogonal matrix, uniformly distributed."""
+    q, r = np.linalg.qr(rng.standard_normal((size, size)))
+    return q * np.sign(np.diag(r))
+
+
 # Sums of similarities that differ by less, relatively, are taken for equal.
 TIE = 2.0**-40
 

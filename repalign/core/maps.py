@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from repalign.aliases import Rows
 from repalign.core.affine import AffineMap, MappedRows, centred_map
-from repalign.core.ica.components import IcaFit, IcaMatching, match_components
+from repalign.core.ica.components import IcaFit, match_components
 from repalign.core.linalg import (
     TIE,
     PrincipalDirections,
@@ -157,7 +157,7 @@ class PairMaps:
     """Fitted maps by name, and how the ICA components matched where there is ICA."""
 
     by_name: dict[str, FittedMap]
-    matching: IcaMatching | None
+    matching: SignedMatching | None
 
 
 def fit_maps(
@@ -211,7 +211,7 @@ def fit_maps(
             case "ica" | "ica+scale" | "ica-components":
                 assert ica is not None
                 assert matching is not None
-                fitted[name] = fit_ica_map(name, moments, ica, matching.matching)
+                fitted[name] = fit_ica_map(name, moments, ica, matching)
     return PairMaps(fitted, matching)
 
 

@@ -17,13 +17,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Integer
 
 from repalign.aliases import Rows
-from repalign.core.checks import (
-    check_finite_block,
-    check_not_vanishing,
-    check_paired,
-    check_parts,
-    check_shape,
-)
 from repalign.core.device import DeviceArray, as_numpy, numbers_on, on_device, one_pool, zeros
 from repalign.core.rows import (
     DEFAULT_MEMORY,
@@ -32,6 +25,11 @@ from repalign.core.rows import (
     OnProgress,
     SubsetRows,
     block_rows_for,
+    check_finite_block,
+    check_not_vanishing,
+    check_paired,
+    check_parts,
+    check_shape,
 )
 from repalign.exceptions import InputError
 
@@ -88,11 +86,6 @@ class MomentSums:
         self.mean_offset[:p] += (rows / total) * delta_x
         self.mean_offset[p:] += (rows / total) * delta_y
         self.n = total
-
-    @property
-    def mean(self) -> DeviceArray:
-        """Mean of the rows of both sides, the source first."""
-        return self.mean_offset if self.first_row is None else self.first_row + self.mean_offset
 
 
 def sum_moments(
@@ -226,9 +219,6 @@ class PairMoments:
         return int(self.mean_y.shape[0])
 
     def __add__(self, other: "PairMoments") -> "PairMoments":
-        return self.merge(other)
-
-    def merge(self, other: "PairMoments") -> "PairMoments":
         """Return the moments of the rows of both."""
         n = self.n + other.n
         if n == 0:
@@ -322,7 +312,7 @@ def merge_all(parts: tuple[PairMoments, ...]) -> PairMoments:
         raise InputError("there are no moments to merge; expected at least one part")
     total = parts[0]
     for part in parts[1:]:
-        total = total.merge(part)
+        total = total + part
     return total
 
 
@@ -338,12 +328,12 @@ def leave_one_out(parts: tuple[PairMoments, ...]) -> tuple[PairMoments, ...]:
         raise InputError(f"{len(parts)} part cannot be left out; expected at least two parts")
     before = [empty_moments(parts[0].source_dim, parts[0].target_dim)]
     for part in parts[:-1]:
-        before.append(before[-1].merge(part))
+        before.append(before[-1] + part)
     after = empty_moments(parts[0].source_dim, parts[0].target_dim)
     rest = []
     for index in range(len(parts) - 1, -1, -1):
-        rest.append(before[index].merge(after))
-        after = parts[index].merge(after)
+        rest.append(before[index] + after)
+        after = parts[index] + after
     return tuple(reversed(rest))
 
 
@@ -439,7 +429,8 @@ def moments_by_bundle(
 
 
 def _frozen(sums: MomentSums, x: Rows, y: Rows) -> PairMoments:
-    p, mean = sums.source_dim, as_numpy(sums.mean)
+    p, first_row = sums.source_dim, sums.first_row
+    mean = as_numpy(sums.mean_offset if first_row is None else first_row + sums.mean_offset)
     mean_x, mean_y = mean[:p].copy(), mean[p:].copy()
     epsilon_x, epsilon_y = float(np.finfo(x.dtype).eps), float(np.finfo(y.dtype).eps)
     sxx, sxy, syy = (as_numpy(products) for products in (sums.sxx, sums.sxy, sums.syy))

@@ -10,9 +10,8 @@ from jaxtyping import Float
 
 from repalign.aliases import Rows
 from repalign.core.affine import AffineMap
-from repalign.core.checks import check_finite_block, check_paired
 from repalign.core.device import numbers_on, on_device, one_pool, row_norms
-from repalign.core.rows import DEFAULT_MEMORY, block_rows_for
+from repalign.core.rows import DEFAULT_MEMORY, block_rows_for, check_finite_block, check_paired
 from repalign.exceptions import InputError
 
 

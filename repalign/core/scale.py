@@ -33,11 +33,17 @@ from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
 from repalign.core.affine import AffineMap
-from repalign.core.checks import check_finite_block, check_shape
 from repalign.core.cosine_bounds import UnitRows, build_unit_rows
 from repalign.core.device import DeviceArray, on_device, one_pool
 from repalign.core.moments import PairMoments
-from repalign.core.rows import DEFAULT_MEMORY, block_rows_for, iter_blocks, take_in_order
+from repalign.core.rows import (
+    DEFAULT_MEMORY,
+    block_rows_for,
+    check_finite_block,
+    check_shape,
+    iter_blocks,
+    take_in_order,
+)
 from repalign.exceptions import InputError
 
 DEFAULT_BUDGET = 4e13

@@ -37,10 +37,6 @@ TREE = "tree"
 TUPLE, MAPPING, ARRAY, CLASS = "t", "m", "a", "c"
 
 
-class DamagedResultError(ValueError):
-    """Bytes that do not hold a result."""
-
-
 def cache_key(kind: str, *parts: Any) -> str:
     """Return a name for a result of this kind: a hash of all that it depends on."""
     text = json.dumps(parts, sort_keys=True)
@@ -77,16 +73,6 @@ def default_limit() -> int:
 
 
 @dataclass(frozen=True)
-class CacheInfo:
-    """What a folder of results holds."""
-
-    folder: str
-    n_results: int
-    n_bytes: int
-    limit_bytes: int
-
-
-@dataclass(frozen=True)
 class Cache:
     """Results in a folder, the longest unused of which go when there are too many bytes."""
 
@@ -118,7 +104,7 @@ class Cache:
         try:
             with reading(path):
                 result = decode(encoded)
-        except DamagedResultError:
+        except InputError:
             return None
         with contextlib.suppress(OSError):
             os.utime(path)
@@ -160,12 +146,17 @@ class Cache:
                 with contextlib.suppress(OSError):
                     path.unlink()
 
-    def info(self) -> CacheInfo:
-        """Return what the folder holds."""
+    def info(self) -> dict[str, Any]:
+        """Return what the folder holds, as a record of ``repalign cache``."""
         sizes = [status.st_size for _, status in self._files()]
-        return CacheInfo(str(self.folder), len(sizes), sum(sizes), self.limit_bytes)
+        return {
+            "folder": str(self.folder),
+            "n_results": len(sizes),
+            "n_bytes": sum(sizes),
+            "limit_bytes": self.limit_bytes,
+        }
 
-    def clear(self) -> CacheInfo:
+    def clear(self) -> dict[str, Any]:
         """Remove every result, and return what there was; other files stay."""
         before = self.info()
         for path, _ in self._files():
@@ -272,19 +263,19 @@ def decode(content: bytes) -> Any:
     """Return the result of ``encode``, equal to the last bit.
 
     Raises:
-        DamagedResultError: These bytes do not hold one.
+        InputError: These bytes do not hold one.
     """
     try:
         stored = np.load(io.BytesIO(content), allow_pickle=False)
         arrays = dict(stored) if isinstance(stored, np.lib.npyio.NpzFile) else {}
     except (*NPY_ERRORS, *ZIP_ERRORS) as error:
-        raise DamagedResultError(first_line(error)) from error
+        raise InputError(f"result: cannot be read ({first_line(error)})") from error
     if TREE not in arrays:
-        raise DamagedResultError("the archive has no tree")
+        raise InputError("result: the archive has no tree")
     try:
         tree = json.loads(arrays.pop(TREE).tobytes())
     except (ValueError, RecursionError) as error:
-        raise DamagedResultError(first_line(error)) from error
+        raise InputError(f"result: cannot be read ({first_line(error)})") from error
     return _from_tree(tree, arrays)
 
 
@@ -322,17 +313,17 @@ def _from_tree(tree: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     kind = _member(known_classes(), tree.get(CLASS))
     values = tree.get("of")
     if not isinstance(values, dict) or set(values) != {field.name for field in fields(kind)}:
-        raise DamagedResultError(f"the values are not those of a {kind.__name__}")
+        raise InputError(f"result: the values are not those of a {kind.__name__}")
     return kind(**{name: _from_tree(value, arrays) for name, value in values.items()})
 
 
 def _member(members: Mapping[Any, Any], name: object) -> Any:
     if not isinstance(name, str | int | float) or name not in members:
-        raise DamagedResultError(f"{name!r} is named and not there")
+        raise InputError(f"result: {name!r} is named and not there")
     return members[name]
 
 
 def _list(value: object, length: int | None = None) -> list[Any]:
     if not isinstance(value, list) or length not in (None, len(value)):
-        raise DamagedResultError("a list has another form")
+        raise InputError("result: a list has another form")
     return value

@@ -31,6 +31,8 @@ SLOW_SECONDS = 1.0
 
 Function = Callable[..., Any]
 Failure = tuple[type[RepalignError], str]
+# The result of a call, and the kind and message of an expected failure; None for none.
+Outcome = tuple[Any, Failure | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,37 +67,21 @@ class Call:
         return result
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The result of a call, or the kind and message of an expected failure."""
-
-    result: Any = None
-    failure: Failure | None = None
-
-    def value(self) -> Any:
-        """Return the result.
-
-        Raises:
-            RepalignError: What the call raised.
-        """
-        if self.failure is not None:
-            raise to_error(self.failure)
-        return self.result
-
-
 class Engine:
-    """Runs one call after the other in this process.
+    """Runs one call after the other in this process; subclasses run several at the same time.
 
     Args:
         cache: Where results are kept and looked for; None for nowhere.
 
     Attributes:
         workers: How many calls run at the same time.
+        n_threads: Threads of each of them; None for calls in this process, with all of its threads.
         n_cached: Results that the cache held.
         n_computed: Results that were computed.
     """
 
-    workers, is_concurrent = 1, False
+    workers: int = 1
+    n_threads: int | None = None
 
     def __init__(self, cache: Cache | None = None) -> None:
         self.cache = cache
@@ -155,7 +141,7 @@ class Engine:
             n_lanes = min(
                 len(calls), *(lanes(call.arguments[0], machine) for call in calls.values())
             )
-        if self.is_concurrent:
+        if self.n_threads is not None:
             results |= zip(calls, self.run(stage, list(calls.values()), machine), strict=True)
         elif n_lanes > 1:
             works = [call.run for call in calls.values()]
@@ -174,7 +160,11 @@ class Engine:
 
     def threads(self) -> contextlib.AbstractContextManager[None]:
         """Hold this process at as many threads as a worker has, so that numbers are the same."""
-        return contextlib.nullcontext()
+        if self.n_threads is None:
+            return contextlib.nullcontext()
+        from repalign.core.device import threads_held
+
+        return threads_held(self.n_threads)
 
     def find(self, key: str, machine: Machine) -> Any | None:
         """Return a result that was kept; None for none."""
@@ -184,6 +174,29 @@ class Engine:
 
     def run(self, stage: str, calls: Sequence[Call], machine: Machine) -> list[Any]:
         """Return the results of calls that run at the same time, in their order."""
+        outcomes: dict[int, Outcome] = {}
+        if calls:
+            machine.on_stage(stage, 0, len(calls))
+        for number, outcome in self.completed(calls, machine):
+            outcomes[number] = outcome
+            machine.on_stage(stage, len(outcomes), len(calls))
+        results = []
+        for _, (result, failure) in sorted(outcomes.items()):  # after a failure some are missing
+            if failure is not None:
+                raise to_error(failure)
+            results.append(result)
+        return results
+
+    def completed(
+        self, calls: Sequence[Call], machine: Machine, *, stop: bool = True
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Yield the outcomes of calls by their numbers, as they complete.
+
+        Args:
+            calls: What to run.
+            machine: Device and memory.
+            stop: Start no more calls after a failure.
+        """
         raise NotImplementedError
 
 
@@ -201,48 +214,15 @@ def _machine_of_call(machine: Machine, stage: str, number: int, n_calls: int) ->
     return replace(machine, on_stage=on_stage)
 
 
-class ConcurrentEngine(Engine):
-    """Runs calls at the same time; subclasses say how they complete."""
-
-    is_concurrent, n_threads = True, 1
-
-    def threads(self) -> contextlib.AbstractContextManager[None]:
-        """Hold this process at as many threads as a worker has, so that numbers are the same."""
-        from repalign.core.device import threads_held
-
-        return threads_held(self.n_threads)
-
-    def run(self, stage: str, calls: Sequence[Call], machine: Machine) -> list[Any]:
-        """Return the results of calls, in their order."""
-        outcomes: dict[int, Outcome] = {}
-        if calls:
-            machine.on_stage(stage, 0, len(calls))
-        for number, outcome in self.completed(calls, machine):
-            outcomes[number] = outcome
-            machine.on_stage(stage, len(outcomes), len(calls))
-        # after a failure the calls behind it may be missing
-        return [outcomes[number].value() for number in sorted(outcomes)]
-
-    def completed(
-        self, calls: Sequence[Call], machine: Machine, *, stop: bool = True
-    ) -> Iterator[tuple[int, Outcome]]:
-        """Yield the outcomes of calls by their numbers, as they complete.
-
-        Args:
-            calls: What to run.
-            machine: Device and memory.
-            stop: Start no more calls after a failure.
-        """
-        raise NotImplementedError
-
-
-class ThreadPool(ConcurrentEngine):
+class ThreadPool(Engine):
     """Runs calls in threads of this process: of functions that let others run meanwhile.
 
     Args:
         workers: How many threads.
         cache: Where results are kept and looked for; None for nowhere.
     """
+
+    n_threads = 1
 
     def __init__(self, workers: int, cache: Cache | None = None) -> None:
         super().__init__(cache)
@@ -259,14 +239,15 @@ class ThreadPool(ConcurrentEngine):
                 for number, call in enumerate(calls)
             }
             for future in as_completed(futures):
-                yield futures[future], future.result()
-                if stop and future.result().failure is not None:
+                result, failure = future.result()
+                yield futures[future], (result, failure)
+                if stop and failure is not None:
                     return
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-class ProcessPool(ConcurrentEngine):
+class ProcessPool(Engine):
     """Runs calls in several processes, each with one thread and the memory cap of the machine.
 
     Use it in a ``with`` block; the processes end with it, and also when this process ends in
@@ -288,6 +269,8 @@ class ProcessPool(ConcurrentEngine):
         Traceback (most recent call last):
         repalign.exceptions.InputError: workers: got 0, expected at least 1
     """
+
+    n_threads = 1
 
     @checked
     def __init__(self, workers: int, cache: Cache | None = None) -> None:
@@ -338,8 +321,9 @@ class ProcessPool(ConcurrentEngine):
         try:
             for future in as_completed(futures):
                 if not future.cancelled():
-                    yield futures[future], future.result()
-                    if stop and future.result().failure is not None:
+                    result, failure = future.result()
+                    yield futures[future], (result, failure)
+                    if stop and failure is not None:
                         for other in futures:  # those before it run already
                             other.cancel()
         except BrokenProcessPool as failure:
@@ -352,9 +336,9 @@ class ProcessPool(ConcurrentEngine):
 def outcome_of(call: Call, machine: Machine) -> Outcome:
     """Run a call in a worker; an expected failure is sent back as its message."""
     try:
-        return Outcome(call.run(machine))
+        return call.run(machine), None
     except RepalignError as failure:
-        return Outcome(failure=(type(failure), str(failure)))
+        return None, (type(failure), str(failure))
 
 
 def to_error(failure: Failure) -> RepalignError:

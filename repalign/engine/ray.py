@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from repalign.engine.cache import Cache
 from repalign.engine.engine import (
     Call,
-    ConcurrentEngine,
+    Engine,
     Outcome,
     hold_threads,
     outcome_of,
@@ -57,7 +57,7 @@ PRIVATE = {
 }
 
 
-class RayEngine(ConcurrentEngine):
+class RayEngine(Engine):
     """Runs calls as tasks of a Ray cluster; use it in a ``with`` block.
 
     Args:
@@ -70,6 +70,8 @@ class RayEngine(ConcurrentEngine):
     Raises:
         InputError: Not at least one worker or thread.
     """
+
+    n_threads: int
 
     def __init__(
         self,
@@ -153,9 +155,9 @@ class RayEngine(ConcurrentEngine):
                     f"{self.n_threads}; add nodes and run the command again, which goes on"
                 )
             for reference in ready:
-                outcome = _received(reference)
-                yield running.pop(reference), outcome
-                if stop and outcome.failure is not None:
+                result, failure = _received(reference)
+                yield running.pop(reference), (result, failure)
+                if stop and failure is not None:
                     waiting.clear()  # those before the failure run already
 
 
@@ -170,7 +172,7 @@ def _run_call(call: Call, place: tuple[str, int], machine: Machine, *shared: Any
                 f"node {socket.gethostname()} has no folder {folder}, where the command was "
                 "started; mount shared storage at the same path on every node"
             )
-            return pickle.dumps(Outcome(failure=(InputError, text)))
+            return pickle.dumps((None, (InputError, text)))
     hold_threads(threads)
     outcome = outcome_of(replace(call, arguments=(*call.arguments, *shared)), machine)
     # As bytes, so that no result holds the shared memory of the cluster.

@@ -27,12 +27,8 @@ from repalign.store.directory import committed_numbers
 SEVERAL = 2
 
 
-@dataclass(frozen=True)
-class ShardPlan:
-    """Samples of the shards that are missing, by number, and what their speed counts."""
-
-    missing: Mapping[int, int]
-    unit: str
+# Samples of the shards that are missing, by number, and what their speed counts.
+ShardPlan = tuple[Mapping[int, int], str]
 
 
 @dataclass
@@ -74,7 +70,7 @@ def extract_on_ray(
             (store, (number,))
             for store in stores
             if store.plan is not None
-            for number in store.plan.missing
+            for number in store.plan[0]
         ]
         for store, outcome in _run(engine, make_shard, shards):
             name, counts = _value(store, outcome) or ("", Counts())
@@ -97,7 +93,7 @@ def plan_shards(machine: Machine, item: tuple[ExtractSettings]) -> ShardPlan:
     extraction = _extraction(item[0])
     shards = [extraction.shard(number) for number in extraction.missing]
     sizes = {shard.number: shard.stop - shard.start for shard in shards}
-    return ShardPlan(sizes, extraction.inputs.unit)
+    return sizes, extraction.inputs.unit
 
 
 def make_shard(machine: Machine, item: tuple[ExtractSettings, int]) -> tuple[str, Counts]:
@@ -138,21 +134,22 @@ def _run(
 
 def _value(store: StoreState, outcome: Outcome) -> Any:
     """Return the result of a call; of failures the first of a store is kept."""
-    if outcome.failure is not None and store.failure is None:
-        store.failure = to_error(outcome.failure)
-    return outcome.result
+    result, failure = outcome
+    if failure is not None and store.failure is None:
+        store.failure = to_error(failure)
+    return result
 
 
 def _progress(
     stores: Sequence[StoreState], by_process: Mapping[str, Counts], seconds: float
 ) -> ExtractProgress:
     """Return how far all processes are."""
-    plans = [(store, store.plan) for store in stores if store.plan is not None]
-    sizes = [sum(plan.missing.values()) for _, plan in plans]
+    plans = [(store, *store.plan) for store in stores if store.plan is not None]
+    sizes = [sum(missing.values()) for _, missing, _ in plans]
     total = sum((store.counts for store in stores), Counts())
-    unit = plans[0][1].unit
+    unit = plans[0][2]
     speeds = {name: Speed(part.n_units, unit, part.seconds) for name, part in by_process.items()}
-    n_whole = sum(s.counts.samples == size for (s, _), size in zip(plans, sizes, strict=True))
+    n_whole = sum(s.counts.samples == size for (s, *_), size in zip(plans, sizes, strict=True))
     return ExtractProgress(
         samples_done=total.samples,
         samples_total=sum(sizes),

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TypeVar
 
@@ -12,10 +12,6 @@ from repalign.engine.machine import Machine
 T = TypeVar("T")
 # Seconds between two looks at how far the lanes are.
 _LOOK_EVERY = 0.1
-
-
-class _CalledOff(Exception):
-    """Ends a lane from inside, at its next report, since others have failed or are stopped."""
 
 
 def run_in_threads(
@@ -34,7 +30,7 @@ def run_in_threads(
     def listener(number: int) -> Callable[[str, int, int], None]:
         def on_stage(inner: str, done: int, total: int) -> None:
             if is_over.is_set():
-                raise _CalledOff
+                raise CancelledError  # ends the lane: others have failed or are stopped
             progress[number] = done, total
 
         return on_stage

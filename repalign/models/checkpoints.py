@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,26 +62,13 @@ def prepare_environment(*, offline: bool) -> None:
             constants.HF_HUB_OFFLINE = True
 
 
-@dataclass(frozen=True)
-class _HubOffline(Setting):
-    """Whether the hub library keeps from the network."""
-
-    def read(self) -> bool:
-        return bool(_constants().HF_HUB_OFFLINE)
-
-    def write(self, value: bool) -> None:
-        _constants().HF_HUB_OFFLINE = value
-
-
-def _constants() -> Any:
-    from huggingface_hub import constants
-
-    return constants
-
-
 def offline_mode() -> AbstractContextManager[None]:
     """Keep the hub library from the network inside the block."""
-    return holding({_HubOffline(): True})
+    from huggingface_hub import constants
+
+    name = "HF_HUB_OFFLINE"
+    is_offline = Setting(name, partial(getattr, constants, name), partial(setattr, constants, name))
+    return holding({is_offline: True})
 
 
 def fetch_repository(name: str, revision: str | None, *, weights: bool = True) -> Path:

@@ -4,7 +4,6 @@ import inspect
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from repalign.models.checkpoints import (
 from repalign.models.encoder import MODEL_ERRORS, Encoder, Origin
 from repalign.models.inputs.images import image_inputs_of_transformers
 from repalign.models.trace import image_structure, sound_structure, text_structure
-from repalign.process_state import LoggerLevel, Setting, holding
+from repalign.process_state import Setting, holding
 
 # Checkpoints of two encoders: which class each is, by what stands behind `::` in the name.
 TOWERS = {
@@ -271,25 +270,17 @@ def _max_length(module: Any) -> int | None:
     return limit if isinstance(limit, int) and limit > 0 else None
 
 
-@dataclass(frozen=True)
-class _ProgressBars(Setting):
-    """Whether transformers shows progress bars."""
-
-    def read(self) -> bool:
-        return bool(_library_logging().is_progress_bar_enabled())
-
-    def write(self, value: bool) -> None:
-        library = _library_logging()
-        (library.enable_progress_bar if value else library.disable_progress_bar)()
-
-
-def _library_logging() -> Any:
-    from transformers.utils import logging as library
-
-    return library
-
-
 def _quiet_loading() -> AbstractContextManager[None]:
     # The report is read and acted upon; the library's own table of it is noise.
-    _library_logging().get_verbosity()  # sets the level where that was not done before
-    return holding({LoggerLevel("transformers"): logging.CRITICAL, _ProgressBars(): False})
+    from transformers.utils import logging as untyped
+
+    library: Any = untyped
+    library.get_verbosity()  # sets the level where that was not done before
+
+    def show_progress(is_shown: bool) -> None:
+        (library.enable_progress_bar if is_shown else library.disable_progress_bar)()
+
+    logger = logging.getLogger("transformers")
+    level = Setting("level of transformers", lambda: logger.level, logger.setLevel)
+    bars = Setting("bars of transformers", library.is_progress_bar_enabled, show_progress)
+    return holding({level: logging.CRITICAL, bars: False})

@@ -6,8 +6,6 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
 from repalign.aliases import Rows
 from repalign.arguments import is_a
 from repalign.exceptions import InputError
@@ -58,14 +56,8 @@ def object_matrix(values: Any, name: str, leave_out: Collection[str]) -> Foreign
             raise InputError(
                 f"{name}: is not a matrix of numbers ({error}); give rows of one length"
             ) from error
-    return ForeignMatrix(
-        view=name, raw=_array_rows(array, name=name), layout=layout, bfloat16=is_bfloat16
-    )
-
-
-def _array_rows(array: NDArray[Any], *, name: str) -> ArrayRows:
     check_matrix_shape(array.shape, label=name)
-    return ArrayRows(array)
+    return ForeignMatrix(view=name, raw=ArrayRows(array), layout=layout, bfloat16=is_bfloat16)
 
 
 def _frame_matrix(frame: "pd.DataFrame", name: str, leave_out: Collection[str]) -> ForeignMatrix:
@@ -90,9 +82,11 @@ def _frame_matrix(frame: "pd.DataFrame", name: str, leave_out: Collection[str]) 
         raise InputError(f"{name}: has no column of numbers; it has {listing(names)}")
     ids = identities.ids() if id_name is not None else frame_ids(frame, name=name)
     numbers = frame.iloc[:, [names.index(column) for column in values]]
+    array = numbers.infer_objects().to_numpy()
+    check_matrix_shape(array.shape, label=name)
     return ForeignMatrix(
         view=name,
-        raw=_array_rows(numbers.infer_objects().to_numpy(), name=name),
+        raw=ArrayRows(array),
         layout="DataFrame in memory",
         ids=ids,
         ids_from="" if ids is None else f"{name} ({id_name or 'index'})",

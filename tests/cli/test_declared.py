@@ -88,18 +88,12 @@ def test_wrong_usage_of_a_declared_option_is_exit_code_two() -> None:
         assert CliRunner().invoke(app, ["work", "x", *words]).exit_code == 2
 
 
-@dataclass(frozen=True)
-class Named:
-    name: str
-    help: str
-    settings: Outer
-
-
-PRESETS = (Named("fast", "Little.", Outer(share=0)), Named("full", "All.", Outer(both=True)))
+PRESETS = {"fast": Outer(share=0), "full": Outer(both=True)}
+HELP = {"fast": "Little.", "full": "All."}
 
 
 @app.command()
-@standing_for(preset=presets(PRESETS, Outer(), panel="Presets"), given=options(Outer))
+@standing_for(preset=presets(PRESETS, HELP, Outer(), panel="Presets"), given=options(Outer))
 def choose(context: typer.Context, *, preset: Outer, given: Given) -> None:
     """Choose."""
     typer.echo(repr(given.settings(preset)))

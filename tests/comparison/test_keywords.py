@@ -114,7 +114,7 @@ def test_no_maps_leave_measures_alone() -> None:
     assert (settings.maps, settings.measures) == ((), ("linear-cka",))
 
 
-@pytest.mark.parametrize("name", [each.name for each in PRESETS])
+@pytest.mark.parametrize("name", list(PRESETS))
 def test_a_preset_is_a_keyword_and_others_change_it(name: str) -> None:
     assert settings_of(None, {name: True, "seed": 2}) == preset(name, seed=2)
     assert settings_of(None, {name: False}) == CompareSettings()

@@ -60,18 +60,17 @@ def test_pairs_are_walked_in_tiles_where_not_all_rows_have_room(store: Path, mon
 
 
 def test_each_view_is_read_once_while_there_is_room(store: Path) -> None:
-    held = views.RowCache()
     pairs = pairs_of(store)
     room = 100 * 90 * 4 * 4
-    first = {space.key: held.get(space, room) for pair in pairs for space in pair}
+    first = {space.key: views.loaded_rows(space, room) for pair in pairs for space in pair}
     for pair in pairs:
         for space in pair:
-            assert held.get(space, room) is first[space.key]
+            assert views.loaded_rows(space, room) is first[space.key]
             np.testing.assert_array_equal(first[space.key].read(0, 90), space.rows.read(0, 90))
-    held.get(pairs[0][0], 0)
-    assert len(held._rows) == 6  # what is there costs nothing more
-    held.clear()
-    assert held.get(pairs[0][0], 0) is pairs[0][0].rows
+    views.loaded_rows(pairs[0][0], 0)
+    assert len(views._ROWS) == 6  # what is there costs nothing more
+    views.free_rows()
+    assert views.loaded_rows(pairs[0][0], 0) is pairs[0][0].rows
 
 
 def test_every_byte_of_a_file_is_read_once(store: Path, monkeypatch) -> None:
@@ -96,12 +95,12 @@ def test_rows_are_let_go_when_a_comparison_fails(store: Path, monkeypatch) -> No
     monkeypatch.setattr("repalign.comparison.run.compute_spaces", failing)
     with pytest.raises(InputError, match="no"):
         compare(store, settings=QUICK)
-    assert not views.ROWS._rows
+    assert not views._ROWS
 
 
 def test_the_numbers_are_the_same_without_room(store: Path, monkeypatch) -> None:
     with_room = compare(store, settings=QUICK).to_records()
-    assert not views.ROWS._rows
+    assert not views._ROWS
     monkeypatch.setattr(views, "room_for_rows", lambda *_: 0)
     assert compare(store, settings=QUICK).to_records() == with_room
 

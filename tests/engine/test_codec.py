@@ -7,6 +7,7 @@ from repalign.comparison.run import compare
 from repalign.comparison.settings import CompareSettings
 from repalign.engine.cache import decode, encode
 from repalign.engine.engine import Engine
+from repalign.exceptions import InputError
 from repalign.store.open import as_source
 
 
@@ -47,5 +48,5 @@ def test_every_result_of_a_comparison_is_the_same_after_bytes() -> None:
 def test_what_is_no_part_of_a_result_is_refused() -> None:
     with pytest.raises(TypeError, match=r"Engine: .*class"):
         encode((1, Engine()))
-    with pytest.raises(ValueError, match="no tree"):
+    with pytest.raises(InputError, match="no tree"):
         decode(encode(1.5).replace(b"tree", b"eert"))

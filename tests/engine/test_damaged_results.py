@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from repalign.engine.cache import HEADING, Cache, DamagedResultError, _digest, decode
+from repalign.engine.cache import HEADING, Cache, _digest, decode
+from repalign.exceptions import InputError
 
 
 def packed(tree: object, **arrays: np.ndarray) -> bytes:
@@ -41,7 +42,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_bytes_are_refused_and_count_as_absent(name: str, tmp_path) -> None:
-    with pytest.raises(DamagedResultError):
+    with pytest.raises(InputError, match="result"):
         decode(DAMAGED[name])
     content = DAMAGED[name]
     (tmp_path / "key.result").write_bytes(HEADING + _digest("key", content) + b"\n" + content)

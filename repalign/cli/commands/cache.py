@@ -1,8 +1,7 @@
 """``repalign cache``."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 
@@ -10,9 +9,6 @@ from repalign.cli import output
 from repalign.cli.options import FormatOption, OutputOption
 from repalign.cli.talk import Talk, talk_of
 from repalign.tables.formats import shown_records
-
-if TYPE_CHECKING:
-    from repalign.engine.cache import CacheInfo
 
 app = typer.Typer(no_args_is_help=True, help="Look at finished work that is kept, or remove it.")
 
@@ -46,6 +42,5 @@ def clear(context: typer.Context, form: FormatOption = None, to: OutputOption = 
     _show(open_cache().clear(), form, to, talk_of(context))
 
 
-def _show(found: "CacheInfo", form: str | None, to: Path | None, talk: Talk) -> None:
-    record = asdict(found)
+def _show(record: dict[str, Any], form: str | None, to: Path | None, talk: Talk) -> None:
     output.show(shown_records([record], record), form, to, talk)

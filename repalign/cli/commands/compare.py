@@ -33,6 +33,7 @@ from repalign.cli.tables import shown_matches
 from repalign.cli.talk import talk_of
 from repalign.comparison.settings import (
     CHOICE,
+    PRESET_HELP,
     PRESETS,
     TRUST,
     CompareSettings,
@@ -43,7 +44,7 @@ from repalign.store.formats.formats import SUFFIX_LIST
 
 
 @standing_for(
-    preset=presets(PRESETS, CompareSettings(), panel=TRUST),
+    preset=presets(PRESETS, PRESET_HELP, CompareSettings(), panel=TRUST),
     given=options(CompareSettings),
     shared=fields_of(EngineOptions),
 )

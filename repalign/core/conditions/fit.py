@@ -7,13 +7,11 @@ import numpy as np
 from jaxtyping import Float
 
 from repalign.core.affine import AffineMap
-from repalign.core.checks import check_finite_block, check_not_vanishing
 from repalign.core.conditions.kinds import condition_kind
 from repalign.core.ica.fit import fit_ica
-from repalign.core.ica.picard import random_rotation
 from repalign.core.ica.settings import IcaSettings
-from repalign.core.linalg import Whitening, fit_whitening
-from repalign.core.rows import DEFAULT_MEMORY, ArrayRows
+from repalign.core.linalg import Whitening, fit_whitening, random_rotation
+from repalign.core.rows import DEFAULT_MEMORY, ArrayRows, check_finite_block, check_not_vanishing
 from repalign.exceptions import InputError
 
 

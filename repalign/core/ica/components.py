@@ -69,35 +69,16 @@ class IcaFit:
         return AffineMap("ica-unmixing", self.unmixing.T, -(self.unmixing @ self.mean))
 
 
-@dataclass(frozen=True, eq=False)
-class IcaMatching:
-    """Components of two fits, paired with signs.
-
-    Attributes:
-        matching: Pairs of components and their signs, by rising target number.
-        correlation: |correlation| of each pair on the rows of the moments.
-    """
-
-    matching: SignedMatching
-    correlation: Float[np.ndarray, " k"]
-
-    @property
-    def mean_correlation(self) -> float:
-        """Mean |correlation| over the pairs: the MCC between the two sets of components."""
-        return float(self.correlation.mean())
-
-
-def match_components(moments: PairMoments, source: IcaFit, target: IcaFit) -> IcaMatching:
+def match_components(moments: PairMoments, source: IcaFit, target: IcaFit) -> SignedMatching:
     """Match the components of two fits by the Hungarian assignment on their |correlation|.
 
-    The correlations come from the moments, C = U_A S_xy U_Bᵀ normalised by the components'
-    variances: no row is read.
+    The values of the pairs are their |correlation|. It comes from the moments,
+    C = U_A S_xy U_Bᵀ normalised by the components' variances: no row is read.
     """
     cross = source.unmixing @ moments.sxy @ target.unmixing.T
     spread = np.sqrt(np.outer(_variances(source, moments.sxx), _variances(target, moments.syy)))
     correlation = np.divide(cross, spread, out=np.zeros_like(cross), where=spread > 0)
-    matching = match_signed(correlation)
-    return IcaMatching(matching=matching, correlation=matching.value)
+    return match_signed(correlation)
 
 
 def _variances(fit: IcaFit, scatter: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " k"]:
@@ -122,14 +103,9 @@ def start_agreement(fits: Sequence[IcaFit], covariance: Float[np.ndarray, "d d"]
     """Return the mean matched |correlation| of the first start with the others."""
     if len(fits) < 2:
         return None
-    scaled = [_unit_variance(fit.unmixing, covariance) for fit in fits]
+    scaled = []  # components of unit variance on the rows of the covariance
+    for fit in fits:
+        variance = _variances(fit, covariance)
+        scaled.append(fit.unmixing / np.sqrt(np.where(variance > 0, variance, 1.0))[:, None])
     known = scaled[0] @ covariance
     return float(np.mean([match_signed(known @ other.T).value.mean() for other in scaled[1:]]))
-
-
-def _unit_variance(
-    unmixing: Float[np.ndarray, "k d"], covariance: Float[np.ndarray, "d d"]
-) -> Float[np.ndarray, "k d"]:
-    """Return components of unit variance on the rows of the covariance."""
-    variance = np.einsum("ij,ij->i", unmixing @ covariance, unmixing)
-    return unmixing / np.sqrt(np.where(variance > 0, variance, 1.0))[:, None]

@@ -1,4 +1,4 @@
-"""Contrast functions of ICA: what is measured on each component, and its derivatives."""
+"""Contrast functions of ICA, and one pass over whitened rows: what a step of the search needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from repalign.core.ica.data import WhitenedRows
 from repalign.core.ica.settings import IcaContrast
 
 
@@ -64,3 +65,46 @@ CONTRASTS: dict[str, Contrast] = {
     "cube": Contrast("cube", _cube_score, lambda y: 0.25 * y**4, 0.75, -1.0),
 }
 """Name → contrast function; the names are scikit-learn's."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastPass:
+    """Averages over the rows at one rotation, y = W z.
+
+    Attributes:
+        product: E ψ(y) yᵀ, k×k.
+        slope: E ψ'(y), length k.
+    """
+
+    product: torch.Tensor
+    slope: torch.Tensor
+
+    @property
+    def excess(self) -> torch.Tensor:
+        """E ψ'(y) − E y ψ(y) of each component: zero for a Gaussian, by Stein's identity."""
+        return self.slope - self.product.diagonal()
+
+
+def measure_contrast(
+    data: WhitenedRows, contrast: Contrast, rotation: torch.Tensor, *, coarse: bool = False
+) -> ContrastPass:
+    """Return the averages at a rotation, from rounded rows if ``coarse``."""
+    w = rotation.T.contiguous().to(torch.bfloat16 if coarse else torch.float32)
+    total = torch.zeros_like(rotation)
+    slope = torch.zeros_like(rotation[0])
+    memory: tuple[torch.Tensor, ...] = ()
+    for block in data.blocks(coarse=coarse):
+        if not memory:  # the first block is the longest: later ones use its memory again
+            product = torch.empty_like(block)
+            spare = torch.empty_like(block, dtype=torch.float32)
+            is_single = block.dtype == torch.float32
+            memory = product, product if is_single else torch.empty_like(spare), spare
+        product, y, spare = (tensor[: len(block)] for tensor in memory)
+        torch.mm(block, w, out=product)
+        if coarse:
+            y.copy_(product)
+        slope += contrast.score(y, spare)
+        if coarse:
+            product.copy_(y)
+        total += product.T @ block
+    return ContrastPass((total / data.n_rows) @ rotation.T, slope / data.n_rows)

@@ -8,11 +8,10 @@ import torch
 from jaxtyping import Float, Integer
 
 from repalign.aliases import Rows
-from repalign.core.checks import check_finite_block
 from repalign.core.device import matmul_kernels
 from repalign.core.ica.settings import WHITENED_BYTES
 from repalign.core.linalg import Whitening
-from repalign.core.rows import SubsetRows, iter_blocks
+from repalign.core.rows import SubsetRows, check_finite_block, iter_blocks
 from repalign.exceptions import InputError
 
 PASS_BLOCK_ROWS = 4096

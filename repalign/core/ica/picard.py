@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from repalign.core.ica.contrast import Contrast
-from repalign.core.ica.contrast_pass import measure_contrast
+from repalign.core.ica.contrast import Contrast, measure_contrast
 from repalign.core.ica.data import WhitenedRows
 from repalign.core.ica.search import RotationSearch
+from repalign.core.linalg import random_rotation
 
 _FIXED_SIGN_PASSES = 20
 _COARSE_RMS = 1.5e-4
@@ -105,12 +105,6 @@ def fit_rotation(
     return replace(better, passes=passes)
 
 
-def random_rotation(rank: int, rng: np.random.Generator) -> Float[np.ndarray, "k k"]:
-    """Return an orthogonal matrix, all equally likely."""
-    q, r = np.linalg.qr(rng.standard_normal((rank, rank)))
-    return q * np.sign(np.diag(r))
-
-
 def _descend(
     data: WhitenedRows,
     contrast: Contrast,
@@ -124,7 +118,7 @@ def _descend(
     phase = _CoarsePhase(
         is_on=data.coarse is not None and sign is not None, limit=stopping.max_passes // 2
     )
-    is_fixed = sign is not None
+    is_fixed, converged, done = sign is not None, False, 0
     for done in range(1, stopping.max_passes + 1):
         coarse = phase.is_on
         here = measure_contrast(data, contrast, search.trial, coarse=coarse)
@@ -133,19 +127,16 @@ def _descend(
         search.observe(here, adaptive=not is_fixed)
         settled = search.gradient_rms < stopping.tolerance
         if settled and not is_fixed and not coarse:
-            return _result(search, done, converged=True)
+            converged = True
+            break
         if is_fixed:
             is_fixed = not settled and done < _FIXED_SIGN_PASSES
         if coarse and not is_fixed and phase.ends(done, search.gradient_rms):
             search.look_again()
         else:
             search.step()
-    return _result(search, stopping.max_passes, converged=False)
-
-
-def _result(search: RotationSearch, passes: int, *, converged: bool) -> RotationFit:
     excess = search.excess.cpu().numpy()
-    return RotationFit(search.rotation, passes, search.gradient_rms, converged, excess)
+    return RotationFit(search.rotation, done, search.gradient_rms, converged, excess)
 
 
 def _tensor(matrix: Float[np.ndarray, "k k"], device: str) -> torch.Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from repalign.core.ica.contrast_pass import ContrastPass
+from repalign.core.ica.contrast import ContrastPass
 
 _MEMORY = 10
 _CURVATURE_FLOOR = 0.01

@@ -1,8 +1,8 @@
 """The nulls, one list: what each breaks, who asks for it how often, and where its answer stands.
 
 Settings, help, columns, lines of tables, documents and tests follow from this list. It is light,
-so that the command line can read it. How each is drawn stands next to what it is the null of:
-``repalign.comparison.draws`` refuses to be imported where a shuffle of pairs is missing.
+so that the command line can read it. How each is drawn stands next to what it is the null of, the
+shuffles of pairs in ``repalign.comparison.draws``.
 """
 
 from dataclasses import dataclass

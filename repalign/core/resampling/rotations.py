@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from repalign.core.linalg import random_rotation
 from repalign.core.resampling.evaluate import MapEvaluator
 from repalign.core.resampling.sample import MAX_JUDGED, Sample
 from repalign.core.row_errors import ica_efficiency
@@ -41,12 +42,6 @@ class RotationNull:
     def spread(self) -> float:
         """Standard deviation of the efficiency after rotation."""
         return float(self.rotated.std(ddof=1)) if self.rotated.size > 1 else float("nan")
-
-
-def random_rotation(size: int, rng: np.random.Generator) -> Float[np.ndarray, "k k"]:
-    """Return an orthogonal matrix, uniformly distributed."""
-    q, r = np.linalg.qr(rng.standard_normal((size, size)))
-    return q * np.sign(np.diag(r))
 
 
 def rotation_null(

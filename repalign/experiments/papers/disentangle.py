@@ -13,7 +13,7 @@ import numpy as np
 
 from repalign.aliases import FloatArray, IntArray
 from repalign.conditions.settings import TransformSettings
-from repalign.core.ica.picard import random_rotation
+from repalign.core.linalg import random_rotation
 from repalign.disentanglement.settings import FactorSettings
 from repalign.engine.machine import Machine
 from repalign.experiments.factor_images.open_factors import find_factor_images, read_factor_images

@@ -47,10 +47,10 @@ def efficiency(x: np.ndarray, y: np.ndarray, *, disjoint: bool) -> tuple[float, 
     maps = [
         fit_map("permutation", moments),
         fit_map("rigid", moments),
-        ica_map(moments, source, target, matched.matching),
+        ica_map(moments, source, target, matched),
     ]
     permutation, rigid, ica = row_errors(ArrayRows(x), ArrayRows(y), maps).mean(1)
-    return float((permutation - ica) / (permutation - rigid)), matched.mean_correlation
+    return float((permutation - ica) / (permutation - rigid)), float(matched.value.mean())
 
 
 def test_shared_latents_of_heavy_tails_are_matched() -> None:
@@ -77,7 +77,7 @@ def test_equal_rows_have_no_error() -> None:
     x, _ = latents("gaussian", n=500, d=6)
     moments = moments_of(x, x)
     matched = match_components(moments, fit(x), fit(x))
-    fitted = ica_map(moments, fit(x), fit(x), matched.matching)
+    fitted = ica_map(moments, fit(x), fit(x), matched)
     assert row_errors(ArrayRows(x), ArrayRows(x), [fitted]).max() < 1e-12
 
 
@@ -85,17 +85,17 @@ def test_correlations_are_those_of_the_matched_components() -> None:
     x, y = latents("laplace", n=800, d=5)
     source, target = fit(x), fit(y)
     matched = match_components(moments_of(x, y), source, target)
-    pairs = matched.matching
+    pairs = matched
     a = source.to_components().apply(x)[:, pairs.source] * pairs.sign
     b = target.to_components().apply(y)[:, pairs.target]
-    assert_allclose(np.diag(np.corrcoef(a.T, b.T)[:5, 5:]), matched.correlation, rtol=1e-10)
+    assert_allclose(np.diag(np.corrcoef(a.T, b.T)[:5, 5:]), matched.value, rtol=1e-10)
 
 
 def test_the_map_is_its_three_steps() -> None:
     x, y = latents("laplace", n=800, d=5)
     source, target = fit(x), fit(y)
     moments = moments_of(x, y)
-    pairs = match_components(moments, source, target).matching
+    pairs = match_components(moments, source, target)
     components = np.zeros((800, 5))
     seen = source.to_components().apply(x)[:, pairs.source] * pairs.sign
     components[:, pairs.target] = seen
@@ -111,9 +111,7 @@ def test_components_of_the_opposite_sign_are_turned() -> None:
     turned = replace(target, unmixing=-target.unmixing, mixing=-target.mixing)
     moments = moments_of(x, y)
     plain, opposite = (
-        matched_components_map(
-            moments, source, fit, match_components(moments, source, fit).matching
-        )
+        matched_components_map(moments, source, fit, match_components(moments, source, fit))
         for fit in (target, turned)
     )
     assert_allclose(opposite.matrix, -plain.matrix, atol=1e-12)
@@ -126,7 +124,7 @@ def test_one_global_scale_is_the_best_one(n_columns: int) -> None:
     y = y + np.random.default_rng(5).standard_normal(y.shape)
     source, target = fit(x), fit(y)
     moments = moments_of(x, y)
-    pairs = match_components(moments, source, target).matching
+    pairs = match_components(moments, source, target)
     plain = ica_map(moments, source, target, pairs).matrix
     scaled = ica_map(moments, source, target, pairs, scale=True)
     best = np.sum((scaled.apply(x) - y) ** 2)
@@ -140,7 +138,7 @@ def test_components_have_a_space_of_their_own() -> None:
     x, y = latents("laplace", n=800, d=5)
     source, target = fit(x), fit(y)
     moments = moments_of(x, y)
-    pairs = match_components(moments, source, target).matching
+    pairs = match_components(moments, source, target)
     components = MappedRows(ArrayRows(y), target.to_components())
     between = matched_components_map(moments, source, target, pairs)
     (errors,) = row_errors(ArrayRows(x), components, [between])
@@ -153,7 +151,7 @@ def test_widths_and_ranks_may_differ() -> None:
     x[:, 5] = 0
     source, target = fit(x[:, :5]), fit(y)
     moments = moments_of(x[:, :5], y)
-    pairs = match_components(moments, source, target).matching
+    pairs = match_components(moments, source, target)
     fitted = ica_map(moments, source, target, pairs)
     assert (fitted.source_dim, fitted.target_dim) == (5, 6)
     between = matched_components_map(moments, source, target, pairs)
@@ -185,6 +183,6 @@ def test_random_problems_agree_with_fastica_of_sklearn(seed: int) -> None:
     expected = error_of(theirs[0].transform(x), theirs[1].transform(y), theirs[1].mixing_, y)
     source, target = fit(x), fit(y)
     moments = moments_of(x, y)
-    fitted = ica_map(moments, source, target, match_components(moments, source, target).matching)
+    fitted = ica_map(moments, source, target, match_components(moments, source, target))
     (errors,) = row_errors(ArrayRows(x), ArrayRows(y), [fitted])
     assert_allclose(errors.mean() / diameter(ArrayRows(y)).value, expected, atol=1e-3)

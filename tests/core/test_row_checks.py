@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from repalign.core.checks import check_finite_block, check_not_vanishing, check_paired
-from repalign.core.rows import ArrayRows
+from repalign.core.rows import ArrayRows, check_finite_block, check_not_vanishing, check_paired
 from repalign.exceptions import InputError
 
 
