@@ -71,11 +71,6 @@ class Column:
     leaf_rows: int
 
     @property
-    def is_view(self) -> bool:
-        """Whether it holds embeddings (and not identities)."""
-        return self.path.startswith(f"{EMBEDDINGS}/")
-
-    @property
     def row_bytes(self) -> int:
         """Size of one row."""
         return self.dtype.itemsize * (self.width or 1)

@@ -11,11 +11,12 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from repalign.aliases import FloatArray, IntArray
 from repalign.arguments import check_kind, checked
 from repalign.exceptions import InputError, StoreError, reading
 from repalign.store.digests import column_root, fingerprint_of, leaf_digest
-from repalign.store.directory import DirectoryContent, ShardRecord, read_directory
+from repalign.store.directory import DirectoryContent, ShardRecord, read_directory, shard_name
 from repalign.store.format import (
     DIGESTS,
     FORMAT_VERSION,
@@ -85,9 +86,9 @@ class ColumnReader:
         digests = f"{DIGESTS}/{column.path}"
         with reading_hdf5(self.where, failure=StoreError):
             self._dataset = file.handle[column.path]
-            self._digests: NDArray[np.uint8] = file.handle[digests][()]  # one row a leaf
+            self.digests: NDArray[np.uint8] = file.handle[digests][()]  # one row a leaf
             n_chunks = self._dataset.id.get_num_chunks()
-        if column_root(self.digests()) != file.header.roots[column.path]:
+        if column_root(self.digests) != file.header.roots[column.path]:
             raise StoreError(
                 f"{file.path}: {digests}: does not match the header; the file is damaged"
             )
@@ -99,10 +100,6 @@ class ColumnReader:
         self._chunk_bytes = column.chunks(self.n_rows)[0] * column.row_bytes
         self._is_finite = np.zeros(self.n_leaves, dtype=bool)
         self._last: tuple[int, NDArray[Any]] | None = None
-
-    def digests(self) -> list[bytes]:
-        """Return the stored digests of all leaves."""
-        return [digest.tobytes() for digest in self._digests]
 
     def read_into(self, start: int, stop: int, out: NDArray[Any]) -> None:
         """Read rows ``start`` to ``stop`` into a contiguous array.
@@ -167,9 +164,9 @@ class ColumnReader:
             raise self._damaged(leaf, "has an impossible size")
         if not is_whole:
             place[:] = buffer[: len(place)]
-        if leaf_digest(out) != self._digests[leaf].tobytes():
+        if leaf_digest(out) != self.digests[leaf].tobytes():
             raise self._damaged(leaf, "does not match its checksum")
-        if self.column.is_view and not self._is_finite[leaf]:
+        if out.dtype.kind == "f" and not self._is_finite[leaf]:
             if not is_all_finite(out):
                 row = self._first_row + first + np.flatnonzero(~np.isfinite(out).all(axis=1))[0]
                 raise StoreError(
@@ -250,7 +247,7 @@ def open_store(path: str | Path, *, allow_incomplete: bool = False) -> "Store":
     return Store(path, allow_incomplete=allow_incomplete)
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """Rows of one or several views with their identities, read on demand.
 
     Every value is checked against its checksum when it is read. Files are opened when they are
@@ -300,6 +297,7 @@ class Store:
         self.index_layout: IndexLayout = content.index
         self._fingerprint: str | None = content.fingerprint
         self.starts: IntArray = np.cumsum([0, *n_rows])
+        self.n_files = len(n_rows)
 
     def _check_usable(self, n_planned: int | None) -> None:
         """Refuse a directory without rows, and one that is not finished."""
@@ -312,9 +310,6 @@ class Store:
                 "continue the run that writes it, or allow an incomplete store"
             )
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *failure: object) -> None:
         self.close()
 
@@ -323,11 +318,6 @@ class Store:
 
     def __len__(self) -> int:
         return int(self.starts[-1])
-
-    @property
-    def n_files(self) -> int:
-        """Number of files."""
-        return len(self.starts) - 1
 
     @property
     def views(self) -> Mapping[str, ViewInfo]:
@@ -382,10 +372,12 @@ class Store:
         read.
         """
         selected = [column for column in self.columns if column.path in paths]
-        stored: dict[str, list[bytes]] = {c.path: [] for c in selected if self.is_aligned(c)}
+        stored: dict[str, list[bytes | NDArray[np.uint8]]] = {
+            c.path: [] for c in selected if self.is_aligned(c)
+        }
         for number in range(self.n_files):  # each is opened once
             for path, leaves in stored.items():
-                leaves += self.file(number).column(path).digests()
+                leaves.extend(self.file(number).column(path).digests)
         for column in selected:
             if column.path not in stored:
                 step = column.leaf_rows
@@ -531,7 +523,7 @@ class Store:
                 raise StoreError(f"{self.path}: was replaced while it was open; open it again")
             return file
         record = self.shards[number]
-        path = self.path / record.file
+        path = self.path / shard_name(number)
         n_bytes = file_size(path, follow_links=False)
         if n_bytes != record.n_bytes:
             raise StoreError(

@@ -6,9 +6,9 @@ import os
 import resource
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
 from repalign.files import STDOUT, check_no_input, check_output, writing
 from repalign.printable import byte_size
-from repalign.store.digests import canonical_json, column_root, digest_table, leaf_digest, sha256_of
+from repalign.store.digests import canonical_json, column_root, leaf_digest, sha256_of
 from repalign.store.directory import (
-    begin_directory,
+    VERSION,
     committed_numbers,
     file_identity,
     is_finished,
@@ -30,9 +30,11 @@ from repalign.store.directory import (
     remove_leftovers,
     shard_name,
     write_manifest,
+    write_sealed,
 )
 from repalign.store.format import (
     DESCRIPTION,
+    DIGEST_BYTES,
     DIGESTS,
     FORMAT,
     FORMAT_VERSION,
@@ -51,7 +53,7 @@ from repalign.store.rows import check_space
 _OVERHEAD = 2**16
 
 
-class FileWriter:
+class FileWriter(AbstractContextManager["FileWriter"]):
     """A new HDF5 file of ``n_rows`` rows; columns are written from their first row to the last.
 
     The header is written by :meth:`finish`: a file without one is not a store.
@@ -95,9 +97,6 @@ class FileWriter:
             for column in self._columns
         }
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *failure: object) -> None:
         self._file.close()
 
@@ -133,9 +132,8 @@ class FileWriter:
     def finish(self) -> Header:
         """Write digests and, last of all, the header; return it."""
         for path, leaves in self._leaves.items():
-            self._file.create_dataset(
-                f"{DIGESTS}/{path}", data=digest_table(leaves), track_times=False
-            )
+            table = np.frombuffer(b"".join(leaves), dtype=np.uint8).reshape(-1, DIGEST_BYTES)
+            self._file.create_dataset(f"{DIGESTS}/{path}", data=table, track_times=False)
         header = Header(
             self._description,
             self._index,
@@ -458,7 +456,9 @@ class ShardDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         self._take_lock()
         if not (self.path / DESCRIPTION).exists():
-            begin_directory(self.path, self._description, self._options.n_shards, replaces)
+            plan = {"n_shards": self._options.n_shards, "replaces": replaces}
+            content = VERSION | self._description.to_json() | plan
+            write_sealed(self.path / DESCRIPTION, content)
 
     def _take_lock(self) -> None:
         """Lock the directory, alone where one writer is planned, else shared.
