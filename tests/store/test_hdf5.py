@@ -265,7 +265,7 @@ def test_small_datasets_in_chunks_are_refused(packed: Path) -> None:
 
     replace_dataset(packed, "digests/emb/layer.0", chunked)
 
-    assert re.search(r"digests/emb/layer\.0: .*one piece", refusal(packed))
+    assert re.search(r"digests/emb/layer\.0: .*contiguous", refusal(packed))
 
 
 def test_a_header_that_is_declared_huge_is_refused(packed: Path) -> None:
