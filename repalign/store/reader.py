@@ -209,6 +209,7 @@ class StoreInfo:
         is_complete: whether no shard is missing.
         n_shards: number of files.
         n_bytes: size on disk.
+        fingerprint: hash that identifies the content; None where shards are missing.
     """
 
     path: Path
@@ -224,6 +225,7 @@ class StoreInfo:
     is_complete: bool
     n_shards: int
     n_bytes: int
+    fingerprint: str | None
 
 
 @checked
@@ -404,6 +406,7 @@ class Store(AbstractContextManager["Store"]):
             is_complete=self._is_complete,
             n_shards=self.n_files,
             n_bytes=sum(shard.n_bytes for shard in self.shards) or self.path.stat().st_size,
+            fingerprint=self.fingerprint if self._is_complete else None,
         )
 
     @checked

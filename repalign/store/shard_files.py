@@ -231,7 +231,7 @@ def pack_opened(
     Raises:
         StoreError: the file cannot be written, or the directory is damaged.
     """
-    check_space(target, store.info.n_bytes)
+    check_space(target, sum(shard.n_bytes for shard in store.shards))
     columns = columns_of(store.description, store.index_layout)
     total, done = sum(column.n_leaves(len(store)) for column in columns), 0
     try:
