@@ -192,7 +192,7 @@ class Extraction:
         self.settings = settings
         tokens = parse_tokens(settings.tokens)
         device = choose_device(settings.device)
-        _check_types(settings, device.type)
+        types = casts(settings, device.type)
         prepare_environment(offline=settings.offline)
         encoder = load_encoder(
             settings.model, trust_code=settings.trust_code, weights=settings.weights
@@ -222,7 +222,7 @@ class Extraction:
         shapes = probe_shapes(encoder, [view.tap for view in views], size)
         views = fit_views(encoder, views, shapes)
         self.dims = {view.key: shapes[view.tap.label].dim for view in views}
-        self.runner = Runner(encoder, views, device, self.inputs.finish, *casts(settings))
+        self.runner = Runner(encoder, views, device, self.inputs.finish, *types)
         self._feed = Feed(
             source=source,
             ordinals=self._ordinals,
@@ -305,7 +305,7 @@ class Extraction:
                 counts += Counts(len(batch.members), n_rows, batch.n_units, batch.n_cut)
                 counts = replace(counts, seconds=time.perf_counter() - started)
                 if on_progress is not None:
-                    speed = self._speed(counts)
+                    speed = Speed(counts.n_units, self.inputs.unit, counts.seconds)
                     on_progress(ExtractProgress(counts.samples, total, counts.rows, speed))
                 if not shard.missing:
                     if len(writes) > 1:
@@ -316,9 +316,6 @@ class Extraction:
                 future.result()
             self.writer.flush()
         return replace(counts, seconds=time.perf_counter() - started)
-
-    def _speed(self, counts: Counts) -> Speed:
-        return Speed(counts.n_units, self.inputs.unit, counts.seconds)
 
     def finish(self, counts: Counts) -> ExtractResult:
         """Complete the store if all shards are there; ``counts`` are those of this run."""
@@ -331,7 +328,7 @@ class Extraction:
             views=self.dims,
             rows_new=counts.rows,
             samples=len(self._ordinals),
-            speed=self._speed(counts),
+            speed=Speed(counts.n_units, self.inputs.unit, counts.seconds),
             device=str(self.runner.device),
             n_cut=counts.n_cut,
             warnings=tuple(self._warnings(counts)),
@@ -400,13 +397,6 @@ class Extraction:
             },
             "seed": settings.seed,
         }
-
-
-def _check_types(settings: ExtractSettings, device: str) -> None:
-    if settings.dtype == "tf32" and device != "cuda":
-        raise InputError(f"--dtype tf32 on the device {device}: only CUDA has it; use fp32")
-    if settings.weights == "bf16" and settings.dtype != "bf16":
-        raise InputError("--weights bf16 runs the whole model in bf16; add --dtype bf16")
 
 
 def open_source(name: str, kind: Kind, options: ReadOptions) -> Source:

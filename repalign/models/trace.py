@@ -87,13 +87,13 @@ class Trace:
 
     def are_blocks(self, names: Sequence[str], leading: tuple[int, ...]) -> bool:
         """Return whether all of some modules run once and give states."""
-        return bool(names) and all(self._is_block(name, leading) for name in names)
-
-    def _is_block(self, name: str, leading: tuple[int, ...]) -> bool:
-        tensor = self.outputs.get(name)
-        if tensor is None or self.runs[name] != 1:
-            return False
-        return tensor.ndim >= 3 and tuple(tensor.shape[: len(leading)]) == leading
+        for name in names:
+            tensor = self.outputs.get(name)
+            if tensor is None or self.runs[name] != 1 or tensor.ndim < 3:
+                return False
+            if tuple(tensor.shape[: len(leading)]) != leading:
+                return False
+        return bool(names)
 
     def _is_last(self, tensor: Tensor) -> bool:
         return self.returned is not None and torch.equal(tensor, self.returned)

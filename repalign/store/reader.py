@@ -289,7 +289,14 @@ class Store(AbstractContextManager["Store"]):
                 content = read_directory(path)
                 self.shards, self._is_complete = content.shards, content.is_complete
                 n_rows = [shard.n_rows for shard in content.shards]
-                self._check_usable(content.n_shards)
+                if not n_rows:
+                    raise StoreError(f"{path}: holds no rows yet; continue the run that writes it")
+                if not (self._is_complete or allow_incomplete):
+                    planned = f" of {content.n_shards}" if content.n_shards else ""
+                    raise StoreError(
+                        f"{path}: not finished, {len(n_rows)}{planned} shards are there; "
+                        "continue the run that writes it, or allow an incomplete store"
+                    )
             else:
                 self._open[0] = StoreFile(path)
                 content = self._open[0].header
@@ -300,17 +307,6 @@ class Store(AbstractContextManager["Store"]):
         self._fingerprint: str | None = content.fingerprint
         self.starts: IntArray = np.cumsum([0, *n_rows])
         self.n_files = len(n_rows)
-
-    def _check_usable(self, n_planned: int | None) -> None:
-        """Refuse a directory without rows, and one that is not finished."""
-        if not self.shards:
-            raise StoreError(f"{self.path}: holds no rows yet; continue the run that writes it")
-        if not (self._is_complete or self._allow_incomplete):
-            planned = f" of {n_planned}" if n_planned else ""
-            raise StoreError(
-                f"{self.path}: not finished, {len(self.shards)}{planned} shards are there; "
-                "continue the run that writes it, or allow an incomplete store"
-            )
 
     def __exit__(self, *failure: object) -> None:
         self.close()

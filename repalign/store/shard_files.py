@@ -232,14 +232,13 @@ def pack_opened(
         StoreError: the file cannot be written, or the directory is damaged.
     """
     check_space(target, sum(shard.n_bytes for shard in store.shards))
-    columns = columns_of(store.description, store.index_layout)
-    total, done = sum(column.n_leaves(len(store)) for column in columns), 0
+    total, done = sum(column.n_leaves(len(store)) for column in store.columns), 0
     try:
         with writing(target, failure=StoreError, scratch=scratch) as whole:
             with FileWriter(
                 whole, store.description, store.index_layout, n_rows=len(store), shard=None
             ) as file:
-                for column in columns:
+                for column in store.columns:
                     for start in range(0, len(store), column.leaf_rows):
                         stop = min(len(store), start + column.leaf_rows)
                         file.write(column, start, store.read_column(column, start, stop))

@@ -101,8 +101,12 @@ class StoreWriter(AbstractContextManager["StoreWriter"]):
         try:
             if resume:
                 self._shards.resume()
-            if not self._shards.is_complete:
-                self._check_disk(row_bytes)
+            n_rows = self.options.expected_rows
+            if n_rows is not None and not self._shards.is_complete:
+                to_write = max(0, n_rows - self._shards.n_rows)
+                # packing needs the room of all rows again
+                to_pack = n_rows if self._shards.is_packed else 0
+                check_space(self.path, (to_write + to_pack) * row_bytes)
             if not resume:
                 self._shards.begin(overwrite=overwrite, restart=restart)
         except BaseException:
@@ -117,14 +121,6 @@ class StoreWriter(AbstractContextManager["StoreWriter"]):
         self._n_buffered = 0
         self._thread = ThreadPoolExecutor(1, "repalign-commit")
         self._commit: Future[None] | None = None
-
-    def _check_disk(self, row_bytes: int) -> None:
-        """Refuse a store that the disk cannot hold; packing needs the room of all rows again."""
-        n_rows = self.options.expected_rows
-        if n_rows is not None:
-            to_pack = n_rows if self._shards.is_packed else 0
-            to_write = max(0, n_rows - self._shards.n_rows)
-            check_space(self.path, (to_write + to_pack) * row_bytes)
 
     def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         if kind is None and self.options.n_shards is None:
