@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -104,17 +105,17 @@ def trace_forward(module: nn.Module, run: Callable[[], Tensor | None]) -> Trace:
     outputs: dict[str, Tensor] = {}
     runs: dict[str, int] = {}
 
-    def recorder(name: str) -> Any:
-        @hook
-        def record(_module: nn.Module, _arguments: Any, output: Any) -> None:
-            tensor = first_tensor(output)
-            runs[name] = runs.get(name, 0) + 1
-            if tensor is not None:
-                outputs[name] = tensor
+    def record(name: str, _module: nn.Module, _arguments: Any, output: Any) -> None:
+        tensor = first_tensor(output)
+        runs[name] = runs.get(name, 0) + 1
+        if tensor is not None:
+            outputs[name] = tensor
 
-        return record
-
-    handles = [part.register_forward_hook(recorder(k)) for k, part in module.named_modules() if k]
+    handles = [
+        part.register_forward_hook(hook(partial(record, name)))
+        for name, part in module.named_modules()
+        if name
+    ]
     try:
         with torch.no_grad():
             returned = run()

@@ -91,8 +91,9 @@ class Description:
                 f"{MAX_DESCRIPTION} are allowed; store a hash of long lists instead"
             )
         # as it comes back from a file: tuples are lists, keys are text
-        object.__setattr__(self, "spec", json.loads(canonical_json(self.spec)))
-        object.__setattr__(self, "environment", json.loads(canonical_json(self.environment)))
+        spec, environment, _ = json.loads(text)
+        object.__setattr__(self, "spec", spec)
+        object.__setattr__(self, "environment", environment)
 
     @cached_property
     def spec_sha256(self) -> str:

@@ -64,6 +64,9 @@ class FileWriter(AbstractContextManager["FileWriter"]):
         index: columns of the row index.
         n_rows: number of rows, at least one.
         shard: number of the shard; None for a packed store.
+
+    Raises:
+        OSError: the limit on the size of a file is below what the values take.
     """
 
     def __init__(
@@ -81,7 +84,14 @@ class FileWriter(AbstractContextManager["FileWriter"]):
         self._shard = shard
         self._columns = columns_of(description, index)
         self._leaves: dict[str, list[bytes]] = {column.path: [] for column in self._columns}
-        self._check_limit(path)
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        needed = n_rows * sum(column.row_bytes for column in self._columns) + _OVERHEAD
+        if limit != resource.RLIM_INFINITY and needed > limit:  # HDF5 cannot close such a file
+            raise OSError(
+                errno.EFBIG,
+                f"{os.strerror(errno.EFBIG)} for the limit of {byte_size(limit)} (ulimit -f)",
+                str(path),
+            )
         # v110: all metadata has checksums, so that HDF5 itself notices most damage.
         # No chunk cache: whole chunks are written once.
         self._file = h5py.File(path, "x", libver=("v110", "v110"), rdcc_nbytes=0)
@@ -99,21 +109,6 @@ class FileWriter(AbstractContextManager["FileWriter"]):
 
     def __exit__(self, *failure: object) -> None:
         self._file.close()
-
-    def _check_limit(self, path: Path) -> None:
-        """Refuse what the limit on the size of a file stops: HDF5 cannot close such a file.
-
-        Raises:
-            OSError: the limit is below what the values take.
-        """
-        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-        needed = self._n_rows * sum(column.row_bytes for column in self._columns) + _OVERHEAD
-        if limit != resource.RLIM_INFINITY and needed > limit:
-            raise OSError(
-                errno.EFBIG,
-                f"{os.strerror(errno.EFBIG)} for the limit of {byte_size(limit)} (ulimit -f)",
-                str(path),
-            )
 
     def write(self, column: Column, start: int, values: NDArray[Any]) -> None:
         """Write rows from ``start`` on; all but the last call give whole leaves."""
