@@ -56,8 +56,8 @@ def leaf_digests(column: Column, values: NDArray[Any]) -> list[bytes]:
     return [leaf_digest(values[at : at + step]) for at in range(0, len(values), step)]
 
 
-def column_root(leaves: Iterable[bytes | NDArray[np.uint8]]) -> str:
-    """Return the sha256 of the leaf digests of a column, in row order."""
+def column_root(leaves: Iterable[Any]) -> str:
+    """Return the sha256 of the leaf digests of a column, bytes or arrays of them, in row order."""
     return hashlib.sha256(b"".join(leaves)).hexdigest()
 
 

@@ -65,11 +65,6 @@ class StoreFile:
             self._columns[path] = ColumnReader(self, column)
         return self._columns[path]
 
-    def close(self) -> None:
-        """Release the file."""
-        self._columns.clear()
-        self.handle.close()
-
 
 class ColumnReader:
     """Verified rows of one dataset of one open file.
@@ -370,9 +365,7 @@ class Store(AbstractContextManager["Store"]):
         read.
         """
         selected = [column for column in self.columns if column.path in paths]
-        stored: dict[str, list[bytes | NDArray[np.uint8]]] = {
-            c.path: [] for c in selected if self.is_aligned(c)
-        }
+        stored: dict[str, list[Any]] = {c.path: [] for c in selected if self.is_aligned(c)}
         for number in range(self.n_files):  # each is opened once
             for path, leaves in stored.items():
                 leaves.extend(self.file(number).column(path).digests)
@@ -488,7 +481,7 @@ class Store(AbstractContextManager["Store"]):
                 raise StoreError(f"{self.path}: the store was closed; open it again")
             if number not in self._open:
                 while len(self._open) >= _MAX_OPEN:
-                    self._open.popitem(last=False)[1].close()
+                    self._open.popitem(last=False)[1].handle.close()
                 self._open[number] = self._open_file(number)
             self._open.move_to_end(number)
             return self._open[number]
@@ -502,7 +495,7 @@ class Store(AbstractContextManager["Store"]):
         with self._locked():
             self._is_closed = True
             while self._open:
-                self._open.popitem()[1].close()
+                self._open.popitem()[1].handle.close()
 
     def _locked(self) -> threading.RLock:
         """Return the lock of this process; HDF5 handles do not survive a fork."""
@@ -518,7 +511,7 @@ class Store(AbstractContextManager["Store"]):
         if not self._is_directory:
             file = StoreFile(self.path)
             if file.header.fingerprint != self._fingerprint:
-                file.close()
+                file.handle.close()
                 raise StoreError(f"{self.path}: was replaced while it was open; open it again")
             return file
         record = self.shards[number]
@@ -539,7 +532,7 @@ class Store(AbstractContextManager["Store"]):
         }
         for name, (value, recorded) in values.items():
             if value != recorded:
-                file.close()
+                file.handle.close()
                 raise StoreError(f"{path}: its {name} is not the recorded one; it is damaged")
         return file
 
