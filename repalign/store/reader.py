@@ -299,6 +299,7 @@ class Store(AbstractContextManager["Store"]):
         assert content.index is not None, "there is a shard"
         self.description: Description = content.description
         self.index_layout: IndexLayout = content.index
+        self.columns: tuple[Column, ...] = columns_of(self.description, self.index_layout)
         self._fingerprint: str | None = content.fingerprint
         self.starts: IntArray = np.cumsum([0, *n_rows])
         self.n_files = len(n_rows)
@@ -321,11 +322,6 @@ class Store(AbstractContextManager["Store"]):
     def spec(self) -> Mapping[str, Any]:
         """Everything that determines the values."""
         return self.description.spec
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """All datasets of rows: the index, then the views."""
-        return columns_of(self.description, self.index_layout)
 
     @cached_property
     def index(self) -> RowIndex:
