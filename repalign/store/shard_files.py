@@ -390,7 +390,17 @@ class ShardDirectory:
             if is_finished(self._target):
                 self.is_complete = True
             elif self._has_all_shards():
-                self._pack_or_describe(on_progress)
+                # no process writes any more, and a killed packing leaves a large file
+                remove_leftovers(self.path)
+                with Store(self.path, allow_incomplete=True) as store:
+                    if self.is_packed:
+                        pack_opened(store, self._target, on_progress, scratch=self.path)
+                    else:
+                        shards, fingerprint = store.shards, store.fingerprint
+                        layout = store.index_layout
+                        write_manifest(self.path, store.description, layout, shards, fingerprint)
+                if self.is_packed:
+                    remove_directory(self.path)
                 self.is_complete = True
         finally:
             os.close(handle)
@@ -418,19 +428,6 @@ class ShardDirectory:
                 f"{shard_name(missing[0])}; write them, then finish"
             )
         return not missing
-
-    def _pack_or_describe(self, on_progress: OnProgress | None) -> None:
-        # no process writes any more, and a killed packing leaves a large file
-        remove_leftovers(self.path)
-        with Store(self.path, allow_incomplete=True) as store:
-            if self.is_packed:
-                pack_opened(store, self._target, on_progress, scratch=self.path)
-            else:
-                shards, fingerprint = store.shards, store.fingerprint
-                layout = store.index_layout
-                write_manifest(self.path, store.description, layout, shards, fingerprint)
-        if self.is_packed:
-            remove_directory(self.path)
 
     def remove_if_empty(self) -> None:
         """Remove the directory if no shard is in it and no other process writes any."""
