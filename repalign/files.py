@@ -145,10 +145,10 @@ def writing(
         yield whole
         if target.exists():
             whole.chmod(target.stat().st_mode & 0o777)
-        _sync(whole)
+        sync_file(whole)
         whole.replace(target)
     with suppress(OSError):  # a directory that may only be written, or on a file system that cannot
-        _sync(target.parent)
+        sync_file(target.parent)
 
 
 @contextmanager
@@ -307,7 +307,7 @@ def _write_into(path: str | Path, whole: Path) -> None:
             shutil.copyfileobj(source, sink)
 
 
-def _sync(path: Path) -> None:
+def sync_file(path: Path) -> None:
     """Make a file, or the names in a directory, survive a loss of power."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

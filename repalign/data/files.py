@@ -85,13 +85,8 @@ class DecodedFiles:
     ) -> None:
         self._paths = tuple(paths)
         self._ids = tuple(ids)
-        self._description = description
+        self.description = description
         self._decode = decoding.decode
-
-    @property
-    def description(self) -> dict[str, object]:
-        """What the data are, as plain values."""
-        return self._description
 
     def __len__(self) -> int:
         return len(self._paths)

@@ -33,12 +33,7 @@ class ArrayImages:
     def __init__(self, array: Any, description: dict[str, object]) -> None:
         check_images(tuple(array.shape), array.dtype, str(description.get("name", "the array")))
         self._array = array
-        self._description = description
-
-    @property
-    def description(self) -> dict[str, object]:
-        """What the data are, as plain values."""
-        return self._description
+        self.description = description
 
     def __len__(self) -> int:
         return int(self._array.shape[0])
@@ -47,7 +42,7 @@ class ArrayImages:
         """Return one sample."""
         from PIL import Image
 
-        with reading(self._description.get("name", "the array")):
+        with reading(self.description.get("name", "the array")):
             pixels = np.ascontiguousarray(self._array[index])
         if pixels.ndim == 3 and pixels.shape[2] == 1:
             pixels = pixels[:, :, 0]

@@ -85,12 +85,7 @@ class Chain:
         self._sources = tuple(sources)
         self._names = tuple(names)
         self._starts = np.cumsum([0, *(len(source) for source in sources)])
-        self._description = description
-
-    @property
-    def description(self) -> dict[str, object]:
-        """What the data are, as plain values."""
-        return self._description
+        self.description = description
 
     def __len__(self) -> int:
         return int(self._starts[-1])

@@ -160,7 +160,7 @@ def samples_per_shard(rows_per_sample: float, row_bytes: int) -> int:
 
 
 class Shard:
-    """Some of the chosen samples, and their rows while batches come in."""
+    """Some of the chosen samples, and their rows while batches come in; ``missing`` are to come."""
 
     def __init__(self, number: int, start: int, stop: int, dims: Mapping[str, int]) -> None:
         self.number, self.start, self.stop = number, start, stop
@@ -172,9 +172,9 @@ class Shard:
         """Make place for so many rows of each sample."""
         self._counts = counts
         self._offsets = np.concatenate([[0], np.cumsum(counts)])
-        self._missing = int(self._offsets[-1])
+        self.missing = int(self._offsets[-1])
         self._arrays = {
-            key: np.empty((self._missing, dim), dtype=np.float32) for key, dim in self._dims.items()
+            key: np.empty((self.missing, dim), dtype=np.float32) for key, dim in self._dims.items()
         }
 
     def add(self, sample: Sample, positions: Positions | None) -> None:
@@ -182,11 +182,6 @@ class Shard:
         self._samples.append(sample)
         if positions is not None:
             self._positions.append(positions)
-
-    @property
-    def is_full(self) -> bool:
-        """True when all rows are there."""
-        return self._missing == 0
 
     def place(self, batch: HostBatch, rows: "Mapping[str, Tensor]") -> int:
         """Put the rows of a batch where their samples belong; return their number."""
@@ -197,7 +192,7 @@ class Shard:
             target = np.concatenate([np.arange(offsets[m], offsets[m + 1]) for m in members])
         for key, values in rows.items():
             self._arrays[key][target] = values.numpy()
-        self._missing -= len(target)
+        self.missing -= len(target)
         return len(target)
 
     def write(self, writer: StoreWriter, ordinals: NDArray[np.int64], *, with_ids: bool) -> None:

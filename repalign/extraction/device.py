@@ -97,10 +97,19 @@ def choose_device(name: str) -> "torch.device":
     return torch.device(name)
 
 
-def casts(settings: ExtractSettings) -> "tuple[torch.dtype | None, torch.dtype | None]":
-    """Return what a ``Runner`` casts: matrix products, and inputs of weights in bf16."""
+def casts(
+    settings: ExtractSettings, device: str
+) -> "tuple[torch.dtype | None, torch.dtype | None]":
+    """Return what a ``Runner`` casts: matrix products, and inputs of weights in bf16.
+
+    Raises InputError for types that the kind of device, or the type of the weights, rules out.
+    """
     import torch
 
+    if settings.dtype == "tf32" and device != "cuda":
+        raise InputError(f"--dtype tf32 on the device {device}: only CUDA has it; use fp32")
+    if settings.weights == "bf16" and settings.dtype != "bf16":
+        raise InputError("--weights bf16 runs the whole model in bf16; add --dtype bf16")
     if settings.weights == "bf16":
         return None, torch.bfloat16
     return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(settings.dtype), None

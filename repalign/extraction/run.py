@@ -1,6 +1,5 @@
 """Extraction: from a model and data to a store of embeddings."""
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,6 @@ from repalign.data.samples import Kind, Source
 from repalign.exceptions import InputError
 from repalign.extraction.batches import (
     Feed,
-    HostBatch,
     Shard,
     parse_tokens,
     pin_batches,
@@ -32,7 +30,6 @@ from repalign.extraction.batches import (
     select_samples,
 )
 from repalign.extraction.device import (
-    Rows,
     Runner,
     casts,
     check_batch_invariance,
@@ -43,7 +40,7 @@ from repalign.extraction.device import (
 from repalign.extraction.settings import ExtractProgress, ExtractResult, ExtractSettings, Speed
 from repalign.files import file_sha256
 from repalign.models.names import RECORDED_PACKAGES
-from repalign.store import StoreWriter, WriteOptions, open_store
+from repalign.store import StoreWriter, WriteOptions
 from repalign.store.formats.hdf5_files import Hdf5Images
 
 if TYPE_CHECKING:
@@ -195,7 +192,7 @@ class Extraction:
         self.settings = settings
         tokens = parse_tokens(settings.tokens)
         device = choose_device(settings.device)
-        _check_types(settings, device.type)
+        types = casts(settings, device.type)
         prepare_environment(offline=settings.offline)
         encoder = load_encoder(
             settings.model, trust_code=settings.trust_code, weights=settings.weights
@@ -225,7 +222,7 @@ class Extraction:
         shapes = probe_shapes(encoder, [view.tap for view in views], size)
         views = fit_views(encoder, views, shapes)
         self.dims = {view.key: shapes[view.tap.label].dim for view in views}
-        self.runner = Runner(encoder, views, device, self.inputs.finish, *casts(settings))
+        self.runner = Runner(encoder, views, device, self.inputs.finish, *types)
         self._feed = Feed(
             source=source,
             ordinals=self._ordinals,
@@ -278,7 +275,7 @@ class Extraction:
         """Numbers of the shards that were not there when it was opened."""
         if self.writer.is_complete:
             return []
-        return [number for number in range(self.n_shards) if number not in self.writer.committed]
+        return sorted(set(range(self.n_shards)) - set(self.writer.committed))
 
     def shard(self, number: int) -> Shard:
         """Return a shard, without its rows."""
@@ -298,14 +295,19 @@ class Extraction:
             closing(self._feed.batches(shards)) as feed,
             closing(prefetch(pin_batches(feed) if is_cuda else feed)) as batches,
         ):
-            for (shard, batch), rows in rows_on_host(self._run(batches)):
+            results = (
+                ((shard, part), rows)
+                for shard, batch in batches
+                for part, rows in self.runner.run_fitting(batch)
+            )
+            for (shard, batch), rows in rows_on_host(results):
                 n_rows = shard.place(batch, rows)
                 counts += Counts(len(batch.members), n_rows, batch.n_units, batch.n_cut)
                 counts = replace(counts, seconds=time.perf_counter() - started)
                 if on_progress is not None:
-                    speed = self._speed(counts)
+                    speed = Speed(counts.n_units, self.inputs.unit, counts.seconds)
                     on_progress(ExtractProgress(counts.samples, total, counts.rows, speed))
-                if shard.is_full:
+                if not shard.missing:
                     if len(writes) > 1:
                         writes.popleft().result()
                     write = partial(shard.write, with_ids=self.settings.with_ids)
@@ -315,35 +317,21 @@ class Extraction:
             self.writer.flush()
         return replace(counts, seconds=time.perf_counter() - started)
 
-    def _run(
-        self, batches: Iterator[tuple[Shard, HostBatch]]
-    ) -> Iterator[tuple[tuple[Shard, HostBatch], Rows]]:
-        for shard, batch in batches:
-            for part, rows in self.runner.run_fitting(batch):
-                yield (shard, part), rows
-
-    def _speed(self, counts: Counts) -> Speed:
-        return Speed(counts.n_units, self.inputs.unit, counts.seconds)
-
     def finish(self, counts: Counts) -> ExtractResult:
         """Complete the store if all shards are there; ``counts`` are those of this run."""
-        writer = self.writer
-        writer.finish()
-        summary: dict[str, Any] = {"n_rows": None, "fingerprint": None}
-        if writer.is_complete:
-            with open_store(writer.path) as store:
-                summary = {"n_rows": len(store), "fingerprint": store.fingerprint}
+        info = self.writer.finish()
         return ExtractResult(
-            path=writer.path if writer.is_complete else writer.directory,
-            is_complete=writer.is_complete,
+            path=self.writer.directory if info is None else info.path,
+            is_complete=info is not None,
+            n_rows=None if info is None else info.n_rows,
+            fingerprint=None if info is None else info.fingerprint,
             views=self.dims,
             rows_new=counts.rows,
             samples=len(self._ordinals),
-            speed=self._speed(counts),
+            speed=Speed(counts.n_units, self.inputs.unit, counts.seconds),
             device=str(self.runner.device),
             n_cut=counts.n_cut,
             warnings=tuple(self._warnings(counts)),
-            **summary,
         )
 
     def _warnings(self, counts: Counts) -> Iterator[str]:
@@ -384,7 +372,7 @@ class Extraction:
             }
             for view in self.runner.views
         }
-        spec = {
+        return {
             "model": encoder.origin.as_dict(),
             "view": {"family": encoder.family.name, "tokens": settings.tokens, "views": views},
             "tokenizer" if encoder.family.kind == "text" else "preprocess": self.inputs.as_dict(),
@@ -409,15 +397,6 @@ class Extraction:
             },
             "seed": settings.seed,
         }
-        # tuples become lists, as they will read from the file
-        return json.loads(json.dumps(spec))
-
-
-def _check_types(settings: ExtractSettings, device: str) -> None:
-    if settings.dtype == "tf32" and device != "cuda":
-        raise InputError(f"--dtype tf32 on the device {device}: only CUDA has it; use fp32")
-    if settings.weights == "bf16" and settings.dtype != "bf16":
-        raise InputError("--weights bf16 runs the whole model in bf16; add --dtype bf16")
 
 
 def open_source(name: str, kind: Kind, options: ReadOptions) -> Source:

@@ -392,7 +392,16 @@ def probe_shapes(
     def measure(tap: Tap, state: Tensor) -> None:
         shapes[tap.label] = ViewShape(state.shape[2], None if is_text else state.shape[1])
 
-    inputs = _blank(encoder, image_size)
+    weight = next(encoder.module.parameters())
+    zeros = partial(torch.zeros, dtype=weight.dtype, device=weight.device)
+    if encoder.sound is not None:
+        inputs = {encoder.sound.key: zeros((2, *encoder.sound.shape))}
+    elif is_text:
+        inputs = {"input_ids": zeros((2, 3), dtype=torch.int64)}
+    else:
+        assert encoder.image_size is not None
+        channels, *sides = encoder.image_size
+        inputs = {"pixel_values": zeros((2, channels, *(image_size or sides)))}
     try:
         forward(encoder, (*taps, encoder.layers.final), inputs, measure)
     except ModelError as error:
@@ -404,15 +413,3 @@ def probe_shapes(
             f"{size[1]}×{size[2]}, for instance --preprocess canonical{size[1]}"
         ) from error
     return shapes
-
-
-def _blank(encoder: Encoder, image_size: Sequence[int] | None) -> dict[str, Tensor]:
-    weight = next(encoder.module.parameters())
-    zeros = partial(torch.zeros, dtype=weight.dtype, device=weight.device)
-    if encoder.sound is not None:
-        return {encoder.sound.key: zeros((2, *encoder.sound.shape))}
-    if encoder.family.kind == "text":
-        return {"input_ids": torch.zeros(2, 3, dtype=torch.int64, device=weight.device)}
-    assert encoder.image_size is not None
-    channels, *size = encoder.image_size
-    return {"pixel_values": zeros((2, channels, *(image_size or size)))}

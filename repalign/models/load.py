@@ -80,9 +80,10 @@ def _load_directory(path: Path, label: str, name: ModelName, dtype: torch.dtype)
         return sentence.load_directory(path, label, name.revision)
     if (path / open_clip.CONFIG).is_file() and not (path / "config.json").is_file():
         return open_clip.load_directory(path, label, name.revision, name.part)
-    if is_timm(read_json(path / "config.json")):
+    config = read_json(path / "config.json")
+    if is_timm(config):
         _refuse_part(label, name.part)
-        return timm.load_directory(path, label, name.revision)
+        return timm.load_directory(path, config, label, name.revision)
     return hf.load_directory(path, label, name.revision, name.part, dtype=dtype)
 
 

@@ -67,15 +67,17 @@ def load_architecture(name: ModelName) -> Encoder:
     pretrained = _pretrained_config(name.name, f"timm:{name.name}")
     if not pretrained.get("hf_hub_id"):
         raise ModelError(f"timm:{name.name} has no published weights; give timm:name@file")
-    return load_directory(fetch_repository(pretrained["hf_hub_id"], None), f"timm:{name.name}")
+    directory = fetch_repository(pretrained["hf_hub_id"], None)
+    return load_directory(directory, read_json(directory / "config.json"), f"timm:{name.name}")
 
 
-def load_directory(path: Path, name: str, revision: str | None = None) -> Encoder:
+def load_directory(
+    path: Path, config: Mapping[str, Any], name: str, revision: str | None = None
+) -> Encoder:
     """Load a directory with timm's config.json (``architecture``, ``model_args``).
 
     Raises ModelError when the config or the weights cannot be used.
     """
-    config = read_json(path / "config.json")
     architecture = config.get("architecture")
     if not isinstance(architecture, str):
         raise ModelError(f"config.json of {name} names no timm architecture")

@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -87,13 +88,13 @@ class Trace:
 
     def are_blocks(self, names: Sequence[str], leading: tuple[int, ...]) -> bool:
         """Return whether all of some modules run once and give states."""
-        return bool(names) and all(self._is_block(name, leading) for name in names)
-
-    def _is_block(self, name: str, leading: tuple[int, ...]) -> bool:
-        tensor = self.outputs.get(name)
-        if tensor is None or self.runs[name] != 1:
-            return False
-        return tensor.ndim >= 3 and tuple(tensor.shape[: len(leading)]) == leading
+        for name in names:
+            tensor = self.outputs.get(name)
+            if tensor is None or self.runs[name] != 1 or tensor.ndim < 3:
+                return False
+            if tuple(tensor.shape[: len(leading)]) != leading:
+                return False
+        return bool(names)
 
     def _is_last(self, tensor: Tensor) -> bool:
         return self.returned is not None and torch.equal(tensor, self.returned)
@@ -104,17 +105,17 @@ def trace_forward(module: nn.Module, run: Callable[[], Tensor | None]) -> Trace:
     outputs: dict[str, Tensor] = {}
     runs: dict[str, int] = {}
 
-    def recorder(name: str) -> Any:
-        @hook
-        def record(_module: nn.Module, _arguments: Any, output: Any) -> None:
-            tensor = first_tensor(output)
-            runs[name] = runs.get(name, 0) + 1
-            if tensor is not None:
-                outputs[name] = tensor
+    def record(name: str, _module: nn.Module, _arguments: Any, output: Any) -> None:
+        tensor = first_tensor(output)
+        runs[name] = runs.get(name, 0) + 1
+        if tensor is not None:
+            outputs[name] = tensor
 
-        return record
-
-    handles = [part.register_forward_hook(recorder(k)) for k, part in module.named_modules() if k]
+    handles = [
+        part.register_forward_hook(hook(partial(record, name)))
+        for name, part in module.named_modules()
+        if name
+    ]
     try:
         with torch.no_grad():
             returned = run()

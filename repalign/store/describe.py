@@ -76,7 +76,6 @@ def flatten(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def _describe_store(path: Path) -> dict[str, Any]:
     with open_store(path, allow_incomplete=True) as store:
         info = store.info
-        fingerprint = store.fingerprint if info.is_complete else None
         identity = identity_of(store.index, store.spec)
     return {
         "path": str(path),
@@ -89,7 +88,7 @@ def _describe_store(path: Path) -> dict[str, Any]:
             "format_version": info.format_version,
             "is_complete": info.is_complete,
             "n_files": info.n_shards,
-            "fingerprint": fingerprint,
+            "fingerprint": info.fingerprint,
             "index_columns": list(info.index_columns),
             "licence": info.licence,
             "spec": dict(info.spec),

@@ -16,7 +16,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from repalign.exceptions import InputError
-from repalign.store.format import DIGEST_BYTES, Column
+from repalign.store.format import Column
 
 
 def canonical_json(content: Any) -> str:
@@ -56,13 +56,8 @@ def leaf_digests(column: Column, values: NDArray[Any]) -> list[bytes]:
     return [leaf_digest(values[at : at + step]) for at in range(0, len(values), step)]
 
 
-def digest_table(leaves: Iterable[bytes]) -> NDArray[np.uint8]:
-    """Return leaf digests as an array of one row per leaf."""
-    return np.frombuffer(b"".join(leaves), dtype=np.uint8).reshape(-1, DIGEST_BYTES)
-
-
-def column_root(leaves: Iterable[bytes]) -> str:
-    """Return the sha256 of the leaf digests of a column, in row order."""
+def column_root(leaves: Iterable[Any]) -> str:
+    """Return the sha256 of the leaf digests of a column, bytes or arrays of them, in row order."""
     return hashlib.sha256(b"".join(leaves)).hexdigest()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from repalign.exceptions import StoreError
+from repalign.files import sync_file
 from repalign.printable import byte_size
 from repalign.store.digests import canonical_json, sha256_of
 from repalign.store.format import (
@@ -36,7 +37,7 @@ from repalign.store.header import (
     take_sha256,
 )
 
-_VERSION = {"format": FORMAT, "format_version": FORMAT_VERSION}
+VERSION = {"format": FORMAT, "format_version": FORMAT_VERSION}
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,10 @@ class ShardRecord:
     n_bytes: int
     content_sha256: str
 
-    @property
-    def file(self) -> str:
-        """Name of the file."""
-        return shard_name(self.number)
-
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         values = asdict(self)
-        del values["number"]
-        return {"file": self.file, **values}
+        return {"file": shard_name(values.pop("number")), **values}
 
 
 @dataclass(frozen=True)
@@ -98,15 +93,6 @@ def parts_directory(path: Path) -> Path:
     return path.with_name(path.name + PARTS_SUFFIX) if path.suffix == ".h5" else path
 
 
-def begin_directory(
-    path: Path, description: Description, n_shards: int | None, replaces: str | None
-) -> None:
-    """Create a directory store without shards."""
-    path.mkdir(parents=True, exist_ok=True)
-    plan = {"n_shards": n_shards, "replaces": replaces}
-    write_sealed(path / DESCRIPTION, _VERSION | description.to_json() | plan)
-
-
 def is_unused(path: Path) -> bool:
     """Return whether a directory holds only temporary files of a killed writer."""
     return all(_is_temporary(entry.name) for entry in path.iterdir())
@@ -135,7 +121,7 @@ def write_manifest(
     fingerprint: str,
 ) -> None:
     """Write the manifest that makes a directory store complete."""
-    content = _VERSION | description.to_json()
+    content = VERSION | description.to_json()
     content |= {
         "index": list(index.columns),
         "id_bytes": index.id_bytes,
@@ -197,9 +183,9 @@ def _parse_shards(content: Mapping[str, Any], where: str) -> tuple[ShardRecord, 
         if record.n_rows < 1:
             raise StoreError(f"{inside}: key 'n_rows' is {record.n_rows}; expected 1 or more")
         # the name is checked, not used: it could lead out of the directory
-        if entry.get("file") != record.file:
+        if entry.get("file") != shard_name(number):
             got = str(entry.get("file"))[:64]
-            raise StoreError(f"{inside}: key 'file' is {got!r}, expected {record.file!r}")
+            raise StoreError(f"{inside}: key 'file' is {got!r}, expected {shard_name(number)!r}")
         shards.append(record)
     if not shards:
         raise StoreError(f"{where}: key 'shards' is empty; the file is damaged")
@@ -271,13 +257,6 @@ def committed_numbers(path: Path) -> list[int]:
     return sorted(int(match.group(1)) for match in matches if match)
 
 
-def commit_shard(path: Path, temporary: Path, number: int) -> None:
-    """Sync a finished file and rename it, which makes it part of the store."""
-    sync_file(temporary)
-    temporary.replace(path / shard_name(number))
-    sync_file(path)
-
-
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
     """Write ``content`` with its checksum, replacing the file in one step."""
     text = canonical_json(content)
@@ -317,12 +296,3 @@ def read_sealed(path: Path) -> dict[str, Any]:
 def temporary_path(path: Path) -> Path:
     """Return a hidden name next to ``path`` that no other writer uses."""
     return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
-
-
-def sync_file(path: Path) -> None:
-    """Sync a file, or the names in a directory, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -47,13 +47,6 @@ INDEX_LEAF_ROWS = 4096
 _CHUNK_BYTES = 2**20
 
 
-def chunk_rows(row_bytes: int) -> int:
-    """Return the rows of a chunk of about 1 MiB, 64 to 4096."""
-    fitting = _CHUNK_BYTES // max(1, row_bytes)
-    power = 1 << max(0, fitting.bit_length() - 1)
-    return min(4096, max(64, power))
-
-
 @dataclass(frozen=True)
 class Column:
     """One dataset of a store: a view or a column of the row index.
@@ -69,11 +62,6 @@ class Column:
     dtype: np.dtype[Any]
     width: int | None
     leaf_rows: int
-
-    @property
-    def is_view(self) -> bool:
-        """Whether it holds embeddings (and not identities)."""
-        return self.path.startswith(f"{EMBEDDINGS}/")
 
     @property
     def row_bytes(self) -> int:
@@ -94,10 +82,11 @@ class Column:
 
 
 def view_column(name: str, dim: int, dtype: str) -> Column:
-    """Return the column that holds a view."""
+    """Return the column that holds a view, in chunks of about 1 MiB, 64 to 4096 rows."""
     kind = np.dtype(DTYPES[dtype])
-    leaf_rows = chunk_rows(dim * kind.itemsize)
-    return Column(f"{EMBEDDINGS}/{name}", kind, dim, leaf_rows)
+    fitting = _CHUNK_BYTES // max(1, dim * kind.itemsize)
+    power = 1 << max(0, fitting.bit_length() - 1)
+    return Column(f"{EMBEDDINGS}/{name}", kind, dim, leaf_rows=min(4096, max(64, power)))
 
 
 def index_column(name: str, id_bytes: int) -> Column:

@@ -60,10 +60,6 @@ class ViewInfo:
         """The dataset that holds it."""
         return view_column(self.name, self.dim, self.dtype)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, without the name."""
-        return {"dim": self.dim, "dtype": self.dtype}
-
 
 @dataclass(frozen=True)
 class Description:
@@ -95,8 +91,9 @@ class Description:
                 f"{MAX_DESCRIPTION} are allowed; store a hash of long lists instead"
             )
         # as it comes back from a file: tuples are lists, keys are text
-        object.__setattr__(self, "spec", json.loads(canonical_json(self.spec)))
-        object.__setattr__(self, "environment", json.loads(canonical_json(self.environment)))
+        spec, environment, _ = json.loads(text)
+        object.__setattr__(self, "spec", spec)
+        object.__setattr__(self, "environment", environment)
 
     @cached_property
     def spec_sha256(self) -> str:
@@ -106,7 +103,7 @@ class Description:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {
-            "views": {view.name: view.to_json() for view in self.views},
+            "views": {view.name: {"dim": view.dim, "dtype": view.dtype} for view in self.views},
             "spec": dict(self.spec),
             "spec_sha256": self.spec_sha256,
             "environment": dict(self.environment),
@@ -198,12 +195,15 @@ def parse_description(content: Mapping[str, Any], where: str) -> Description:
         StoreError: a value that this format does not allow.
     """
     try:
-        views = tuple(
-            _parse_view(name, declared, f"{where}: views: {name[:64]!r}")
-            for name, declared in take(content, "views", dict, where).items()
-        )
+        views = []
+        for name, declared in take(content, "views", dict, where).items():
+            place = f"{where}: views: {name[:64]!r}"
+            if not isinstance(declared, dict):
+                raise StoreError(f"{place}: not a JSON object; the file is damaged")
+            dim = take(declared, "dim", int, place)
+            views.append(ViewInfo(name, dim, take(declared, "dtype", str, place)))
         description = Description(
-            views,
+            tuple(views),
             spec=take(content, "spec", dict, where),
             environment=take(content, "environment", dict, where),
             licence=take(content, "licence", (str, type(None)), where),
@@ -213,13 +213,6 @@ def parse_description(content: Mapping[str, Any], where: str) -> Description:
     if take_sha256(content, "spec_sha256", where) != description.spec_sha256:
         raise StoreError(f"{where}: key 'spec' does not match spec_sha256; the file is damaged")
     return description
-
-
-def _parse_view(name: str, declared: Any, where: str) -> ViewInfo:
-    if not isinstance(declared, dict):
-        raise StoreError(f"{where}: not a JSON object; the file is damaged")
-    dim = take(declared, "dim", int, where)
-    return ViewInfo(name, dim, take(declared, "dtype", str, where))
 
 
 def parse_index_layout(content: Mapping[str, Any], where: str) -> IndexLayout:

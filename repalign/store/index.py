@@ -43,7 +43,13 @@ class RowIndex:
         token = _integers("token", self.token, np.dtype(np.int32), lowest=POOLED)
         columns: dict[str, NDArray[Any]] = {"sample": sample, "token": token}
         if self.sample_sha is not None:
-            columns["sample_sha"] = _hashes(self.sample_sha)
+            hashes = np.asarray(self.sample_sha)
+            if hashes.dtype != np.uint8 or hashes.ndim != 2 or hashes.shape[1] != SHA_BYTES:
+                raise InputError(
+                    f"row index: sample_sha is {hashes.dtype} of shape {hashes.shape}; "
+                    f"give uint8 of shape (rows, {SHA_BYTES})"
+                )
+            columns["sample_sha"] = hashes
         if self.ids is not None:
             columns["ids"] = _identifiers(self.ids)
         for name, values in columns.items():
@@ -180,17 +186,6 @@ def _integers(name: str, values: Any, dtype: np.dtype[Any], *, lowest: int) -> N
             f"allowed are {lowest} to {np.iinfo(dtype).max}"
         )
     return array.astype(dtype, copy=False)
-
-
-def _hashes(values: Any) -> NDArray[np.uint8]:
-    """Check the column of sample hashes."""
-    array = np.asarray(values)
-    if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != SHA_BYTES:
-        raise InputError(
-            f"row index: sample_sha is {array.dtype} of shape {array.shape}; "
-            f"give uint8 of shape (rows, {SHA_BYTES})"
-        )
-    return array
 
 
 def _identifiers(values: Any) -> NDArray[np.bytes_]:

@@ -11,11 +11,12 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from repalign.aliases import FloatArray, IntArray
 from repalign.arguments import check_kind, checked
 from repalign.exceptions import InputError, StoreError, reading
 from repalign.store.digests import column_root, fingerprint_of, leaf_digest
-from repalign.store.directory import DirectoryContent, ShardRecord, read_directory
+from repalign.store.directory import DirectoryContent, ShardRecord, read_directory, shard_name
 from repalign.store.format import (
     DIGESTS,
     FORMAT_VERSION,
@@ -64,11 +65,6 @@ class StoreFile:
             self._columns[path] = ColumnReader(self, column)
         return self._columns[path]
 
-    def close(self) -> None:
-        """Release the file."""
-        self._columns.clear()
-        self.handle.close()
-
 
 class ColumnReader:
     """Verified rows of one dataset of one open file.
@@ -85,9 +81,9 @@ class ColumnReader:
         digests = f"{DIGESTS}/{column.path}"
         with reading_hdf5(self.where, failure=StoreError):
             self._dataset = file.handle[column.path]
-            self._digests: NDArray[np.uint8] = file.handle[digests][()]  # one row a leaf
+            self.digests: NDArray[np.uint8] = file.handle[digests][()]  # one row a leaf
             n_chunks = self._dataset.id.get_num_chunks()
-        if column_root(self.digests()) != file.header.roots[column.path]:
+        if column_root(self.digests) != file.header.roots[column.path]:
             raise StoreError(
                 f"{file.path}: {digests}: does not match the header; the file is damaged"
             )
@@ -99,10 +95,6 @@ class ColumnReader:
         self._chunk_bytes = column.chunks(self.n_rows)[0] * column.row_bytes
         self._is_finite = np.zeros(self.n_leaves, dtype=bool)
         self._last: tuple[int, NDArray[Any]] | None = None
-
-    def digests(self) -> list[bytes]:
-        """Return the stored digests of all leaves."""
-        return [digest.tobytes() for digest in self._digests]
 
     def read_into(self, start: int, stop: int, out: NDArray[Any]) -> None:
         """Read rows ``start`` to ``stop`` into a contiguous array.
@@ -167,9 +159,9 @@ class ColumnReader:
             raise self._damaged(leaf, "has an impossible size")
         if not is_whole:
             place[:] = buffer[: len(place)]
-        if leaf_digest(out) != self._digests[leaf].tobytes():
+        if leaf_digest(out) != self.digests[leaf].tobytes():
             raise self._damaged(leaf, "does not match its checksum")
-        if self.column.is_view and not self._is_finite[leaf]:
+        if out.dtype.kind == "f" and not self._is_finite[leaf]:
             if not is_all_finite(out):
                 row = self._first_row + first + np.flatnonzero(~np.isfinite(out).all(axis=1))[0]
                 raise StoreError(
@@ -212,6 +204,7 @@ class StoreInfo:
         is_complete: whether no shard is missing.
         n_shards: number of files.
         n_bytes: size on disk.
+        fingerprint: hash that identifies the content; None where shards are missing.
     """
 
     path: Path
@@ -227,6 +220,7 @@ class StoreInfo:
     is_complete: bool
     n_shards: int
     n_bytes: int
+    fingerprint: str | None
 
 
 @checked
@@ -250,7 +244,7 @@ def open_store(path: str | Path, *, allow_incomplete: bool = False) -> "Store":
     return Store(path, allow_incomplete=allow_incomplete)
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """Rows of one or several views with their identities, read on demand.
 
     Every value is checked against its checksum when it is read. Files are opened when they are
@@ -290,7 +284,14 @@ class Store:
                 content = read_directory(path)
                 self.shards, self._is_complete = content.shards, content.is_complete
                 n_rows = [shard.n_rows for shard in content.shards]
-                self._check_usable(content.n_shards)
+                if not n_rows:
+                    raise StoreError(f"{path}: holds no rows yet; continue the run that writes it")
+                if not (self._is_complete or allow_incomplete):
+                    planned = f" of {content.n_shards}" if content.n_shards else ""
+                    raise StoreError(
+                        f"{path}: not finished, {len(n_rows)}{planned} shards are there; "
+                        "continue the run that writes it, or allow an incomplete store"
+                    )
             else:
                 self._open[0] = StoreFile(path)
                 content = self._open[0].header
@@ -298,22 +299,10 @@ class Store:
         assert content.index is not None, "there is a shard"
         self.description: Description = content.description
         self.index_layout: IndexLayout = content.index
+        self.columns: tuple[Column, ...] = columns_of(self.description, self.index_layout)
         self._fingerprint: str | None = content.fingerprint
         self.starts: IntArray = np.cumsum([0, *n_rows])
-
-    def _check_usable(self, n_planned: int | None) -> None:
-        """Refuse a directory without rows, and one that is not finished."""
-        if not self.shards:
-            raise StoreError(f"{self.path}: holds no rows yet; continue the run that writes it")
-        if not (self._is_complete or self._allow_incomplete):
-            planned = f" of {n_planned}" if n_planned else ""
-            raise StoreError(
-                f"{self.path}: not finished, {len(self.shards)}{planned} shards are there; "
-                "continue the run that writes it, or allow an incomplete store"
-            )
-
-    def __enter__(self) -> Self:
-        return self
+        self.n_files = len(n_rows)
 
     def __exit__(self, *failure: object) -> None:
         self.close()
@@ -325,11 +314,6 @@ class Store:
         return int(self.starts[-1])
 
     @property
-    def n_files(self) -> int:
-        """Number of files."""
-        return len(self.starts) - 1
-
-    @property
     def views(self) -> Mapping[str, ViewInfo]:
         """The representations, by name."""
         return MappingProxyType({view.name: view for view in self.description.views})
@@ -338,11 +322,6 @@ class Store:
     def spec(self) -> Mapping[str, Any]:
         """Everything that determines the values."""
         return self.description.spec
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """All datasets of rows: the index, then the views."""
-        return columns_of(self.description, self.index_layout)
 
     @cached_property
     def index(self) -> RowIndex:
@@ -382,10 +361,10 @@ class Store:
         read.
         """
         selected = [column for column in self.columns if column.path in paths]
-        stored: dict[str, list[bytes]] = {c.path: [] for c in selected if self.is_aligned(c)}
+        stored: dict[str, list[Any]] = {c.path: [] for c in selected if self.is_aligned(c)}
         for number in range(self.n_files):  # each is opened once
             for path, leaves in stored.items():
-                leaves += self.file(number).column(path).digests()
+                leaves.extend(self.file(number).column(path).digests)
         for column in selected:
             if column.path not in stored:
                 step = column.leaf_rows
@@ -412,6 +391,7 @@ class Store:
             is_complete=self._is_complete,
             n_shards=self.n_files,
             n_bytes=sum(shard.n_bytes for shard in self.shards) or self.path.stat().st_size,
+            fingerprint=self.fingerprint if self._is_complete else None,
         )
 
     @checked
@@ -497,7 +477,7 @@ class Store:
                 raise StoreError(f"{self.path}: the store was closed; open it again")
             if number not in self._open:
                 while len(self._open) >= _MAX_OPEN:
-                    self._open.popitem(last=False)[1].close()
+                    self._open.popitem(last=False)[1].handle.close()
                 self._open[number] = self._open_file(number)
             self._open.move_to_end(number)
             return self._open[number]
@@ -511,7 +491,7 @@ class Store:
         with self._locked():
             self._is_closed = True
             while self._open:
-                self._open.popitem()[1].close()
+                self._open.popitem()[1].handle.close()
 
     def _locked(self) -> threading.RLock:
         """Return the lock of this process; HDF5 handles do not survive a fork."""
@@ -527,11 +507,11 @@ class Store:
         if not self._is_directory:
             file = StoreFile(self.path)
             if file.header.fingerprint != self._fingerprint:
-                file.close()
+                file.handle.close()
                 raise StoreError(f"{self.path}: was replaced while it was open; open it again")
             return file
         record = self.shards[number]
-        path = self.path / record.file
+        path = self.path / shard_name(number)
         n_bytes = file_size(path, follow_links=False)
         if n_bytes != record.n_bytes:
             raise StoreError(
@@ -548,7 +528,7 @@ class Store:
         }
         for name, (value, recorded) in values.items():
             if value != recorded:
-                file.close()
+                file.handle.close()
                 raise StoreError(f"{path}: its {name} is not the recorded one; it is damaged")
         return file
 

@@ -6,9 +6,9 @@ import os
 import resource
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from repalign.arguments import checked
 from repalign.exceptions import InputError, StoreError
 from repalign.files import STDOUT, check_no_input, check_output, writing
 from repalign.printable import byte_size
-from repalign.store.digests import canonical_json, column_root, digest_table, leaf_digest, sha256_of
+from repalign.store.digests import canonical_json, column_root, leaf_digest, sha256_of
 from repalign.store.directory import (
-    begin_directory,
+    VERSION,
     committed_numbers,
     file_identity,
     is_finished,
@@ -30,9 +30,11 @@ from repalign.store.directory import (
     remove_leftovers,
     shard_name,
     write_manifest,
+    write_sealed,
 )
 from repalign.store.format import (
     DESCRIPTION,
+    DIGEST_BYTES,
     DIGESTS,
     FORMAT,
     FORMAT_VERSION,
@@ -51,7 +53,7 @@ from repalign.store.rows import check_space
 _OVERHEAD = 2**16
 
 
-class FileWriter:
+class FileWriter(AbstractContextManager["FileWriter"]):
     """A new HDF5 file of ``n_rows`` rows; columns are written from their first row to the last.
 
     The header is written by :meth:`finish`: a file without one is not a store.
@@ -62,6 +64,9 @@ class FileWriter:
         index: columns of the row index.
         n_rows: number of rows, at least one.
         shard: number of the shard; None for a packed store.
+
+    Raises:
+        OSError: the limit on the size of a file is below what the values take.
     """
 
     def __init__(
@@ -79,7 +84,14 @@ class FileWriter:
         self._shard = shard
         self._columns = columns_of(description, index)
         self._leaves: dict[str, list[bytes]] = {column.path: [] for column in self._columns}
-        self._check_limit(path)
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        needed = n_rows * sum(column.row_bytes for column in self._columns) + _OVERHEAD
+        if limit != resource.RLIM_INFINITY and needed > limit:  # HDF5 cannot close such a file
+            raise OSError(
+                errno.EFBIG,
+                f"{os.strerror(errno.EFBIG)} for the limit of {byte_size(limit)} (ulimit -f)",
+                str(path),
+            )
         # v110: all metadata has checksums, so that HDF5 itself notices most damage.
         # No chunk cache: whole chunks are written once.
         self._file = h5py.File(path, "x", libver=("v110", "v110"), rdcc_nbytes=0)
@@ -95,26 +107,8 @@ class FileWriter:
             for column in self._columns
         }
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *failure: object) -> None:
         self._file.close()
-
-    def _check_limit(self, path: Path) -> None:
-        """Refuse what the limit on the size of a file stops: HDF5 cannot close such a file.
-
-        Raises:
-            OSError: the limit is below what the values take.
-        """
-        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-        needed = self._n_rows * sum(column.row_bytes for column in self._columns) + _OVERHEAD
-        if limit != resource.RLIM_INFINITY and needed > limit:
-            raise OSError(
-                errno.EFBIG,
-                f"{os.strerror(errno.EFBIG)} for the limit of {byte_size(limit)} (ulimit -f)",
-                str(path),
-            )
 
     def write(self, column: Column, start: int, values: NDArray[Any]) -> None:
         """Write rows from ``start`` on; all but the last call give whole leaves."""
@@ -133,9 +127,8 @@ class FileWriter:
     def finish(self) -> Header:
         """Write digests and, last of all, the header; return it."""
         for path, leaves in self._leaves.items():
-            self._file.create_dataset(
-                f"{DIGESTS}/{path}", data=digest_table(leaves), track_times=False
-            )
+            table = np.frombuffer(b"".join(leaves), dtype=np.uint8).reshape(-1, DIGEST_BYTES)
+            self._file.create_dataset(f"{DIGESTS}/{path}", data=table, track_times=False)
         header = Header(
             self._description,
             self._index,
@@ -233,15 +226,14 @@ def pack_opened(
     Raises:
         StoreError: the file cannot be written, or the directory is damaged.
     """
-    check_space(target, store.info.n_bytes)
-    columns = columns_of(store.description, store.index_layout)
-    total, done = sum(column.n_leaves(len(store)) for column in columns), 0
+    check_space(target, sum(shard.n_bytes for shard in store.shards))
+    total, done = sum(column.n_leaves(len(store)) for column in store.columns), 0
     try:
         with writing(target, failure=StoreError, scratch=scratch) as whole:
             with FileWriter(
                 whole, store.description, store.index_layout, n_rows=len(store), shard=None
             ) as file:
-                for column in columns:
+                for column in store.columns:
                     for start in range(0, len(store), column.leaf_rows):
                         stop = min(len(store), start + column.leaf_rows)
                         file.write(column, start, store.read_column(column, start, stop))
@@ -398,7 +390,17 @@ class ShardDirectory:
             if is_finished(self._target):
                 self.is_complete = True
             elif self._has_all_shards():
-                self._pack_or_describe(on_progress)
+                # no process writes any more, and a killed packing leaves a large file
+                remove_leftovers(self.path)
+                with Store(self.path, allow_incomplete=True) as store:
+                    if self.is_packed:
+                        pack_opened(store, self._target, on_progress, scratch=self.path)
+                    else:
+                        shards, fingerprint = store.shards, store.fingerprint
+                        layout = store.index_layout
+                        write_manifest(self.path, store.description, layout, shards, fingerprint)
+                if self.is_packed:
+                    remove_directory(self.path)
                 self.is_complete = True
         finally:
             os.close(handle)
@@ -427,19 +429,6 @@ class ShardDirectory:
             )
         return not missing
 
-    def _pack_or_describe(self, on_progress: OnProgress | None) -> None:
-        # no process writes any more, and a killed packing leaves a large file
-        remove_leftovers(self.path)
-        with Store(self.path, allow_incomplete=True) as store:
-            if self.is_packed:
-                pack_opened(store, self._target, on_progress, scratch=self.path)
-            else:
-                shards, fingerprint = store.shards, store.fingerprint
-                layout = store.index_layout
-                write_manifest(self.path, store.description, layout, shards, fingerprint)
-        if self.is_packed:
-            remove_directory(self.path)
-
     def remove_if_empty(self) -> None:
         """Remove the directory if no shard is in it and no other process writes any."""
         is_alone = self._unlock is not None and self._options.n_writers == 1
@@ -458,7 +447,9 @@ class ShardDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         self._take_lock()
         if not (self.path / DESCRIPTION).exists():
-            begin_directory(self.path, self._description, self._options.n_shards, replaces)
+            plan = {"n_shards": self._options.n_shards, "replaces": replaces}
+            content = VERSION | self._description.to_json() | plan
+            write_sealed(self.path / DESCRIPTION, content)
 
     def _take_lock(self) -> None:
         """Lock the directory, alone where one writer is planned, else shared.

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 from repalign.aliases import FloatArray, Rows
 from repalign.arguments import checked, is_a, listed
 from repalign.exceptions import InputError, StoreError
-from repalign.files import protecting
+from repalign.files import protecting, sync_file
 from repalign.printable import printable
 from repalign.store.directory import (
-    commit_shard,
     parts_directory,
     remove_directory,
     shard_name,
@@ -34,7 +33,7 @@ _BLOCK_ROWS = 8192
 DEFAULT_VIEW = "embedding"
 
 
-class StoreWriter:
+class StoreWriter(AbstractContextManager["StoreWriter"]):
     """Writes rows of one or several views as a store; use it as a context.
 
     While it is written a store is a directory of shards (``run.h5.parts`` for ``run.h5``). A path
@@ -58,6 +57,10 @@ class StoreWriter:
         overwrite: replace what is there.
         resume: continue what is there, or begin it.
         restart: replace an unfinished store of the same settings, which a killed writer left.
+
+    Attributes:
+        directory: where the shards lie until the store is complete.
+        n_rows: rows written so far.
 
     Raises:
         InputError: arguments that no store can have, or something exists at the path.
@@ -94,11 +97,16 @@ class StoreWriter:
         self._description = Description(self._views, spec, environment, self.options.licence)
         row_bytes = sum(view.column.row_bytes for view in self._views)
         self._shards = ShardDirectory(self.path, self._description, self.options)
+        self.directory = self._shards.path
         try:
             if resume:
                 self._shards.resume()
-            if not self._shards.is_complete:
-                self._check_disk(row_bytes)
+            n_rows = self.options.expected_rows
+            if n_rows is not None and not self._shards.is_complete:
+                to_write = max(0, n_rows - self._shards.n_rows)
+                # packing needs the room of all rows again
+                to_pack = n_rows if self._shards.is_packed else 0
+                check_space(self.path, (to_write + to_pack) * row_bytes)
             if not resume:
                 self._shards.begin(overwrite=overwrite, restart=restart)
         except BaseException:
@@ -114,27 +122,11 @@ class StoreWriter:
         self._thread = ThreadPoolExecutor(1, "repalign-commit")
         self._commit: Future[None] | None = None
 
-    def _check_disk(self, row_bytes: int) -> None:
-        """Refuse a store that the disk cannot hold; packing needs the room of all rows again."""
-        n_rows = self.options.expected_rows
-        if n_rows is not None:
-            to_pack = n_rows if self._shards.is_packed else 0
-            to_write = max(0, n_rows - self._shards.n_rows)
-            check_space(self.path, (to_write + to_pack) * row_bytes)
-
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         if kind is None and self.options.n_shards is None:
             self.finish()
         else:
             self.close()
-
-    @property
-    def directory(self) -> Path:
-        """Where the shards lie until the store is complete."""
-        return self._shards.path
 
     @property
     def committed(self) -> tuple[int, ...]:
@@ -224,7 +216,8 @@ class StoreWriter:
         if not self.is_complete:
             if self._n_buffered:
                 self._write_buffered()
-            self._stop_thread()
+            with self._thread:
+                self.flush()
             self._shards.complete(on_progress)
             self._shards.release()
         if not self.is_complete:
@@ -241,16 +234,11 @@ class StoreWriter:
             StoreError: a shard could not be committed.
         """
         try:
-            self._stop_thread()
+            with self._thread:
+                self.flush()
             self._shards.remove_if_empty()
         finally:
             self._shards.release()
-
-    def _stop_thread(self) -> None:
-        try:
-            self.flush()
-        finally:
-            self._thread.shutdown()
 
     def _check_open(self) -> None:
         """Refuse rows after the end."""
@@ -293,13 +281,15 @@ class StoreWriter:
                 header = file.finish()
             check_sizes(header, temporary.stat().st_size, str(shard))
             self.flush()  # a shard that failed is not followed by another
-        self._commit = self._thread.submit(self._commit_shard, temporary, shard, number)
+        self._commit = self._thread.submit(self._commit_shard, temporary, shard)
         self._committed.add(number)
 
-    def _commit_shard(self, temporary: Path, shard: Path, number: int) -> None:
+    def _commit_shard(self, temporary: Path, shard: Path) -> None:
         """Make a written shard durable and give it its name."""
         with _removed_on_failure(temporary, shard):
-            commit_shard(self.directory, temporary, number)
+            sync_file(temporary)
+            temporary.replace(shard)
+            sync_file(self.directory)
 
 
 @contextmanager
