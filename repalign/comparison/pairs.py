@@ -114,7 +114,7 @@ def align_all(
         if labels is not None or key not in grouped:
             groups = row_groups(join.index) if labels is None else _groups(labels, pair[0], join)
             grouped[key] = groups, make_split(groups, settings)
-        aligned.append(judge_unseen(align(join, settings, grouped[key])))
+        aligned.append(judge_unseen(align(join, settings, *grouped[key])))
     return aligned
 
 
@@ -150,13 +150,11 @@ def group_numbers(groups: Any, source: EmbeddingSource) -> IntArray:
     return numbers
 
 
-def align(
-    join: Join, settings: CompareSettings, grouped: tuple[IntArray, Split] | None = None
-) -> Pair:
+def align(join: Join, settings: CompareSettings, groups: IntArray, split: Split) -> Pair:
     """Return the first and the last source of a join as a pair, with its groups and its split.
 
     Raises:
-        InputError: The widths differ and the policy refuses that, or there are too few groups.
+        InputError: The widths differ and the policy refuses that.
     """
     widths = (join.source.shape[1], join.target.shape[1])
     if widths[0] != widths[1] and settings.width_policy == "refuse":
@@ -164,14 +162,11 @@ def align(
             f"the source has {widths[0]} columns and the target {widths[1]}; expected equal "
             "widths (--widths refuse): use --widths zero-pad or pca"
         )
-    if grouped is None:
-        groups = row_groups(join.index)
-        grouped = groups, make_split(groups, settings)
     views = tuple(View(join.sources[end], join.positions[end], join.rows[end]) for end in (0, -1))
     return Pair(
         views=(views[0], views[1]),
-        groups=grouped[0],
-        split=grouped[1],
+        groups=groups,
+        split=split,
         index=join.index,
         report=join.report,
     )

@@ -264,20 +264,17 @@ def scales_of_maps(
     return {name: by_space[id(fitted.target_space)] for name, fitted in maps.by_name.items()}
 
 
-def score_measures(
-    evaluate: MeasureEvaluator, sample: Sample, n_left_out: int, halves: Replicates | None = None
-) -> list[Scores]:
+def score_measures(evaluate: MeasureEvaluator, sample: Sample, n_left_out: int) -> list[Scores]:
     """Return the measures in-sample and, where parts judge, held-out.
 
     Args:
         evaluate: Of the measures.
         sample: The rows.
         n_left_out: Groups, or bundles of them, that are left out in turn; 0 for no interval.
-        halves: The values on half-samples.
     """
     names, groups = evaluate.names, sample.groups
     values = evaluate.values(evaluate.evidence(sample, None))
-    scores = [Scores("in-sample", names, values, groups, sample.n_rows, halves=halves)]
+    scores = [Scores("in-sample", names, values, groups, sample.n_rows)]
     split = sample.split
     if not split.judged:
         return scores

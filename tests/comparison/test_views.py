@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from repalign.comparison import views
-from repalign.comparison.pairs import align
+from repalign.comparison.pairs import align_all
 from repalign.comparison.run import compare
 from repalign.comparison.settings import CompareSettings
 from repalign.comparison.views import View
 from repalign.engine.machine import Machine
 from repalign.exceptions import InputError
 from repalign.store import write_store
-from repalign.store.matching import join_sources
 from repalign.store.open import open_views
 from repalign.store.reader import ColumnReader
 
@@ -30,10 +29,8 @@ def store(tmp_path: Path) -> Path:
 
 
 def pairs_of(store: Path) -> list[tuple[View, View]]:
-    return [
-        align(join_sources(pair), QUICK).views
-        for pair in combinations(open_views(store, ["all"]), 2)
-    ]
+    sources = list(combinations(open_views(store, ["all"]), 2))
+    return [pair.views for pair in align_all(sources, QUICK)]
 
 
 def reads(pairs: list[tuple[View, View]], order: list[int], kept: int) -> int:
