@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import t as student
 
 from repalign.core.resampling.intervals import (
     ANYWHERE,
@@ -134,3 +135,15 @@ def test_bias_of_half_samples_does_not_widen_the_interval() -> None:
 def test_groups_of_one_size_are_worth_their_number() -> None:
     assert count_groups(np.repeat(np.arange(7), 5)).effective == pytest.approx(7)
     assert count_groups(np.repeat(np.arange(2), [30, 10])).effective == pytest.approx(1.6)
+
+
+def test_groups_of_unlike_sizes_have_the_degrees_of_freedom_of_fewer() -> None:
+    sizes = np.arange(2, 26)
+    groups = np.repeat(np.arange(sizes.size), sizes)
+    errors = np.random.default_rng(2).gamma(2.0, size=(1, groups.size))
+    replicates = delete_a_group(errors, groups)
+    interval = replicates.interval(first, within=ANYWHERE)
+    effective = sizes.sum() ** 2 / np.square(sizes).sum()
+    half = student.ppf(0.975, effective - 1) * replicates.standard_error(first)
+    assert effective < sizes.size - 4
+    assert (interval.high - interval.low) / 2 == pytest.approx(half, rel=1e-12)
