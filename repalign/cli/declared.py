@@ -85,11 +85,11 @@ def presets(
     ]
 
     def gather(values: dict[str, Any]) -> S:
-        chosen = [name for name in settings if values.pop(name)]
-        if len(chosen) > 1:
-            names = " and ".join(f"--{name}" for name in chosen)
+        presets = [name for name in settings if values.pop(name)]
+        if len(presets) > 1:
+            names = " and ".join(f"--{name}" for name in presets)
             raise typer.BadParameter(f"{names} exclude each other")
-        return settings[chosen[0]] if chosen else default
+        return settings[presets[0]] if presets else default
 
     return Part(flags, gather)
 

@@ -122,21 +122,21 @@ def choose_rows(
     if not measures[0].fits:
         sample = sample.unsplit()
     room = rows_that_fit(reads, sum(sample.dims), machine)
-    wanted = n if reads == "moments" else min(n, settings.measure_rows or n)
-    wanted = min(wanted, room)
-    if wanted >= n:
+    n_rows = n if reads == "moments" else min(n, settings.measure_rows or n)
+    n_rows = min(n_rows, room)
+    if n_rows >= n:
         return replace(sample, known={}), bundles, []
-    chosen = sample.choose_groups(wanted, settings.seed)
-    sides: tuple[Rows, Rows] = SubsetRows(sample.source, chosen), SubsetRows(sample.target, chosen)
-    split = sample.split.rows(chosen)
+    rows = sample.choose_groups(n_rows, settings.seed)
+    sides: tuple[Rows, Rows] = SubsetRows(sample.source, rows), SubsetRows(sample.target, rows)
+    split = sample.split.rows(rows)
     moments = pair_moments(*sides, part_of_row=split.part_of_row, n_parts=split.n_parts)
-    is_asked = settings.measure_rows and wanted == settings.measure_rows
+    is_asked = settings.measure_rows and n_rows == settings.measure_rows
     why = "as asked for" if is_asked else "as many as the memory cap holds"
     names = ", ".join(measure.name for measure in measures)
-    note = f"{names}: on {chosen.size} of {n} rows, groups drawn at random, {why}"
+    note = f"{names}: on {rows.size} of {n} rows, groups drawn at random, {why}"
     if bundles is not None:
-        bundles = replace(bundles, split=bundles.split.rows(chosen))
-    return sample.subset(chosen, moments, {}), bundles, [note]
+        bundles = replace(bundles, split=bundles.split.rows(rows))
+    return sample.subset(rows, moments, {}), bundles, [note]
 
 
 def rows_that_fit(reads: Reads, width: int, machine: Machine) -> int:

@@ -292,8 +292,8 @@ def rows_of_null(
     machine.on_stage("null", 0, 1)
     # of ICA the best starts
     ica = {part: (a[:1], b[:1]) for part, (a, b) in sample.ica.items()}
-    chosen = sample.choose_groups(n_rows, settings.seed)
-    return replace(sample, ica=ica).loaded(chosen), n_shuffles
+    rows = sample.choose_groups(n_rows, settings.seed)
+    return replace(sample, ica=ica).loaded(rows), n_shuffles
 
 
 def first_scale(scores: MapScores) -> Scale:

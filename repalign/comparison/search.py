@@ -62,7 +62,7 @@ def resampled_pair(index: RowIndex, scores: Iterable[Scores]) -> Iterator[Resamp
 
 
 def _replicates(scores: Scores, number: int) -> Replicates | None:
-    """Return the values of one map or measure as an error; None where there is no interval."""
+    """Return the values of one map or measure as an error; None without an interval."""
     if isinstance(scores, MapScores):
         replicates = scores.halves if scores.is_halved(number) else scores.with_radius
     else:

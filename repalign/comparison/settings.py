@@ -324,8 +324,8 @@ def settings_of(settings: CompareSettings | None, keywords: Mapping[str, Any]) -
         >>> settings_of(None, {"quick": True, "maps": ["rigid"], "seed": 3}).held_out
         0.0
     """
-    given = {name: value for name, value in keywords.items() if name not in ROW_LABELS}
-    maps = given.get("maps")
+    options = {name: value for name, value in keywords.items() if name not in ROW_LABELS}
+    maps = options.get("maps")
     if isinstance(maps, str | list | tuple) and maps in ("none", ["none"], ("none",)):
-        given["maps"] = ()
-    return COMPARE.settings_of(settings, given)
+        options["maps"] = ()
+    return COMPARE.settings_of(settings, options)

@@ -182,7 +182,7 @@ def loaded_rows(view: View, room: int) -> Rows:
 
 
 def free_rows() -> None:
-    """Free all rows that are held in memory."""
+    """Free all cached rows."""
     with _LOCK:
         _ROWS.clear()
 

@@ -15,7 +15,7 @@ ConditionSeed = tuple[str, int]
 
 
 def fit_conditions(
-    wanted: Iterable[ConditionSeed],
+    names_and_seeds: Iterable[ConditionSeed],
     fitter: ConditionFitter,
     engine: Engine,
     machine: Machine,
@@ -24,7 +24,7 @@ def fit_conditions(
     """Return what can be fitted, by name and seed, and notes on what cannot.
 
     Args:
-        wanted: Names and seeds.
+        names_and_seeds: Names and seeds.
         fitter: The rows, and how.
         engine: What computes; it keeps fits that take long.
         machine: Device, memory and progress.
@@ -33,11 +33,11 @@ def fit_conditions(
     Raises:
         InputError: none of the conditions can be fitted.
     """
-    wanted = list(wanted)
+    names_and_seeds = list(names_and_seeds)
     results = engine.map(
         "conditions",
         fit_condition,
-        wanted,
+        names_and_seeds,
         machine,
         key=lambda item: cache_key("condition", origin, item, asdict(fitter.ica)),
         shared=lambda item: (fitter,),
@@ -45,7 +45,7 @@ def fit_conditions(
     )
     conditions: dict[ConditionSeed, Condition] = {}
     notes: dict[str, None] = {}
-    for (name, seed), result in zip(wanted, results, strict=True):
+    for (name, seed), result in zip(names_and_seeds, results, strict=True):
         if isinstance(result, str):
             notes[f"{name} was left out: {result}"] = None
         else:

@@ -255,7 +255,7 @@ def matmul_kernels(device: str = "cpu") -> MatmulKernels:
         product = a @ b
     exact = a.double() @ b.double()
     error = float((product - exact).abs().max() / exact.abs().max())
-    # Older releases cannot be asked; then the safe answer is no.
+    # Older releases do not report it: then bfloat16 counts as slow.
     ask = getattr(torch.cpu, "get_capabilities", None)
     capabilities: Mapping[str, object] = ask() if ask is not None else {}
     return MatmulKernels(

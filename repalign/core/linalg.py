@@ -181,7 +181,7 @@ def fit_whitening(
     largest entry is positive.
 
     Raises:
-        InputError: Nothing varies, so that there is no direction to keep.
+        InputError: All rows are equal.
     """
     limits = [limit for limit in (max_rank, None if n_rows is None else n_rows - 1) if limit]
     principal = principal_directions(
@@ -189,7 +189,7 @@ def fit_whitening(
     )
     vectors, variances, rank = principal.vectors, principal.values, len(principal.values)
     if rank < 1:
-        raise InputError("the rows do not vary: there is no direction to whiten; check the input")
+        raise InputError("the rows do not vary, so they cannot be whitened; check the input")
     largest = np.abs(vectors).argmax(axis=0)
     vectors = vectors * np.where(vectors[largest, np.arange(rank)] < 0, -1.0, 1.0)
     spread = np.sqrt(variances)

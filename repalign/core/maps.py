@@ -175,14 +175,13 @@ def fit_maps(
         cost: What the assignment of columns maximises.
 
     Raises:
-        InputError: A kind is unknown or lacks its ICA, there are no rows, or the widths do not
-            suit the kind.
+        InputError: An unknown kind, a missing ICA, no rows, or widths that do not suit the kind.
     """
     for name in names:
         if name not in KIND_OF:
             raise InputError(f"map {name!r} is unknown; expected one of: {', '.join(ALL_MAPS)}")
     if moments.n < 1:
-        raise InputError("there are no rows to fit a map on; expected at least one")
+        raise InputError("rows: got 0, expected at least 1 to fit a map")
     if ica is None and any(KIND_OF[name].needs_ica for name in names):
         raise InputError("an ICA map needs the ICA of both sides; fit it first, or leave it out")
     # what several of the maps share is computed once
@@ -360,7 +359,7 @@ def _completion(
 
     With bases N_x and N_y it is N_x W N_yᵀ with the W nearest to N_xᵀ N_y, whatever the bases.
     Directions that are orthogonal to all of the other side, as of columns that are constant in
-    one space each, are no nearer to any; those follow a matrix that is fixed.
+    one space each, are equally near to all others; those follow a fixed matrix.
     """
     p, q = len(source), len(target)
     matrix = np.zeros((p, q))

@@ -376,8 +376,8 @@ class Measure:
         reads: What it needs.
         is_symmetric: Both directions give the same value in-sample.
         fits: It fits something to the pairing, which held out is judged on other rows.
-        size: How many directions or neighbours are taken unless the name says it; None where
-            there is no such number.
+        size: How many directions or neighbours are taken unless the name says it; None
+            for measures without such a number.
         within: The values that it can take in-sample.
         held_out_within: Those on rows that fitted nothing; as in-sample unless said.
         has_in_sample_interval: Intervals by half-samples hold their claim.

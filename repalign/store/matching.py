@@ -233,10 +233,12 @@ class Join:
         return self.rows[-1]
 
 
-# Earlier matches of row indexes, which the views of one store share: by key and identity of the
-# indexes, which are held so that no other index takes their place in memory.
 class KnownMatches(dict[tuple[object, ...], tuple[Sequence[RowIndex], RowMatch, RowIndex]]):
-    """Matches that were made before, with the indexes and the index of the common rows."""
+    """Earlier matches of row indexes, which the views of one store share.
+
+    Keys hold the identities of the indexes, and values the indexes themselves, so that no other
+    index can take their place in memory.
+    """
 
 
 @checked

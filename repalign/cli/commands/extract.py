@@ -77,23 +77,23 @@ def extract(
     settings = given.settings(ExtractSettings(model or "", data, store))
     talk = talk_of(context)
     if models is None:
-        wanted = [settings]
+        extractions = [settings]
         _say_preset(talk, settings.model)
         _say_remote(talk, settings)
     else:
-        wanted = settings_of_list(models, store, settings)
+        extractions = settings_of_list(models, store, settings)
     shared.warn(talk)
     with extract_bar(quiet=talk.quiet) as on_progress:
         if shared.engine == "ray":
             from repalign.engine.shards import extract_on_ray
 
             outcomes: list[ExtractResult | Exception] = [
-                *extract_on_ray(wanted, shared.ray(), on_progress)
+                *extract_on_ray(extractions, shared.ray(), on_progress)
             ]
         else:
             from repalign.extraction.run import extract_in_turn
 
-            outcomes = extract_in_turn(wanted, on_progress)
+            outcomes = extract_in_turn(extractions, on_progress)
     failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     if len(outcomes) == len(failures) == 1:
         raise failures[0]
@@ -104,7 +104,7 @@ def extract(
     if failures:
         lines = [
             f"{each.model}: {explain(outcome)}"
-            for each, outcome in zip(wanted, outcomes, strict=True)
+            for each, outcome in zip(extractions, outcomes, strict=True)
             if isinstance(outcome, Exception)
         ]
         for line, failure in zip(lines, failures, strict=True):

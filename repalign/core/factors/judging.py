@@ -56,9 +56,9 @@ def shuffled_draws(shuffle: FactorShuffle, n_draws: int, seed: int) -> Draws:
     A p-value holds only if what was observed is scored on the rows that are shuffled.
     """
     rng = np.random.default_rng([seed, 1])
-    kept = shuffle.kept
-    orders = [kept, *shuffle.draws(n_draws, rng)] if n_draws else []
-    return Draws(tuple((order, kept) for order in orders), is_shuffled=True)
+    rows = shuffle.kept
+    orders = [rows, *shuffle.draws(n_draws, rng)] if n_draws else []
+    return Draws(tuple((order, rows) for order in orders), is_shuffled=True)
 
 
 def half_draws(groups: Int[np.ndarray, " n"], n_draws: int, seed: int) -> Draws:
