@@ -1,10 +1,5 @@
 """Scores computed by an engine: found again in its cache, the same with any number of workers."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +10,7 @@ from repalign.engine.cache import Cache
 from repalign.engine.engine import Engine
 from repalign.engine.machine import Machine
 from repalign.engine.opening import choose_engine
+from tests.killed import kill_after, results_in, start
 
 RNG = np.random.default_rng(0)
 FACTORS = {"shape": RNG.integers(0, 3, 200), "size": RNG.random(200)}
@@ -92,39 +88,18 @@ def test_workers_do_not_change_the_result() -> None:
     assert shared.to_dict() == run()[0].to_dict()
 
 
-def started(folder: Path, cache: Path) -> "subprocess.Popen[str]":
-    line = ["disentangle", "x.npy", "--factors", "factors.npz", "--null", "99", "-f", "csv"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "repalign", "--verbose", *line, "--workers", "2"],
-        cwd=folder,
-        env=os.environ | {"REPALIGN_CACHE": str(cache)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def results_in(cache: Path) -> dict[str, int]:
-    """Finished work by name, each with the number of its file, which a new one would change."""
-    return {path.name: path.stat().st_ino for path in cache.glob("*.result")}
-
-
 @pytest.mark.slow
 def test_a_killed_run_does_nothing_twice(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", LATENTS)
     np.savez(tmp_path / "factors.npz", **FACTORS)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    expected, _ = started(tmp_path, whole).communicate()
+    words = ["disentangle", "x.npy", "--factors", "factors.npz", "--null", "99"]
+    expected, _ = start(words, whole, tmp_path).communicate()
     n_results = len(results_in(whole))
-    process = started(tmp_path, killed)
-    while process.poll() is None and len(results_in(killed)) < n_results // 3:
-        time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    kill_after(start(words, killed, tmp_path), killed, n_results // 3)
     before = results_in(killed)
     assert 0 < len(before) < n_results
-    again, _ = started(tmp_path, killed).communicate()
+    again, _ = start(words, killed, tmp_path).communicate()
     assert again == expected
     after = results_in(killed)
     assert len(after) == n_results
