@@ -181,7 +181,7 @@ def fit_maps(
         if name not in KIND_OF:
             raise InputError(f"map {name!r} is unknown; expected one of: {', '.join(ALL_MAPS)}")
     if moments.n < 1:
-        raise InputError("rows: got 0, expected at least 1 to fit a map")
+        raise InputError("a map cannot be fitted on no rows; expected at least one")
     if ica is None and any(KIND_OF[name].needs_ica for name in names):
         raise InputError("an ICA map needs the ICA of both sides; fit it first, or leave it out")
     # what several of the maps share is computed once
